@@ -1,0 +1,87 @@
+# The first use makes .venv, with uv where present, else with venv and pip.
+# PYTHON=/path/to/python chooses the interpreter, DIR=folder the files of the demo.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?=
+DIR ?=
+WORKERS ?= auto
+
+# An environment is used as it stands if its interpreter runs, is new enough, and was made for this
+# folder (and for PYTHON, when that is given); any other is made anew.
+NEW := sys.version_info >= (3, 11)
+MADE_FOR := f = pathlib.Path("$(VENV)/made-for"); folder, python = \
+	f.read_text().split("\n")[:2] if f.exists() else ("$(CURDIR)", "")
+ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python -c 'import pathlib, sys; $(MADE_FOR); \
+	print("yes" if $(NEW) and folder == "$(CURDIR)" and "$(PYTHON)" in ("", python) else "")')
+STALE := $(if $(ALIVE),,$(VENV)/stale)
+
+.PHONY: help demo test lint types docs notebooks bench check format clean $(VENV)/stale
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/with-cli ## See the graph work: an audit of this package's own files, or of DIR=folder
+ifeq ($(DIR),)
+	@rm -rf build/demo && mkdir -p build/demo && cp -R src docs build/demo/
+	@find build/demo -name __pycache__ -prune -exec rm -rf {} +
+endif
+	@WAKELOOP_DB=$(CURDIR)/build/demo.db $(BIN)/wakeloop demo $(or $(DIR),build/demo)
+
+test: $(VENV)/with-dev ## Run the tests, with every code block of README and docs
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/with-dev ## Check style and format with ruff
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+
+types: $(VENV)/with-dev ## Check types with mypy, strictly
+	$(BIN)/python -m mypy
+
+docs: $(VENV)/with-dev ## Build the documentation into site/, warnings are errors
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+notebooks: $(VENV)/with-dev ## Run the notebooks and compare with the outputs they keep
+	$(BIN)/python notebooks/run.py
+
+bench: $(VENV)/with-dev ## Compare with a hand-written graph and a plain loop, as ratios in one run
+	$(BIN)/python benchmarks/bench_loop.py
+
+check: lint types test docs notebooks ## All that a change has to pass
+
+format: $(VENV)/with-dev ## Let ruff put format and imports in order
+	$(BIN)/python -m ruff check --fix-only --quiet .
+	$(BIN)/python -m ruff format .
+
+clean: ## Remove what was built, and the environment
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# --- the environment: made once, filled again when pyproject.toml changes -----------------------
+
+$(VENV)/made-for: $(STALE)
+	@if [ -z "$(ALIVE)" ]; then \
+		found=; \
+		for py in $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python); do \
+			if $$py -c 'import sys; sys.exit(not $(NEW))' 2>/dev/null; then \
+				found=$$($$py -c 'import sys; print(sys.executable)'); break; fi; \
+		done; \
+		rm -rf $(VENV); \
+		if command -v uv >/dev/null 2>&1 && uv venv --quiet --seed --python "$${found:->=3.11}" $(VENV); then :; \
+		elif [ -z "$$found" ]; then \
+			echo "wakeloop needs Python 3.11 or newer; name one with PYTHON=/path/to/python." >&2; exit 1; \
+		elif ! "$$found" -m venv $(VENV); then \
+			rm -rf $(VENV); \
+			echo "$$found cannot make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv." >&2; exit 1; \
+		fi; \
+		echo "made $(VENV) with $$($(BIN)/python --version)"; \
+	fi
+	@printf '%s\n' "$(CURDIR)" "$(PYTHON)" > $@
+
+$(VENV)/with-cli $(VENV)/with-dev: $(VENV)/with-%: $(VENV)/made-for pyproject.toml
+	@echo "installing wakeloop[$*] into $(VENV) …"
+	@if command -v uv >/dev/null 2>&1 && uv pip install --quiet --python $(BIN)/python -e '.[$*]'; then :; \
+	else $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'; fi
+	@touch $@

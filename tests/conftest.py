@@ -1,0 +1,39 @@
+"""What every test stands on: no network, no keys, no traces."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+LOOPBACK = ["127.0.0.1", "::1"]
+
+settings.register_profile(
+    "ci",
+    deadline=None,  # a shared machine stalls now and then
+    derandomize=True,  # the same examples every time: a red run can be repeated
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", deadline=None, max_examples=2_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("loopback"):
+            item.add_marker(pytest.mark.allow_hosts(LOOPBACK))
+
+
+@pytest.fixture(autouse=True)
+def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home of the test's own, and none of the caller's keys and settings."""
+    for name in os.environ:
+        if name.startswith(("OPENAI_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_", "WAKELOOP_")):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    return home
