@@ -1,0 +1,43 @@
+"""Runs the notebooks and compares with the outputs they keep; `--write` keeps the new ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+HERE = Path(__file__).parent
+
+
+def execute(path: Path) -> nbformat.NotebookNode:
+    """Run every cell in a fresh kernel, in the notebook's own folder."""
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(HERE)}}
+    ).execute()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # times of day: they differ at each run
+    return notebook
+
+
+def main() -> int:
+    """0 if every notebook runs and shows what it kept."""
+    failed = 0
+    for path in sorted(HERE.glob("*.ipynb")):
+        kept, new = nbformat.read(path, as_version=4), execute(path)
+        if "--write" in sys.argv:
+            new.metadata = kept.metadata
+            nbformat.write(new, path)
+        elif [cell.get("outputs") for cell in new.cells] != [cell.get("outputs") for cell in kept.cells]:
+            failed += 1
+            print(f"{path.name}: other outputs than it keeps.", file=sys.stderr)
+            print("Look at them, then keep them: python notebooks/run.py --write", file=sys.stderr)
+            continue
+        print(f"{path.name}: {len(new.cells)} cells, as kept")
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
