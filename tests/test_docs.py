@@ -1,8 +1,8 @@
 """Every code block of README and docs, run as a reader would run it.
 
 `python` blocks of one page share a namespace, top to bottom. A `text` block right after one is what it
-printed. In `console` blocks the lines after `$ ` are run, and what stands beneath is what they printed. A line
-that is only `…` stands for any lines. A block that cannot run here has `<!-- not run: why -->` above it.
+printed. In `console` blocks the lines after `$ ` are run, and what stands beneath is what they printed. A
+line that is only `…` stands for any lines. A block that cannot run has `<!-- not run: why -->` above it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from wakeloop.settings import LoopSettings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if page.exists()]
@@ -125,3 +127,30 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
     prose = FENCE.sub("", page.read_text(encoding="utf-8"))
     links = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)", prose)
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+HEAD = "| setting | default | meaning |\n|---|---|---|\n"
+
+
+def settings_table() -> str:
+    """The table as README and docs show it; `python tests/test_docs.py` prints it."""
+    rows = []
+    for name, field in LoopSettings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        assert field.description, f"{name} has no line of documentation"
+        rows.append(f"| `{name}` | `{default!r}` | {' '.join(field.description.split())} |\n")
+    return HEAD + "".join(rows)
+
+
+def test_the_settings_tables_are_the_settings() -> None:
+    tables = {
+        page.name: (HEAD + text.split(HEAD)[1]).split("\n\n")[0].rstrip() + "\n"
+        for page in PAGES
+        if HEAD in (text := page.read_text(encoding="utf-8"))
+    }
+    assert "settings.md" in tables
+    assert tables == dict.fromkeys(tables, settings_table())
+
+
+if __name__ == "__main__":
+    print(settings_table())
