@@ -17,9 +17,12 @@ MADE_FOR := f = pathlib.Path("$(VENV)/made-for"); folder, python = \
 	f.read_text().split("\n")[:2] if f.exists() else ("$(CURDIR)", "")
 ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python -c 'import pathlib, sys; $(MADE_FOR); \
 	print("yes" if $(NEW) and folder == "$(CURDIR)" and "$(PYTHON)" in ("", python) else "")')
+LOWEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	extras = project["optional-dependencies"]; needs = project["dependencies"] + extras["openai"] + extras["cli"]; \
+	print(*(re.sub(r"^([\w-]+)>=([\d.]+).*", r"\1==\2", need) for need in needs), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: help demo test lint types docs notebooks bench check format clean $(VENV)/stale
+.PHONY: help demo test lint types docs notebooks bench bounds check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,13 +45,19 @@ types: $(VENV)/with-dev ## Check types with mypy, strictly
 	$(BIN)/python -m mypy
 
 docs: $(VENV)/with-dev ## Build the documentation into site/, warnings are errors
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 notebooks: $(VENV)/with-dev ## Run the notebooks and compare with the outputs they keep
 	$(BIN)/python notebooks/run.py
 
 bench: $(VENV)/with-dev ## Compare with a hand-written graph and a plain loop, as ratios in one run
 	$(BIN)/python benchmarks/bench_loop.py
+
+bounds: $(VENV)/with-dev ## Run the tests with the lowest versions that pyproject.toml allows
+	@mkdir -p build && $(BIN)/python -c '$(LOWEST)' > build/lowest.txt && cat build/lowest.txt
+	@rm -rf build/lowest && $(BIN)/python -m venv build/lowest
+	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest.txt -e '.[test]'
+	build/lowest/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider
 
 check: lint types test docs notebooks ## All that a change has to pass
 
