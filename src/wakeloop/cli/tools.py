@@ -1,0 +1,198 @@
+"""The file tools: list, read, write, search, below one root."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+
+from wakeloop.demo.folder import Folder, TooBigError, sentences, shown
+
+FilePath = Annotated[str, "Path of a file, relative to the root folder."]
+FolderPath = Annotated[str, "Path of a folder, relative to the root folder."]
+Pattern = Annotated[str, "Names to include, such as *.py; several are separated by commas."]
+Start = Annotated[int, "Number of the first one to show, from 1; used to go on where a result was cut."]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much the tools take and give.
+
+    `read` and `write` are bytes of a file, `result` is characters; `lines`, `entries` and `hits` count what
+    one result shows, and `scanned` is how many folder entries a listing or search looks at.
+    """
+
+    read: int = 5_000_000
+    write: int = 1_000_000
+    result: int = 30_000
+    lines: int = 400
+    entries: int = 200
+    hits: int = 100
+    scanned: int = 20_000
+
+
+def file_tools(root: Path, *, limits: Limits | None = None, hidden: Collection[str] = ()) -> list[BaseTool]:
+    """list_files, read_file, write_file and search_files, confined to `root`.
+
+    Paths are resolved with `..` and links; nothing outside is read or written. Every refusal is one sentence,
+    raised as a ToolException. `hidden` names files that listing and search leave out.
+    """
+    bounds = limits or Limits()
+    tools = FileTools(Folder(root, frozenset(hidden), bounds.scanned), bounds)
+    methods = (tools.list_files, tools.read_file, tools.write_file, tools.search_files)
+    return [StructuredTool.from_function(method) for method in methods]
+
+
+@dataclass(frozen=True)
+class FileTools:
+    """The tools as methods; their docstrings are what the model reads."""
+
+    folder: Folder
+    limits: Limits
+
+    def list_files(self, path: FolderPath = ".", pattern: Pattern = "*", start: Start = 1) -> str:
+        """List the files below a folder, one path a line, without version control, environments, caches."""
+        names, whole = self.folder.walk(path)
+        names = [name for name in names if matches(name, pattern)]
+        more = (
+            ""
+            if whole
+            else f" (the first {self.limits.scanned} entries were looked at; name a deeper folder)"
+        )
+        if not names:
+            return f"No files in {shown(path)} match {shown(pattern)}{more}."
+        lines = [name if name.isprintable() else ascii(name) for name in names]
+        page = self.page(lines, start, self.limits.entries, f"the {len(names)} files")
+        last = start + len(page) - 1
+        head = f"Files {start} to {last} of {len(names)} in {shown(path)}{more}:"
+        return "\n".join([head, *page, *go_on(last, len(names), "files")])
+
+    def read_file(
+        self,
+        path: FilePath,
+        start: Start = 1,
+        lines: Annotated[int, "How many lines to show at most."] = Limits.lines,
+    ) -> str:
+        """Read a text file, whole or some lines of it."""
+        text, odd = self.text(path)
+        content = text.split("\n")
+        if content[-1] == "":
+            content.pop()
+        if not content:
+            return f"{shown(path)} is empty."
+        if lines < 1:
+            raise ToolException(f"lines must be at least 1, not {lines}.")
+        page = self.page(
+            content, start, min(lines, self.limits.lines), f"the {len(content)} lines of {shown(path)}"
+        )
+        last = start + len(page) - 1
+        head = f"Lines {start} to {last} of {len(content)} of {shown(path)}{odd}:"
+        return "\n".join([head, *page, *go_on(last, len(content), "lines")])
+
+    def write_file(
+        self, path: FilePath, content: Annotated[str, "The whole new content of the file."]
+    ) -> str:
+        """Write a text file, replacing what it held; missing folders are made."""
+        try:
+            data = content.encode()
+        except UnicodeEncodeError as error:
+            raise ToolException(
+                "The content holds half of a character pair, which no file can hold."
+            ) from error
+        if len(data) > self.limits.write:
+            raise ToolException(
+                f"The content has {len(data)} bytes, more than the {self.limits.write} that a file may have; "
+                "write it as several files."
+            )
+        replaced = self.folder.write(path, data)
+        return f"{'Replaced' if replaced else 'Wrote'} {shown(path)}: {len(data)} bytes."
+
+    def search_files(
+        self,
+        query: Annotated[str, "The text to look for, as it stands; upper and lower case count as the same."],
+        path: Annotated[str, "A folder or a file, relative to the root folder."] = ".",
+        pattern: Pattern = "*",
+        start: Start = 1,
+    ) -> str:
+        """Find a text in the files below a folder; each hit is path:line: the line."""
+        if not query or "\n" in query:
+            raise ToolException("query must be a text of one line that is not empty.")
+        names, whole = self.candidates(path)
+        hits: list[str] = []
+        unread = 0
+        wanted = start - 1 + self.limits.hits
+        for name in (name for name in names if matches(name, pattern)):
+            try:
+                text, _ = self.text(name)
+            except ToolException:
+                unread += 1
+                continue
+            hits += hits_in(name, text, query.lower(), wanted + 1 - len(hits))
+            if len(hits) > wanted:
+                break
+        notes = [f"({unread} files were not searched: binary, too big or unreadable.)"] if unread else []
+        if not whole:
+            notes.append(
+                f"(Only the first {self.limits.scanned} entries were looked at; name a deeper folder.)"
+            )
+        if not hits:
+            return "\n".join([f"No line in {shown(path)} holds {shown(query)}.", *notes])
+        page = self.page(hits, start, self.limits.hits, f"the {len(hits)} hits")
+        last = start + len(page) - 1
+        return "\n".join(
+            [f"Hits {start} to {last} of {shown(query)}:", *page, *go_on(last, len(hits), "hits"), *notes]
+        )
+
+    def candidates(self, path: str) -> tuple[list[str], bool]:
+        """The names a search goes through: a file alone, or all below a folder."""
+        with sentences(path):
+            real = self.folder.inside(path)
+            return ([self.folder.name(real)], True) if real.is_file() else self.folder.walk(path)
+
+    def text(self, path: str) -> tuple[str, str]:
+        """A file's text with plain line ends, and a remark where bytes were not UTF-8."""
+        try:
+            data = self.folder.read(path, self.limits.read)
+        except TooBigError as error:
+            raise ToolException(f"{error.args[0][:-1]}; search_files and read_file leave it out.") from error
+        if b"\0" in data:
+            raise ToolException(f"{shown(path)} is a binary file, not text.")
+        text = data.decode("utf-8-sig", errors="replace")
+        odd = " (bytes that are not UTF-8 show as \ufffd)" if "\ufffd" in text else ""
+        return text.replace("\r\n", "\n").replace("\r", "\n"), odd
+
+    def page(self, lines: Sequence[str], start: int, most: int, whole: str) -> list[str]:
+        """The lines from number `start` on that fit into one result: at least one, cut where need be."""
+        if not 1 <= start <= len(lines):
+            raise ToolException(f"start must be from 1 to {len(lines)} for {whole}, not {start}.")
+        page: list[str] = []
+        room = self.limits.result
+        for line in lines[start - 1 : start - 1 + most]:
+            if len(line) >= room:
+                if not page:
+                    page.append(f"{line[:room]}… (line cut: {len(line)} characters, {room} shown)")
+                break
+            page.append(line)
+            room -= len(line) + 1
+        return page
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a file's name or path fits one of the patterns."""
+    candidates = (name.rsplit("/", 1)[-1], name, f"./{name}")
+    return any(fnmatchcase(candidate, one.strip()) for one in pattern.split(",") for candidate in candidates)
+
+
+def hits_in(name: str, text: str, query: str, most: int) -> list[str]:
+    """The lines of a file that hold the query, as `path:line: text`."""
+    numbered = enumerate(text.split("\n"), 1)
+    found = (f"{name}:{number}: {line.strip()[:200]}" for number, line in numbered if query in line.lower())
+    return list(islice(found, most))
+
+
+def go_on(last: int, total: int, what: str) -> list[str]:
+    """The line that says a result was cut, and how to go on."""
+    return [f"(Cut here: more {what} follow; go on with start={last + 1}.)"] if last < total else []

@@ -1,0 +1,1 @@
+"""The demo: an audit of the reader's own files, offline."""

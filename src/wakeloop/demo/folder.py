@@ -1,0 +1,197 @@
+"""A folder that no path, link or race leads out of."""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from langchain_core.tools import ToolException
+
+VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
+SKIPPED = VERSION_CONTROL | frozenset(
+    {".venv", "venv", "node_modules", "site-packages", "__pycache__", ".cache", ".eggs", ".hypothesis"}
+    | {".ipynb_checkpoints", ".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox"}
+)
+SKIP_SIGNS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})  # a folder that holds one is an environment or a cache
+LONGEST_NAME = 160
+ANY_LINK_REFUSED = (
+    os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+)  # NONBLOCK: opening a fifo must not wait for a writer
+
+
+class TooBigError(ToolException):
+    """A file beyond the limit; `args[0]` is the sentence."""
+
+
+def shown(path: object) -> str:
+    """A path as a sentence shows it: quoted, on one line, not longer than a line."""
+    text = ascii(path) if not str(path).isprintable() else f"'{path}'"
+    return text if len(text) <= LONGEST_NAME else f"{text[:120]}…{text[-30:]}"
+
+
+@contextmanager
+def sentences(path: str) -> Iterator[None]:
+    """Whatever the system says about a path, as one sentence."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ToolException(
+            f"There is no {shown(path)} in the folder; list_files shows what there is."
+        ) from error
+    except (IsADirectoryError, NotADirectoryError) as error:
+        raise ToolException(
+            f"{shown(path)} is not a file, or lies below something that is not a folder."
+        ) from error
+    except PermissionError as error:
+        raise ToolException(f"{shown(path)} may not be opened with the rights of this process.") from error
+    except OSError as error:
+        raise ToolException(
+            f"{shown(path)} could not be used: {error.strerror or type(error).__name__}."
+        ) from error
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The files below `root`; whatever is refused raises a ToolException of one sentence.
+
+    A path is resolved first (a link inside may point inside), then opened folder by folder from the root with
+    links refused, so that a link slipped in between the two is an error and not a way out. `hidden` are file
+    names that a walk leaves out, `scanned` is the number of entries after which it stops.
+    """
+
+    root: Path
+    hidden: frozenset[str] = frozenset()
+    scanned: int = 20_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", self.root.resolve())
+
+    def inside(self, path: str) -> Path:
+        """Where a path leads, with `..` and links resolved; refused if that is not the root or below it."""
+        try:
+            real = Path(os.path.realpath(self.root / path))
+            os.fsencode(real)
+        except (ValueError, TypeError, OSError) as error:
+            raise ToolException(f"{shown(path)} is not a usable path.") from error
+        if not real.is_relative_to(self.root):
+            raise ToolException(f"{shown(path)} leads outside the folder; only paths inside it are allowed.")
+        return real
+
+    def name(self, real: Path) -> str:
+        """A resolved path as the tools name it: relative to the root, with `/`."""
+        return real.relative_to(self.root).as_posix()
+
+    @contextmanager
+    def parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
+        """An open descriptor of the folder that holds `real`, reached without following any link."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        current = os.open(self.root, flags)
+        try:
+            for part in real.relative_to(self.root).parts[:-1]:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=current)
+                below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=current)
+                os.close(current)
+                current = below
+            yield current
+        finally:
+            os.close(current)
+
+    def read(self, path: str, most: int) -> bytes:
+        """The bytes of a regular file of at most `most` bytes."""
+        real = self.inside(path)
+        if real == self.root:
+            raise ToolException(f"{shown(path)} is a folder, not a file; list_files lists it.")
+        with sentences(path), self.parent(real) as parent:
+            descriptor = os.open(real.name, os.O_RDONLY | ANY_LINK_REFUSED, dir_fd=parent)
+            try:
+                self.check_regular(os.fstat(descriptor), path)
+                with os.fdopen(descriptor, "rb", closefd=False) as file:
+                    data = file.read(most + 1)
+                size = max(len(data), os.fstat(descriptor).st_size)
+            finally:
+                os.close(descriptor)
+        if size > most:
+            raise TooBigError(f"{shown(path)} has {size} bytes, more than the {most} that can be read.")
+        return data
+
+    def check_regular(self, info: os.stat_result, path: str) -> None:
+        """Refuse folders, devices, fifos and sockets."""
+        if stat.S_ISDIR(info.st_mode):
+            raise ToolException(f"{shown(path)} is a folder, not a file; list_files lists it.")
+        if not stat.S_ISREG(info.st_mode):
+            raise ToolException(f"{shown(path)} is not a regular file (a device, a pipe or a socket).")
+
+    def write(self, path: str, data: bytes) -> bool:
+        """Put the bytes in place in one step; True if a file was replaced."""
+        real = self.inside(path)
+        if VERSION_CONTROL & {part.casefold() for part in real.relative_to(self.root).parts}:
+            raise ToolException(f"{shown(path)} belongs to version control, where nothing is written.")
+        if real == self.root:
+            raise ToolException(f"{shown(path)} is a folder, not a file; give the name of a file.")
+        with sentences(path), self.parent(real, make=True) as parent:
+            before: os.stat_result | None = None
+            with suppress(FileNotFoundError):
+                before = os.stat(real.name, dir_fd=parent, follow_symlinks=False)
+                self.check_regular(before, path)
+                if not before.st_mode & 0o222:
+                    raise ToolException(f"{shown(path)} is read-only; it stays as it is.")
+            self.replace(real.name, data, parent, before)
+        return before is not None
+
+    def replace(self, name: str, data: bytes, parent: int, before: os.stat_result | None) -> None:
+        """Write beside the file, then rename: a reader sees the old or the new content, never half of it."""
+        beside = f".wakeloop-{secrets.token_hex(6)}.tmp"
+        descriptor = os.open(
+            beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ANY_LINK_REFUSED, 0o666, dir_fd=parent
+        )
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                if before is not None:
+                    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)
+            os.replace(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(beside, dir_fd=parent)
+            raise
+
+    def walk(self, path: str = ".") -> tuple[list[str], bool]:
+        """The regular files below a folder, and whether these are all.
+
+        A folder's own come first, in order of name, then those of its folders. Links are not followed, and
+        environments, caches and version control are left out.
+        """
+        names: list[str] = []
+        waiting, left = [self.existing_folder(path)], self.scanned
+        while waiting and left > 0:
+            folder = waiting.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    here = sorted(islice(entries, left), key=lambda entry: entry.name)
+            except OSError:
+                continue  # gone or not ours to see: what can be listed is listed
+            left -= len(here)
+            if SKIP_SIGNS & {entry.name for entry in here} and folder != self.root:
+                continue
+            own = [e for e in here if e.name not in self.hidden and e.is_file(follow_symlinks=False)]
+            below = [e for e in here if e.name not in SKIPPED and e.is_dir(follow_symlinks=False)]
+            names += [self.name(Path(entry.path)) for entry in own]
+            waiting += [Path(entry.path) for entry in reversed(below)]
+        return names, left > 0
+
+    def existing_folder(self, path: str) -> Path:
+        """A resolved path that is a folder now."""
+        real = self.inside(path)
+        with sentences(path):
+            if not real.is_dir():
+                wrong = "is a file, not a folder" if real.exists() else "does not exist in the folder"
+                raise ToolException(f"{shown(path)} {wrong}.")
+        return real
