@@ -1,0 +1,166 @@
+"""The shell tool: one command, asked for, bounded, ended whole."""
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.types import interrupt
+
+SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|PRIVATE|COOKIE|_PAT$|_PWD$|_DSN$", re.IGNORECASE
+)
+SECRET_VALUE = re.compile(r"^(sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA)|://[^/@\s]*:[^/@\s]+@")
+YES = ("y", "yes")
+NO = ("", "n", "no")
+CHUNK = 65_536
+
+
+def shell_tool(root: Path, *, ask: bool = True, timeout: float = 60, limit: int = 20_000) -> BaseTool:
+    """run_shell(command): a command line in `root`, ended with all it started after `timeout` seconds.
+
+    At most `limit` bytes of output are kept, the first and the last half. With `ask` each command is put to
+    the person first, through `interrupt({"question", "command"})`: True, "y", "yes" or {"approved": True} is
+    a yes. The environment is passed on without variables that look like secrets. It is no sandbox: a command
+    has the rights of this process.
+    """
+    return StructuredTool.from_function(
+        Shell(root.resolve(), ask=ask, timeout=timeout, limit=limit).run_shell
+    )
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The tool as a method; its docstring is what the model reads."""
+
+    root: Path
+    ask: bool
+    timeout: float
+    limit: int
+
+    def run_shell(self, command: Annotated[str, "The command line, for sh."]) -> str:
+        """Run a shell command in the root folder; returns exit code and output. No input can be typed."""
+        if not command.strip() or "\0" in command:
+            raise ToolException("command must be a command line that is not empty.")
+        if self.ask:
+            answer = interrupt({"question": "Run this command?", "command": command})
+            if not approved(answer):
+                return refusal(answer)
+        output = Output(self.limit)
+        code = run(command, self.root, self.timeout, output)
+        how = (
+            f"exit code {code}"
+            if code is not None
+            else f"ended after {self.timeout:g} seconds, the time limit"
+        )
+        return f"[{how}]\n{output.text() or '(no output)'}"
+
+
+def approved(answer: Any) -> bool:
+    """Whether the person said yes, and not something that could be taken for it."""
+    if isinstance(answer, Mapping):
+        return answer.get("approved") is True
+    return answer is True or (isinstance(answer, str) and answer.strip().lower() in YES)
+
+
+def refusal(answer: Any) -> str:
+    """What the model reads when the person did not say yes, with the person's own words."""
+    if isinstance(answer, Mapping):
+        answer = next((answer[key] for key in ("message", "reason", "text") if answer.get(key)), "")
+    words = answer.strip() if isinstance(answer, str) else ""
+    said = f' They said: "{words}"' if words.lower() not in NO else ""
+    return f"The person refused this command; it was not run.{said}"
+
+
+@dataclass
+class Output:
+    """The first and the last half of what was written, however much it was."""
+
+    limit: int
+    head: bytearray = field(default_factory=bytearray)
+    tail: bytearray = field(default_factory=bytearray)
+    total: int = 0
+
+    def add(self, data: bytes) -> None:
+        """Keep what fits; of the rest only the end."""
+        self.total += len(data)
+        room = self.limit // 2 - len(self.head)
+        self.head += data[: max(room, 0)]
+        self.tail += data[max(room, 0) :]
+        keep = self.limit - self.limit // 2
+        del self.tail[: max(len(self.tail) - keep, 0)]
+
+    def text(self) -> str:
+        """What was kept, with a line where something is missing."""
+        missing = self.total - len(self.head) - len(self.tail)
+        if not missing:
+            return (self.head + self.tail).decode(errors="replace")
+        start, end = self.head.decode(errors="replace"), self.tail.decode(errors="replace")
+        return f"{start}\n[{missing} bytes left out; write the output to a file to see all of it]\n{end}"
+
+
+def run(command: str, root: Path, timeout: float, output: Output) -> int | None:
+    """Run a command in a process group of its own and end the group; None when the time was up."""
+    deadline = time.monotonic() + timeout
+    try:
+        process = subprocess.Popen(  # noqa: S603 - running what it is given is what this tool is for
+            ["/bin/sh", "-c", command],
+            cwd=root,
+            env=harmless(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ToolException(f"The command could not be started: {error}.") from error
+    assert process.stdout is not None  # noqa: S101 - it was asked for
+    with process.stdout as pipe:
+        try:
+            collect(process, pipe.fileno(), deadline, output)
+            code = process.poll()
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        drain(pipe.fileno(), output)
+    return code
+
+
+def collect(process: subprocess.Popen[bytes], pipe: int, deadline: float, output: Output) -> None:
+    """Take output until the command has ended or the time is up."""
+    os.set_blocking(pipe, False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0 and process.poll() is None:
+            if selector.select(min(left, 0.05)):
+                data = os.read(pipe, CHUNK)
+                if not data:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(left)
+                    return
+                output.add(data)
+
+
+def drain(pipe: int, output: Output) -> None:
+    """Take what is left in the pipe; something that escaped the group may go on writing, so not for ever."""
+    with suppress(BlockingIOError):
+        for _ in range(16):
+            output.add(os.read(pipe, CHUNK))
+
+
+def harmless(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without variables that look like keys, tokens or passwords."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not SECRET_NAME.search(name) and not SECRET_VALUE.search(value)
+    }

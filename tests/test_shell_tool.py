@@ -1,0 +1,208 @@
+"""The shell tool: asked for, bounded in time and output, ended whole."""
+
+import time
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.tools import ToolException
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command
+
+from wakeloop.cli.shell import Output, approved, harmless, refusal, shell_tool
+
+
+def run(root, command, **options):
+    return shell_tool(root, ask=False, **options).invoke({"command": command})
+
+
+def gone(pid):
+    """Whether a process has ended (a zombie has)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def eventually(check):
+    deadline = time.monotonic() + 5
+    while not check():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_it_runs_in_the_root_and_gives_code_and_output(tmp_path):
+    assert run(tmp_path, "pwd; echo wrong >&2; exit 3") == f"[exit code 3]\n{tmp_path.resolve()}\nwrong\n"
+    assert run(tmp_path, "true") == "[exit code 0]\n(no output)"
+    assert run(tmp_path, "cat") == "[exit code 0]\n(no output)"
+    assert run(tmp_path, "kill -9 $$") == "[exit code -9]\n(no output)"
+    assert run(tmp_path, "printf '\\377'") == "[exit code 0]\n\ufffd"
+
+
+def test_the_tool_is_named_and_described(tmp_path):
+    tool = shell_tool(tmp_path)
+    assert tool.name == "run_shell"
+    assert list(tool.args) == ["command"]
+    assert "description" in tool.args["command"]
+
+
+@pytest.mark.parametrize("command", ["", "  \n", "echo a\0b"])
+def test_no_command_is_refused(tmp_path, command):
+    with pytest.raises(ToolException, match=r"^command must be a command line that is not empty\.$"):
+        run(tmp_path, command)
+
+
+def test_a_missing_root_is_a_sentence(tmp_path):
+    with pytest.raises(ToolException, match=r"^The command could not be started: .*\.$"):
+        run(tmp_path / "missing", "true")
+
+
+def test_the_time_limit_ends_the_whole_group(tmp_path):
+    started = time.monotonic()
+    text = run(tmp_path, "echo before; sleep 60 & echo $! > child; sh -c 'sleep 61'; echo after", timeout=0.5)
+    assert text == "[ended after 0.5 seconds, the time limit]\nbefore\n"
+    assert time.monotonic() - started < 5
+    eventually(lambda: gone(int((tmp_path / "child").read_text())))
+
+
+def test_a_command_that_closes_its_output_is_still_bounded(tmp_path):
+    assert run(tmp_path, "exec >&- 2>&-; sleep 60", timeout=0.3).startswith("[ended after 0.3 seconds")
+
+
+def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path):
+    started = time.monotonic()
+    assert run(tmp_path, "sleep 60 & echo $! > child; echo done") == "[exit code 0]\ndone\n"
+    assert run(tmp_path, "yes & echo done", limit=100).startswith("[exit code 0]\n")
+    assert time.monotonic() - started < 5
+    eventually(lambda: gone(int((tmp_path / "child").read_text())))
+
+
+def test_output_is_bounded_and_keeps_both_ends(tmp_path):
+    assert run(tmp_path, "seq 1 100000", limit=40) == (
+        "[exit code 0]\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10"
+        "\n[588855 bytes left out; write the output to a file to see all of it]\n"
+        "\n99998\n99999\n100000\n"
+    )
+
+
+def test_endless_output_stays_small_in_memory():
+    output = Output(1000)
+    for _ in range(1000):
+        output.add(b"x" * 10_000)
+    assert len(output.head) + len(output.tail) == 1000
+    assert output.total == 10_000_000
+    assert "[9999000 bytes left out;" in output.text()
+
+
+@pytest.mark.parametrize("sizes", [[], [1], [9, 1], [10], [5, 5, 1], [3] * 7, [100]])
+def test_output_keeps_the_first_and_the_last_half(sizes):
+    data = bytes(range(48, 48 + 75)) + bytes(range(48, 48 + 75))
+    output, sent = Output(10), b""
+    for size in sizes:
+        chunk = data[len(sent) :][:size]
+        sent += chunk
+        output.add(chunk)
+    if len(sent) <= 10:
+        assert output.text() == sent.decode()
+    else:
+        assert (bytes(output.head), bytes(output.tail)) == (sent[:5], sent[-5:])
+
+
+def test_the_environment_carries_no_secrets(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "abc-secret")
+    monkeypatch.setenv("HARMLESS", "kept")
+    text = run(tmp_path, "env")
+    assert "abc-secret" not in text
+    assert "HARMLESS=kept" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"),
+    [
+        ("PATH", "/bin", True),
+        ("PWD", "/home", True),
+        ("OLDPWD", "/home", True),
+        ("LANG", "C", True),
+        ("OPENAI_BASE_URL", "http://localhost:1", True),
+        ("AWS_SECRET_ACCESS_KEY", "x", False),
+        ("github_token", "x", False),
+        ("PGPASSWORD", "x", False),
+        ("MYSQL_PWD", "x", False),
+        ("GH_PAT", "x", False),
+        ("SENTRY_DSN", "x", False),
+        ("SSH_AUTH_SOCK", "x", False),
+        ("DATABASE_URL", "postgres://me:word@host/db", False),
+        ("PLAIN", "sk-abcdef", False),
+    ],
+)
+def test_variables_that_look_like_secrets(name, value, kept):
+    assert (name in harmless({name: value})) is kept
+
+
+# -- asking
+
+YES = [True, "y", "yes", " YES ", {"approved": True}]
+NO = [False, None, "", "n", "no", 1, "yes please", "true", {"approved": "yes"}, {"approved": 1}, {}, ["y"]]
+
+
+@pytest.mark.parametrize("answer", YES)
+def test_yes(answer):
+    assert approved(answer)
+
+
+@pytest.mark.parametrize("answer", NO)
+def test_anything_else_is_no(answer):
+    assert not approved(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (False, ""),
+        ("no", ""),
+        ("use ls instead", ' They said: "use ls instead"'),
+        ({"approved": False, "reason": "too risky"}, ' They said: "too risky"'),
+    ],
+)
+def test_the_refusal_carries_the_persons_words(answer, said):
+    assert refusal(answer) == f"The person refused this command; it was not run.{said}"
+
+
+class State(TypedDict, total=False):
+    command: str
+    result: Any
+
+
+def asking(root):
+    tool = shell_tool(root)
+    graph = StateGraph(State)
+    graph.add_node("run", lambda state: {"result": tool.invoke({"command": state["command"]})})
+    graph.add_edge(START, "run")
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+PUT = [*((answer, True) for answer in YES), *((answer, False) for answer in NO if answer not in (None, {}))]
+
+
+@pytest.mark.parametrize(("answer", "ran"), PUT)  # LangGraph takes neither None nor {} for an answer
+def test_a_command_runs_only_after_a_yes(tmp_path, answer, ran):
+    graph, config = asking(tmp_path), {"configurable": {"thread_id": "1"}}
+    parked = graph.invoke({"command": "touch ran"}, config)
+    assert parked["__interrupt__"][0].value == {"question": "Run this command?", "command": "touch ran"}
+    assert not (tmp_path / "ran").exists()
+    result = graph.invoke(Command(resume=answer), config)["result"]
+    assert (tmp_path / "ran").exists() is ran
+    assert result.startswith("[exit code 0]" if ran else "The person refused this command; it was not run.")
+
+
+def test_no_process_is_left_when_the_wait_is_broken_off(tmp_path, monkeypatch):
+    def broken(*_):
+        eventually((tmp_path / "child").exists)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wakeloop.cli.shell.collect", broken)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, "echo $$ > child.tmp; mv child.tmp child; sleep 60")
+    assert gone(int((tmp_path / "child").read_text()))
+    assert [path.name for path in tmp_path.iterdir()] == ["child"]
