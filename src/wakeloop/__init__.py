@@ -1,0 +1,64 @@
+"""A LangGraph agent whose own todo list keeps it awake."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wakeloop.agent import build_todo_graph, create_todo_agent
+    from wakeloop.dialects import register_dialect
+    from wakeloop.dialects.base import Dialect
+    from wakeloop.errors import EditError, InputError, ModelError, SettingsError, ToolError, ToolNameError
+    from wakeloop.errors import VerifyError, WakeloopError
+    from wakeloop.events import Event, Session
+    from wakeloop.hand import aupdate_todos, update_todos
+    from wakeloop.presets import preset
+    from wakeloop.session import answer_of, session_of
+    from wakeloop.settings import LoopSettings
+    from wakeloop.state import TodoState, WakeEvent, join_goal, join_session, join_todos, merge_messages, merge_todos
+    from wakeloop.todos import Todo
+
+_FROM = {
+    "wakeloop.agent": ("build_todo_graph", "create_todo_agent"),
+    "wakeloop.dialects": ("register_dialect",),
+    "wakeloop.dialects.base": ("Dialect",),
+    "wakeloop.errors": (
+        "EditError",
+        "InputError",
+        "ModelError",
+        "SettingsError",
+        "ToolError",
+        "ToolNameError",
+        "VerifyError",
+        "WakeloopError",
+    ),
+    "wakeloop.events": ("Event", "Session"),
+    "wakeloop.hand": ("aupdate_todos", "update_todos"),
+    "wakeloop.presets": ("preset",),
+    "wakeloop.session": ("answer_of", "session_of"),
+    "wakeloop.settings": ("LoopSettings",),
+    "wakeloop.state": (
+        "TodoState",
+        "WakeEvent",
+        "join_goal",
+        "join_session",
+        "join_todos",
+        "merge_messages",
+        "merge_todos",
+    ),
+    "wakeloop.todos": ("Todo",),
+}
+_WHERE = {name: module for module, names in _FROM.items() for name in names}
+
+__all__ = [  # noqa: PLE0604 - the names above, once
+    *_WHERE
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

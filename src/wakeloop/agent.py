@@ -1,0 +1,182 @@
+"""Builds an agent: checks what is given, makes the nodes."""
+
+from collections.abc import Callable, Sequence
+from inspect import iscoroutinefunction
+from typing import Any, TypedDict, get_type_hints
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import SystemMessage
+from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as make_tool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.store.base import BaseStore
+
+from wakeloop.dialects import Dialect, dialect_named
+from wakeloop.errors import ModelError, SettingsError, ToolError, ToolNameError
+from wakeloop.graph import Nodes, Schemas, draw
+from wakeloop.model import bound, in_format, model_named
+from wakeloop.nodes.activate import Activate
+from wakeloop.nodes.call_model import CallModel, Voices
+from wakeloop.nodes.finalization_guard import FinalizationGuard
+from wakeloop.nodes.nag import Nag
+from wakeloop.nodes.run_tools import RunTools, takes_injection
+from wakeloop.nodes.validate_todos import ValidateTodos, Verify
+from wakeloop.nodes.wake import Wake
+from wakeloop.presets import preset
+from wakeloop.settings import LoopSettings
+from wakeloop.state import IN, OUT, Steps, TodoState
+
+Tool = BaseTool | Callable[..., Any] | dict[str, Any]
+
+
+def build_todo_graph(
+    model: str | BaseChatModel,
+    tools: Sequence[Tool] = (),
+    system_prompt: str | SystemMessage | None = None,
+    settings: str | LoopSettings = "wakeloop",
+    verify: Verify | None = None,
+    response_format: Any = None,
+    state_schema: type[Any] | None = None,
+    context_schema: type[Any] | None = None,
+    pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
+) -> StateGraph[Any, Any, Any, Any]:
+    """Return the graph of `create_todo_agent`, not compiled; the arguments are the same."""
+    base = preset(settings) if isinstance(settings, str) else settings
+    dialect = dialect_named(base.dialect)
+    runnable, provided = _sorted_tools(tools, dialect)
+    chat = _model(model)
+    asynchronous = verify is not None and (
+        iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
+    )
+    nodes = Nodes(
+        activate=Activate(dialect, base, asynchronous_verify=asynchronous),
+        call_model=CallModel(
+            dialect,
+            base,
+            _voices(chat, [*runnable.values(), *provided], dialect.schemas(base), response_format),
+            tools=frozenset(runnable),
+            prompt=SystemMessage(system_prompt) if isinstance(system_prompt, str) else system_prompt,
+            hook=_hook(pre_model_hook),
+        ),
+        run_tools=RunTools(runnable, {name: ToolNode([tool]) for name, tool in runnable.items() if takes_injection(tool)}),
+        validate_todos=ValidateTodos(dialect, base, verify),
+        nag=Nag(dialect, base),
+        finalization_guard=FinalizationGuard(dialect, base, formats=response_format is not None),
+        wake=Wake(dialect, base),
+    )
+    return draw(nodes, _schemas(state_schema or TodoState, context_schema))
+
+
+def create_todo_agent(
+    model: str | BaseChatModel,
+    tools: Sequence[Tool] = (),
+    system_prompt: str | SystemMessage | None = None,
+    settings: str | LoopSettings = "wakeloop",
+    verify: Verify | None = None,
+    response_format: Any = None,
+    state_schema: type[Any] | None = None,
+    context_schema: type[Any] | None = None,
+    pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    store: BaseStore | None = None,
+    name: str = "wakeloop",
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Build an agent whose own todo list keeps it awake.
+
+    Args:
+        model: `"openai:NAME"`, another provider's `"PROVIDER:NAME"`, or any chat model that can call tools.
+        tools: LangChain tools, callables, or a provider's own tool dicts (run by the provider).
+        system_prompt: Static for the life of the agent; the todo instructions follow it.
+        settings: A preset's name or `LoopSettings`: the base of every thread.
+        verify: `verify(todo, state)`, sync or async, asked before an item becomes completed; a text refuses.
+        response_format: A schema for one extra request at a settled end; plain JSON in `structured_response`.
+        state_schema: A subclass of `TodoState`, for more channels.
+        context_schema: The run's context; it may carry `todo_settings`, which ranks as the thread's.
+        pre_model_hook: Called with the state inside `call_model`; returns `llm_input_messages` or `messages`.
+        checkpointer: Where threads are kept; None keeps nothing (or uses a parent's, as a subgraph).
+        store: LangGraph's store, for tools that take one.
+        name: The graph's name, as a node of a parent and in traces.
+
+    Raises:
+        SettingsError: An unknown preset, dialect or setting, or a schema that is no `TodoState`.
+        ToolNameError: Two tools with one name, or one called like a todo tool.
+        ToolError: A tool with `return_direct`, or something that is no tool.
+        ModelError: A model that cannot be made or cannot call tools.
+    """
+    graph = build_todo_graph(
+        model,
+        tools,
+        system_prompt,
+        settings,
+        verify,
+        response_format,
+        state_schema,
+        context_schema,
+        pre_model_hook,
+    )
+    return graph.compile(checkpointer=checkpointer, store=store, name=name)
+
+
+def _model(model: str | BaseChatModel) -> BaseChatModel:
+    if isinstance(model, str):
+        return model_named(model)
+    if not isinstance(model, BaseChatModel):
+        raise ModelError(f"The model must be a name or a chat model, not {type(model).__name__}.")
+    return model
+
+
+def _sorted_tools(tools: Sequence[Tool], dialect: Dialect) -> tuple[dict[str, BaseTool], list[dict[str, Any]]]:
+    """Separate tools that run here from those that the provider runs; refuse clashes."""
+    runnable: dict[str, BaseTool] = {}
+    provided: list[dict[str, Any]] = []
+    for given in tools:
+        if isinstance(given, dict):
+            provided.append(given)
+            continue
+        if not isinstance(given, BaseTool) and not callable(given):
+            raise ToolError(f"{given!r} is no tool: pass a LangChain tool, a callable or a provider's dict.")
+        tool = given if isinstance(given, BaseTool) else make_tool(given)
+        if tool.return_direct:
+            raise ToolError(f"The tool {tool.name!r} has return_direct, which would end a run past its todo list.")
+        if tool.name in runnable:
+            raise ToolNameError(f"Two tools are called {tool.name!r}; give one of them another name.")
+        runnable[tool.name] = tool
+    names = [*runnable, *(str(d.get("name") or d.get("function", {}).get("name")) for d in provided)]
+    for name in names:
+        if name in dialect.names:
+            raise ToolNameError(
+                f"The tool name {name!r} belongs to the todo tools of the dialect {dialect.name!r}; give yours another."
+            )
+    return runnable, provided
+
+
+def _voices(chat: BaseChatModel, tools: list[Any], todo_tools: list[dict[str, Any]], response_format: Any) -> Voices:
+    return Voices(
+        full=bound(chat, [*tools, *todo_tools]),
+        without_todos=bound(chat, tools),
+        bare=chat,
+        formatted=None if response_format is None else in_format(chat, response_format),
+    )
+
+
+def _hook(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any, Any] | None:
+    return hook if hook is None or isinstance(hook, Runnable) else RunnableLambda(hook)
+
+
+def _schemas(state: type[Any], context: type[Any] | None) -> Schemas:
+    """Make the schemas of input, output and nodes: the contract's channels and the caller's own."""
+    hints = get_type_hints(state, include_extras=True)
+    ours = get_type_hints(TodoState, include_extras=True)
+    if missing := [name for name in ours if name not in hints]:
+        raise SettingsError(f"state_schema must be a subclass of TodoState; it lacks {', '.join(missing)}.")
+    more = [name for name in hints if name not in ours]
+
+    def schema(name: str, *names: str) -> type[Any]:
+        return TypedDict(name, {key: hints[key] for key in (*names, *more)})  # type: ignore[operator,return-value,no-any-return]
+
+    nodes = TypedDict("NodeState", {**hints, **get_type_hints(Steps, include_extras=True)})  # type: ignore[misc]
+    return Schemas(state, nodes, schema("TodoInput", *IN), schema("TodoOutput", *OUT), context)

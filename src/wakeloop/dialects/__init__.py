@@ -1,0 +1,19 @@
+"""The registered dialects, by name."""
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.dialects.parley import Parley
+from wakeloop.errors import SettingsError
+
+DIALECTS: dict[str, Dialect] = {"parley": Parley()}
+
+
+def register_dialect(dialect: Dialect) -> None:
+    """Make a dialect available under its name; one of the same name is replaced."""
+    DIALECTS[dialect.name] = dialect
+
+
+def dialect_named(name: str) -> Dialect:
+    """Return a registered dialect. Raises `SettingsError` for an unknown name."""
+    if name not in DIALECTS:
+        raise SettingsError(f"There is no dialect {name!r}; registered are {', '.join(DIALECTS)}.")
+    return DIALECTS[name]

@@ -1,0 +1,141 @@
+"""What a dialect is: todo tools, what they mean, how they read."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, BeforeValidator, ValidationError
+
+from wakeloop.prompts import fill
+from wakeloop.settings import LoopSettings
+from wakeloop.todos import Board, Operation, Outcome, Todo, count_open, shorten, worth_showing
+
+
+class Misfit(Exception):  # noqa: N818 - a finding about a call, not an error of the program
+    """The arguments of a todo call do not fit its schema; the text says what is expected."""
+
+
+def _parsed(value: Any) -> Any:
+    """Read a JSON text where a list is due; it is parsed, never evaluated."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError("a list is due here, and this text is no JSON") from None
+
+
+ListOrText = BeforeValidator(_parsed)
+Texts = Annotated[list[str], ListOrText]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A vocabulary of todo tools. Subclass it, give the values, and register it by name.
+
+    `tools` are pydantic models whose class names are the tools' names; `writes` the names that write;
+    `replaces` whether a call replaces the whole list (then two in a round are refused);
+    `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on.
+    """
+
+    name: str
+    tools: tuple[type[BaseModel], ...]
+    writes: frozenset[str]
+    replaces: bool = False
+    needs_auto_continue: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the todo tools."""
+        return frozenset(tool_name(tool) for tool in self.tools)
+
+    def schemas(self, settings: LoopSettings) -> list[dict[str, Any]]:
+        """Return the tools as the model is told of them, in OpenAI's format."""
+        schemas = [schema_of(tool) for tool in self.tools]
+        if settings.tool_description is not None:
+            schemas[0]["function"]["description"] = settings.tool_description
+        return schemas
+
+    def active(self, settings: LoopSettings) -> bool:
+        """Tell whether the model has the todo tools under these settings."""
+        return settings.auto_continue or not self.needs_auto_continue
+
+    def instructions(self, settings: LoopSettings) -> str:
+        """Return what goes into the system prompt; an empty text for nothing."""
+        if not (settings.inject_todo_instructions and self.active(settings)):
+            return ""
+        return fill("instructions", self.name, settings.prompts)
+
+    def read(self, name: str, args: Mapping[str, Any]) -> Operation:
+        """Turn a call into an operation. Raises `Misfit` where the arguments do not fit the schema."""
+        tool = next(tool for tool in self.tools if tool_name(tool) == name)
+        try:
+            return self.operation(tool.model_validate(args))
+        except ValidationError as error:
+            raise Misfit(self.misfit(name, error)) from None
+
+    def misfit(self, name: str, error: ValidationError) -> str:
+        """Say what is wrong with a call: the place, the value, and what is allowed."""
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"])) or "arguments"
+        got = "" if first["type"] == "missing" else f", not {shorten(repr(first['input']), 120)}"
+        said = first["msg"].removeprefix("Value error, ")
+        return f"{name}: {where}: {said[:1].lower()}{said[1:]}{got}"
+
+    def operation(self, call: Any) -> Operation:
+        """Turn a call that fits its schema into an operation."""
+        raise NotImplementedError
+
+    def refusal(self, operation: Operation, board: Board) -> str | None:
+        """Refuse an operation by a rule of this dialect alone, with a sentence."""
+        return None
+
+    def result(self, outcome: Outcome) -> str:
+        """Render the result of a call that was not refused."""
+        raise NotImplementedError
+
+    def error(self, text: str) -> str:
+        """Render the result of a call that was refused."""
+        return f"Error: {text}"
+
+    def line(self, todo: Todo) -> str:
+        """Render one item as one line."""
+        raise NotImplementedError
+
+    def listing(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
+        """Render what a nudge shows of the list: open and blocked items, bounded by `nudge_items`."""
+        shown, hidden = worth_showing(todos, settings.nudge_items)
+        lines = [self.line(todo) for todo in shown]
+        if hidden:
+            blocked = sum(todo["status"] == "blocked" for todo in todos)
+            counts = {"hidden": hidden, "open": count_open(todos), "blocked": blocked}
+            lines.append(fill("more", self.name, settings.prompts, **counts))
+        return "\n".join(lines)
+
+    def nudge(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
+        """Render the message that re-enters the model: what to do, then the live list."""
+        listing = self.listing(todos, goal, settings)
+        if settings.continuation_prompt is not None:
+            return f"{settings.continuation_prompt}\n\n{listing}"
+        counts = {"open": count_open(todos), "total": len(todos)}
+        return fill("nudge", self.name, settings.prompts, list=listing, **counts)
+
+    def shows(self, outcome: Outcome) -> bool:
+        """Tell whether the result of a call shows every open item with its text."""
+        return self.replaces
+
+
+def tool_name(tool: type[BaseModel]) -> str:
+    """Return the name that the model calls a tool by: its title, else its class name."""
+    return str(tool.model_config.get("title") or tool.__name__)
+
+
+def schema_of(tool: type[BaseModel]) -> dict[str, Any]:
+    """Return one tool in OpenAI's format; without parameters it carries an explicit empty object."""
+    schema = convert_to_openai_tool(tool)
+    function = schema["function"]
+    function["name"] = tool_name(tool)
+    function["parameters"].setdefault("properties", {})
+    return schema

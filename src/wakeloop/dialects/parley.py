@@ -1,0 +1,116 @@
+"""The dialect parley: numbered items, appended and updated."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from wakeloop.dialects.base import Dialect, Texts
+from wakeloop.todos import Add, Change, Operation, Outcome, Show, Status, Todo, count_open, is_closed, is_open
+
+Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
+MEANING: dict[Word, Status] = {
+    "in_progress": "in_progress",
+    "done": "completed",
+    "blocked": "blocked",
+    "cancelled": "cancelled",
+    "open": "pending",
+}
+WORDS = {status: word for word, status in MEANING.items()}
+
+
+class Write(BaseModel):
+    """Add items to the todo list, one text for each step. Returns the number of each new item."""
+
+    model_config = ConfigDict(title="todo_write")
+    items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
+        description="The texts of the new items, in the order of work."
+    )
+
+
+class Update(BaseModel):
+    """Change the status of one item of the todo list."""
+
+    model_config = ConfigDict(title="todo_update")
+    id: Annotated[int | str, WithJsonSchema({"type": "integer"})] = Field(description="The number of the item.")
+    status: Word = Field(description="The new status.")
+    reason: str | None = Field(None, description="Why; required for blocked.")
+
+
+class List(BaseModel):
+    """Show the whole todo list with numbers, statuses and the reasons of blocked items."""
+
+    model_config = ConfigDict(title="todo_list")
+
+
+@dataclass(frozen=True)
+class Parley(Dialect):
+    """agentparley's vocabulary: `todo_write(items)`, `todo_update(id, status, reason)`, `todo_list()`."""
+
+    name: str = "parley"
+    tools: tuple[type[BaseModel], ...] = (Write, Update, List)
+    writes: frozenset[str] = frozenset(("todo_write", "todo_update"))
+
+    def operation(self, call: Any) -> Operation:
+        """Turn a call into an operation."""
+        match call:
+            case Write():
+                return Add(tuple(call.items))
+            case Update():
+                return Change(call.id, MEANING[call.status], call.reason)
+            case _:
+                return Show()
+
+    def result(self, outcome: Outcome) -> str:
+        """Say what is stored: numbers, statuses, counts."""
+        todos = outcome.board.todos
+        match outcome.operation:
+            case Add():
+                new = [todo for todo in todos if todo["id"] in outcome.touched]
+                return "\n".join([f"Stored {_items(len(new))}:", *map(self.line, new)])
+            case Change() as change:
+                todo = outcome.board.find(change.id)
+                assert todo is not None  # noqa: S101 - the rules have found it
+                if why := outcome.denied.get(todo["id"]):
+                    kept = WORDS[todo["status"]]
+                    return self.error(f"[{todo['id']}] was not accepted as done: {why}. It is stored as {kept}.")
+                return f"[{todo['id']}] {WORDS[todo['status']]}: {todo['content']}. {self.count(todos)}"
+            case _:
+                return "\n".join([*map(self.whole_line, todos), self.count(todos)])
+
+    def count(self, todos: tuple[Todo, ...]) -> str:
+        """Count the list in a sentence."""
+        closed = sum(map(is_closed, todos))
+        return f"{closed} of {len(todos)} closed, {count_open(todos)} open." if todos else "The list is empty."
+
+    def line(self, todo: Todo) -> str:
+        """Render `  [id] text`, with what holds an item or that it is being worked on."""
+        note = ""
+        if todo["status"] == "blocked":
+            note = f" (blocked: {one_line(todo.get('reason', ''))})"
+        elif todo["status"] == "in_progress":
+            note = " (in progress)"
+        return f"  [{todo['id']}] {one_line(todo['content'])}{note}"
+
+    def whole_line(self, todo: Todo) -> str:
+        """Render an item of the whole list, where closed ones stand too."""
+        return self.line(todo) if not is_closed(todo) else f"{self.line(todo)} ({WORDS[todo['status']]})"
+
+    def shows(self, outcome: Outcome) -> bool:
+        """Tell whether a result shows every open item: the list does, and the write of a first plan."""
+        match outcome.operation:
+            case Show():
+                return True
+            case Add():
+                return all(todo["id"] in outcome.touched for todo in outcome.board.todos if is_open(todo))
+            case _:
+                return False
+
+
+def one_line(text: str) -> str:
+    """Keep a text on its line, so that it cannot pass for another item."""
+    return " ".join(text.split())
+
+
+def _items(count: int) -> str:
+    return "1 item" if count == 1 else f"{count} items"

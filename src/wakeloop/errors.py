@@ -1,0 +1,36 @@
+"""What a caller may see raised: full sentences."""
+
+
+class WakeloopError(Exception):
+    """The base of every error that this package raises itself.
+
+    Each message is a full sentence that says what was wrong and what to do about it.
+    """
+
+
+class SettingsError(WakeloopError):
+    """A setting has an unknown name, a value that is not allowed, or may not be set where it was."""
+
+
+class ToolNameError(WakeloopError):
+    """Two tools share one name, or a tool is called like one of the dialect's todo tools."""
+
+
+class ToolError(WakeloopError):
+    """A tool cannot be used in this graph, or not in this way (`return_direct`, async only)."""
+
+
+class ModelError(WakeloopError):
+    """The model cannot be made, cannot call tools, or its package is not installed."""
+
+
+class InputError(WakeloopError):
+    """The input of a run is refused before the first request; the thread reads as before."""
+
+
+class EditError(WakeloopError):
+    """An edit of the list by hand is refused; nothing was changed."""
+
+
+class VerifyError(WakeloopError):
+    """An asynchronous `verify` was met in a synchronous run."""

@@ -1,0 +1,91 @@
+"""The one schema of what is streamed as custom events.
+
+Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custom")` yields them.
+"""
+
+from typing import Literal, TypedDict
+
+from wakeloop.todos import Todo
+
+
+class Session(TypedDict, total=False):
+    """How a thread stands: the value of the channel `todo_session`.
+
+    `state` is `running`, `idle`, `dormant` or `waiting`; `reason` names the gate or ending, None while
+    running; `open`, `wakes` and `budget` are numbers; `on` is there only while waiting (`human`, `peer`,
+    `approval`, `subagent`).
+    """
+
+    state: Literal["running", "idle", "dormant", "waiting"]
+    reason: str | None
+    open: int
+    wakes: int
+    budget: int
+    on: str
+
+
+class Activated(TypedDict):
+    """An activation began. `sources` names what woke it (`human`, `kick`, `cron`, ...)."""
+
+    type: Literal["activated"]
+    open: int
+    budget: int
+    sources: list[str]
+
+
+class TodosChanged(TypedDict):
+    """The list was written: the whole list, and the ids that changed or went away."""
+
+    type: Literal["todos"]
+    todos: list[Todo]
+    changed: list[int | str]
+
+
+class Woken(TypedDict):
+    """The graph wakes itself: cycle 3 of a budget of 25, two items open."""
+
+    type: Literal["wake"]
+    cycle: int
+    budget: int
+    open: int
+    reasons: list[str]
+
+
+class Nagged(TypedDict):
+    """A reminder went into the last tool result after so many rounds without a todo write."""
+
+    type: Literal["nag"]
+    rounds: int
+    open: int
+
+
+class Guarded(TypedDict):
+    """The guard asks for a correction, or for an explanation, instead of the end named by `reason`."""
+
+    type: Literal["guard"]
+    action: Literal["correct", "explain"]
+    retry: int
+    retries: int
+    open: int
+    reason: str
+
+
+class Verified(TypedDict):
+    """The verifier ruled on one item that was to be completed."""
+
+    type: Literal["verify"]
+    id: int | str
+    content: str
+    accepted: bool
+    reason: str | None
+    refusals: int
+
+
+class Parked(TypedDict):
+    """The run has ended; the session says how and why."""
+
+    type: Literal["parked"]
+    session: Session
+
+
+Event = Activated | TodosChanged | Woken | Nagged | Guarded | Verified | Parked

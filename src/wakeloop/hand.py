@@ -1,0 +1,181 @@
+"""Edits of a thread's list by hand."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateSnapshot
+
+from wakeloop.errors import EditError
+from wakeloop.session import session_of
+from wakeloop.todos import Add, Board, Change, Operation, Rules, Todo, changes, count_open, next_number
+from wakeloop.todos import play_round
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+Id = int | str
+LAST = "finalization_guard"  # an ended thread is edited as its last node would
+
+
+def update_todos(
+    graph: Graph,
+    config: RunnableConfig,
+    *,
+    add: Iterable[str] = (),
+    done: Iterable[Id] = (),
+    start: Iterable[Id] = (),
+    block: Mapping[Id, str] | None = None,
+    cancel: Iterable[Id] = (),
+    reopen: Iterable[Id] = (),
+    remove: Iterable[Id] = (),
+    edit: Mapping[Id, str] | None = None,
+    clear: bool = False,
+    goal: str | None = None,
+) -> list[Todo]:
+    """Edit the list of a thread that has ended, and return it as it is now.
+
+    All or nothing: first `clear`, then the others in the order of the signature; `block` maps an id to its
+    reason, `edit` to its new text. The verifier is not asked. Raises `EditError` with one sentence for an
+    unknown id, a blank text, or a thread that is parked at an interrupt or has not finished its run.
+    """
+    wanted = _Edit(add, done, start, block or {}, cancel, reopen, remove, edit or {}, clear, goal)
+    snapshot = graph.get_state(config)
+    todos, update = wanted.applied(snapshot)
+    if update:
+        graph.update_state(config, update, as_node=LAST)
+    return todos
+
+
+async def aupdate_todos(
+    graph: Graph,
+    config: RunnableConfig,
+    *,
+    add: Iterable[str] = (),
+    done: Iterable[Id] = (),
+    start: Iterable[Id] = (),
+    block: Mapping[Id, str] | None = None,
+    cancel: Iterable[Id] = (),
+    reopen: Iterable[Id] = (),
+    remove: Iterable[Id] = (),
+    edit: Mapping[Id, str] | None = None,
+    clear: bool = False,
+    goal: str | None = None,
+) -> list[Todo]:
+    """Edit the list of a thread that has ended: `update_todos` for asynchronous savers."""
+    wanted = _Edit(add, done, start, block or {}, cancel, reopen, remove, edit or {}, clear, goal)
+    snapshot = await graph.aget_state(config)
+    todos, update = wanted.applied(snapshot)
+    if update:
+        await graph.aupdate_state(config, update, as_node=LAST)
+    return todos
+
+
+class _Edit:
+    """What is wanted, and what it makes of a thread."""
+
+    def __init__(
+        self,
+        add: Iterable[str],
+        done: Iterable[Id],
+        start: Iterable[Id],
+        block: Mapping[Id, str],
+        cancel: Iterable[Id],
+        reopen: Iterable[Id],
+        remove: Iterable[Id],
+        edit: Mapping[Id, str],
+        clear: bool,
+        goal: str | None,
+    ) -> None:
+        added = tuple(add)
+        self.operations: list[Operation] = [
+            *([Add(added)] if added else []),
+            *(Change(key, "completed") for key in done),
+            *(Change(key, "in_progress") for key in start),
+            *(Change(key, "blocked", reason) for key, reason in block.items()),
+            *(Change(key, "cancelled") for key in cancel),
+            *(Change(key, "pending") for key in reopen),
+        ]
+        self.remove, self.edit, self.clear, self.goal = list(remove), dict(edit), clear, goal
+
+    def applied(self, snapshot: StateSnapshot) -> tuple[list[Todo], dict[str, Any]]:
+        """Return the new list and the update that writes it, or refuse."""
+        refuse_unfinished(snapshot)
+        values = snapshot.values or {}
+        ledger = dict(values.get("todo_ledger") or {})
+        old: list[Todo] = list(values.get("todos") or ())
+        refusals = dict(ledger.get("refusals", {}))
+        for operation in self.operations:  # a person overrules the verifier
+            if isinstance(operation, Change):
+                refusals.pop(str(operation.id), None)
+        number = next_number(old, ledger.get("next_id", 1))
+        board = Board(() if self.clear else tuple(old), next_id=number, refusals=refusals)
+        board, outcomes = self.played(board)
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise EditError(f"Nothing was changed: {outcome.error}.")
+        todos = self.reworded(board)
+        update: dict[str, Any] = {}
+        if difference := changes(old, todos):
+            update["todos"] = difference
+        if self.goal is not None or (self.clear and values.get("todo_goal")):
+            update["todo_goal"] = self.goal or ""
+        if not update:
+            return todos, {}
+        if "refusals" in ledger or refusals:
+            ledger["refusals"] = refusals
+        update["todo_ledger"] = {**ledger, "next_id": board.next_id, "next": "__end__"}
+        if values.get("todo_session"):
+            update["todo_session"] = self.session(snapshot, todos)
+        return todos, update
+
+    def played(self, board: Board) -> tuple[Board, list[Any]]:
+        """Apply the operations; nobody is asked."""
+        play = play_round(board, self.operations, Rules())
+        try:
+            play.send(None)
+            while True:
+                play.send(None)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+    def reworded(self, board: Board) -> list[Todo]:
+        """Give items their new texts and take away those that are to go."""
+        for key, text in self.edit.items():
+            todo = self.found(board, key)
+            if not text.strip():
+                raise EditError(f"Nothing was changed: item {key} needs a text that is not blank.")
+            board = board.with_item({**todo, "content": text.strip()})
+        gone = [self.found(board, key)["id"] for key in self.remove]
+        return [todo for todo in board.todos if todo["id"] not in gone]
+
+    @staticmethod
+    def found(board: Board, key: Id) -> Todo:
+        """Return an item, or refuse."""
+        if (todo := board.find(key)) is None:
+            raise EditError(f"Nothing was changed: there is no item {key!r}.")
+        return todo
+
+    @staticmethod
+    def session(snapshot: StateSnapshot, todos: list[Todo]) -> dict[str, Any]:
+        """Let the session match the list: what is open now decides whether the thread is idle."""
+        session: dict[str, Any] = {**session_of(snapshot), "open": count_open(todos)}
+        if session["state"] in ("idle", "dormant"):
+            session["state"] = "idle" if session["open"] else "dormant"
+            if not session["open"]:
+                session["reason"] = "settled"
+            elif session["reason"] == "settled":
+                session["reason"] = None
+        return session
+
+
+def refuse_unfinished(snapshot: StateSnapshot) -> None:
+    """Refuse an edit of a thread in mid-run with what to do first."""
+    if snapshot.interrupts:
+        raise EditError("This thread waits for an answer to an interrupt: resume it first, then edit its list.")
+    if not snapshot.next:
+        return
+    if (snapshot.values.get("todo_ledger") or {}).get("refused"):
+        raise EditError("This thread's last input was refused: send it a message first, then edit its list.")
+    raise EditError("This thread has not finished its run: resume it first, then edit its list.")
+
+

@@ -1,0 +1,51 @@
+"""Nodes and forks that run in place, sync and async."""
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+
+class Node(Runnable[Any, Any]):
+    """A node: `__call__` is its body; one that waits for something overrides `acall` too.
+
+    Without it the asynchronous door would cost a thread hop for a body that only computes.
+    """
+
+    def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+        """Return the node's update."""
+        raise NotImplementedError
+
+    async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+        """Return the node's update; here the same body without waiting."""
+        return self(state, config)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Run in a synchronous graph."""
+        return self(input, config or {})
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Run in an asynchronous graph."""
+        return await self.acall(input, config or {})
+
+
+class Fork(Runnable[Any, Any]):
+    """A pure fork that is asked without a thread hop; its annotations say what it reads."""
+
+    def __init__(self, choose: Callable[[Any], Any]) -> None:
+        self.choose = choose
+        self.name = choose.__name__
+        update_wrapper(self, choose)
+
+    def __call__(self, state: Any) -> Any:
+        """Choose the next node."""
+        return self.choose(state)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Choose in a synchronous graph."""
+        return self.choose(input)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Choose in an asynchronous graph."""
+        return self.choose(input)

@@ -1,0 +1,66 @@
+"""The marks on messages that the graph writes itself."""
+
+from typing import Any, Literal
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+
+KEY = "wakeloop"
+Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
+
+
+def new_id() -> str:
+    """Mint a message's id; a node does so before the message leaves it."""
+    return str(uuid4())
+
+
+def mark(kind: Kind, **more: Any) -> dict[str, Any]:
+    """Return the `additional_kwargs` of a message that the graph writes."""
+    return {KEY: {"kind": kind, **more}}
+
+
+def kind_of(message: BaseMessage) -> str | None:
+    """Return what the graph wrote a message for, or None for anybody else's."""
+    found = message.additional_kwargs.get(KEY)
+    return found.get("kind") if isinstance(found, dict) else None
+
+
+def as_user(kind: Kind, text: str) -> HumanMessage:
+    """Write a user message on behalf of the graph."""
+    return HumanMessage(text, id=new_id(), additional_kwargs=mark(kind))
+
+
+def as_assistant(kind: Kind, text: str) -> AIMessage:
+    """Write an assistant's message on behalf of the graph."""
+    return AIMessage(text, id=new_id(), additional_kwargs=mark(kind))
+
+
+def unmarked(message: BaseMessage) -> BaseMessage:
+    """Return a message without a mark: one from outside may not carry it."""
+    if KEY not in message.additional_kwargs:
+        return message
+    kept = {key: value for key, value in message.additional_kwargs.items() if key != KEY}
+    return message.model_copy(update={"additional_kwargs": kept})
+
+
+def with_suffix(message: ToolMessage, text: str) -> ToolMessage:
+    """Append the graph's words to a tool result; the mark tells how many of the last characters they are."""
+    suffix = f"\n\n{text}"
+    earlier = message.additional_kwargs.get(KEY, {}).get("chars", 0)
+    content: Any
+    if isinstance(message.content, str):
+        content = message.content + suffix
+    else:
+        content = [*message.content, {"type": "text", "text": suffix}]
+    kwargs = {**message.additional_kwargs, **mark("nag", chars=earlier + len(suffix))}
+    return message.model_copy(update={"content": content, "additional_kwargs": kwargs})
+
+
+def by_model(message: AnyMessage) -> bool:
+    """Tell whether a message is a reply that the model wrote."""
+    return isinstance(message, AIMessage) and kind_of(message) is None
+
+
+def by_user(message: AnyMessage) -> bool:
+    """Tell whether a message is the user's own: never one that the graph injected."""
+    return isinstance(message, HumanMessage) and kind_of(message) is None

@@ -1,0 +1,79 @@
+"""Makes the model from a name, and binds what it is told of."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
+
+from wakeloop.errors import ModelError
+
+
+def model_named(name: str) -> BaseChatModel:
+    """Make a chat model from `"openai:NAME"`, a bare `NAME` (the same), or `"PROVIDER:NAME"`.
+
+    OpenAI's come from langchain-openai and honour `OPENAI_API_KEY` and `OPENAI_BASE_URL`; other providers go
+    through `langchain.chat_models.init_chat_model`. Raises `ModelError` with what to install or set.
+    """
+    provider, colon, rest = name.partition(":")
+    if not colon or provider == "openai":
+        return openai_model(rest if colon else name)
+    try:
+        from langchain.chat_models import init_chat_model
+    except ImportError:
+        raise ModelError(
+            f"The model {name!r} needs langchain and its provider's package: pip install langchain langchain-{provider}."
+        ) from None
+    try:
+        return init_chat_model(name)  # type: ignore[no-any-return]
+    except ImportError as error:
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
+    except Exception as error:
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from error
+
+
+def openai_model(name: str, **options: Any) -> BaseChatModel:
+    """Make a model of langchain-openai; usage is streamed also from servers of one's own.
+
+    Raises `ModelError` where the package or the key is missing.
+    """
+    if not name:
+        raise ModelError("The model has no name: write it as 'openai:NAME'.")
+    try:
+        from langchain_openai import ChatOpenAI
+    except ImportError:
+        raise ModelError(f"The model {name!r} needs langchain-openai: pip install 'wakeloop[openai]'.") from None
+    try:
+        return ChatOpenAI(model=name, stream_usage=True, **options)  # type: ignore[no-any-return]
+    except Exception as error:
+        if "api_key" in str(error).lower():
+            raise ModelError(
+                "There is no key for the model: set OPENAI_API_KEY "
+                "(any text will do for a server of your own, named by OPENAI_BASE_URL)."
+            ) from None
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from error
+
+
+def bound(model: BaseChatModel, tools: Sequence[Any]) -> Runnable[Any, Any]:
+    """Tell a model of its tools. Raises `ModelError` where it cannot call tools."""
+    if not tools:
+        return model
+    try:
+        return model.bind_tools(tools)
+    except NotImplementedError:
+        raise ModelError(
+            f"The model {type(model).__name__} cannot call tools, and a todo list needs them: choose one that can."
+        ) from None
+
+
+def in_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:
+    """Bind a format to a model; raw and parsed result come together."""
+    make: Callable[..., Runnable[Any, Any]] = model.with_structured_output
+    try:
+        return make(response_format, include_raw=True)
+    except NotImplementedError:
+        raise ModelError(f"The model {type(model).__name__} cannot answer in a format: leave response_format out.") from None
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

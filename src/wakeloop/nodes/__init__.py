@@ -1,0 +1,1 @@
+"""The seven nodes, one file each."""

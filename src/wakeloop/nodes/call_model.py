@@ -1,0 +1,316 @@
+"""One request to the model."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import BaseModel
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.errors import InputError
+from wakeloop.gates import ROUND_STEPS, count_stale, fingerprint, nag_due, seen_before
+from wakeloop.inline import Node
+from wakeloop.marks import as_user, mark, new_id, with_suffix
+from wakeloop.prompts import fill
+from wakeloop.reply import Reply, read_reply
+from wakeloop.settings import LoopSettings, effective
+from wakeloop.state import Ledger, Messages, merge_messages
+from wakeloop.todos import count_open, number, shorten
+from wakeloop.wire import Lines, legal, system_prompt, text_of
+
+
+@dataclass(frozen=True, eq=False)
+class Voices:
+    """The model as it is asked: with all tools, without the todo tools, without any, in a format."""
+
+    full: Runnable[Any, Any]
+    without_todos: Runnable[Any, Any]
+    bare: Runnable[Any, Any]
+    formatted: Runnable[Any, Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CallModel(Node):
+    """Ask the model once, store its reply, and decide what the forks behind it will read."""
+
+    dialect: Dialect
+    settings: LoopSettings
+    voices: Voices
+    tools: frozenset[str]
+    prompt: SystemMessage | None = None
+    hook: Runnable[Any, Any] | None = None
+    _systems: dict[Any, SystemMessage | None] = field(default_factory=dict)
+
+    def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+        """Return the reply as an update; what the model raises reaches the caller."""
+        turn = Turn.of(state, self)
+        if turn.over:
+            return turn.update
+        if self.hook is not None:
+            turn.hooked(self.hook.invoke(turn.seen_by_hook(), config))
+        return turn.stored(turn.voice.invoke(turn.request(), config))
+
+    async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+        """Return the same; the model and the hook are awaited."""
+        turn = Turn.of(state, self)
+        if turn.over:
+            return turn.update
+        if self.hook is not None:
+            turn.hooked(await self.hook.ainvoke(turn.seen_by_hook(), config))
+        return turn.stored(await turn.voice.ainvoke(turn.request(), config))
+
+
+class Turn:
+    """One request in the making, from the state to the update."""
+
+    def __init__(self, state: Any, node: CallModel) -> None:
+        self.node, self.state = node, state
+        self.ledger: Ledger = {**(state.get("todo_ledger") or {})}
+        self.settings = effective(node.settings, self.ledger.get("settings"))
+        self.messages: list[AnyMessage] = state["messages"]
+        self.todos = state["todos"]
+        self.update: dict[str, Any] = {}
+        self.writes: list[BaseMessage] = []
+        self.seen: Sequence[AnyMessage] | None = None
+        self.over = False
+
+    @classmethod
+    def of(cls, state: Any, node: CallModel) -> "Turn":
+        """Begin: raise for a refused input, fork away for a hand-over, take in what the round has brought."""
+        turn = cls(state, node)
+        if sentence := turn.ledger.get("refused"):
+            raise InputError(sentence)
+        if state.get("todo_handoff"):
+            turn.over = True
+            turn.update = {"todo_ledger": {**turn.ledger, "next": "finalization_guard", "end": "handed_over"}}
+            return turn
+        if getattr(turn.todos, "before", None) is not None:  # a tool wrote the list
+            turn.todos, turn.ledger["next_id"] = number(turn.todos, turn.ledger.get("next_id", 1))
+            turn.update["todos"] = {"all": turn.todos}
+        turn.take_in()
+        return turn
+
+    def say(self, name: str, **blanks: Any) -> str:
+        """Return one of the package's texts, as these settings have it."""
+        return fill(name, self.node.dialect.name, self.settings.prompts, **blanks)
+
+    def take_in(self) -> None:
+        """See whether the last round's calls brought anything new: successful ones not seen before."""
+        ids: dict[str, bool] = {}
+        for message in reversed(self.messages):
+            if isinstance(message, ToolMessage):
+                ids[message.tool_call_id] = message.status != "error"
+                continue
+            if ids and isinstance(message, AIMessage):
+                todo = set(self.ledger.get("todo_calls", ()))
+                calls = [c for c in message.tool_calls if c["id"] in ids and c["id"] not in todo]
+                prints = {fingerprint(c["name"], c["args"]): ids[c["id"] or ""] for c in reversed(calls)}
+                self.ledger["seen"], new = seen_before(self.ledger.get("seen", ""), list(prints))
+                if any(prints[p] for p in new):
+                    self.ledger["worked"] = True
+            return
+
+    # -- the request ---------------------------------------------------------------------------------
+
+    @property
+    def asking(self) -> str | None:
+        """What this request is for, where it is no ordinary one."""
+        return self.ledger.get("asking")
+
+    @property
+    def voice(self) -> Runnable[Any, Any]:
+        """The model as this request needs it."""
+        voices = self.node.voices
+        if self.asking == "format" and voices.formatted is not None:
+            return voices.formatted
+        if self.asking == "explain":
+            return voices.bare
+        return voices.full if self.node.dialect.active(self.settings) else voices.without_todos
+
+    def seen_by_hook(self) -> dict[str, Any]:
+        """Return the state that `pre_model_hook` is given."""
+        return {key: value for key, value in self.state.items() if key not in ("todo_ledger", "remaining_steps")}
+
+    def hooked(self, result: Any) -> None:
+        """Take over what the hook returned, and show the list again where its last showing is gone."""
+        result = dict(result or {})
+        if "llm_input_messages" in result:
+            self.seen = Messages(merge_messages([], [result.pop("llm_input_messages")]))
+            result.pop("messages", None)
+        elif "messages" in result:
+            given = result.pop("messages")
+            self.writes += given if isinstance(given, list) else [given]
+            self.seen = merge_messages(self.messages, [given])
+        self.update |= result
+        shown = self.ledger.get("shown")
+        if self.seen is None or not count_open(self.todos) or (shown and any(m.id == shown for m in self.seen)):
+            return
+        if shown or not self.seen_plan():
+            self.show_again()
+
+    def seen_plan(self) -> bool:
+        """Tell whether nothing was taken away, so that what wrote the list is still there."""
+        assert self.seen is not None  # noqa: S101 - the hook has returned messages
+        there = {m.id for m in self.seen}
+        return all(m.id in there for m in self.messages)
+
+    def show_again(self) -> None:
+        """Show the list once more at the tail: in the last tool result, or as a user message of its own."""
+        assert self.seen is not None  # noqa: S101 - the hook has returned messages
+        listing = self.node.dialect.listing(self.todos, self.state["todo_goal"], self.settings)
+        text = self.say("shown_again", list=listing)
+        last = self.seen[-1] if self.seen else None
+        new: AnyMessage = with_suffix(last, text) if isinstance(last, ToolMessage) else as_user("nag", text)
+        self.seen = merge_messages(self.seen, [[new]])
+        self.writes.append(new)
+        self.ledger["shown"] = new.id or ""
+
+    def request(self) -> list[AnyMessage]:
+        """Return the messages that go to the model: the system prompt and a legal history."""
+        system = self.system()
+        lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
+        wire = legal(self.messages if self.seen is None else self.seen, [system] if system else [], lines)
+        if not wire or isinstance(wire[-1], AIMessage):
+            wire.append(as_user("activate", self.say("activate")))
+        return [system, *wire] if system else wire
+
+    def system(self) -> SystemMessage | None:
+        """Return the static system prompt, made once for the same head of a history."""
+        head: list[Any] = []
+        for message in self.messages:
+            if not isinstance(message, SystemMessage):
+                break
+            head.append(message)
+        instructions = self.node.dialect.instructions(self.settings)
+        key = (instructions, *(str(m.content) for m in head))
+        known = self.node._systems  # noqa: SLF001 - the node's own memory, bounded just below
+        if key not in known:
+            if len(known) > 64:
+                known.clear()
+            known[key] = system_prompt(self.node.prompt, head, instructions)
+        return known[key]
+
+    # -- the reply -----------------------------------------------------------------------------------
+
+    def stored(self, raw: Any) -> dict[str, Any]:
+        """Return the update that a reply brings: the message, and what the forks read."""
+        self.ledger.pop("again", None)
+        self.ledger.pop("faults", None)
+        if self.asking == "format":
+            self.formatted(raw)
+        elif self.asking == "explain":
+            self.explained(raw)
+        else:
+            self.replied(raw)
+        if self.writes:
+            self.update["messages"] = self.writes
+        self.update["todo_ledger"] = self.ledger
+        return self.update
+
+    def read(self, raw: AIMessage) -> Reply:
+        """Find out what a reply is."""
+        history = self.messages
+        index = history if isinstance(history, Messages) else Messages(history)
+        active = self.node.dialect.active(self.settings)
+        return read_reply(
+            raw,
+            self.node.dialect if active else None,
+            self.node.tools,
+            used=index.answered,
+            known=lambda key: index.find(key) is not None,
+            cut_call=self.say("cut_call"),
+        )
+
+    def replied(self, raw: AIMessage) -> None:
+        """Store an ordinary reply: the end of a turn, a round, or one that is asked again."""
+        reply, ledger, settings = self.read(raw), self.ledger, self.settings
+        bad = ledger.get("bad_replies", 0) + 1
+        empty = not reply.text and not reply.message.tool_calls and not reply.cut
+        if reply.text or reply.wrote:
+            ledger["spoke"] = True
+        if empty and not count_open(self.todos) and not ledger.get("spoke"):
+            ledger |= {"next": "finalization_guard", "bad_replies": bad, "again": "empty"}
+            if bad > settings.reply_retries:
+                ledger["end"] = "empty_reply"
+            return
+        self.writes.append(reply.message)
+        ledger["bad_replies"] = bad if reply.cut or reply.malformed else 0
+        kind = "truncated" if reply.cut else "malformed_calls"
+        if reply.message.tool_calls:
+            self.begin_round(reply, kind)
+            return
+        ledger["next"] = "finalization_guard"
+        if reply.cut:
+            ledger["again"] = "cut"
+            if bad > settings.reply_retries:
+                ledger["end"] = kind
+
+    def begin_round(self, reply: Reply, kind: str) -> None:
+        """Note what the round's forks need: its todo calls, its faults, and where it goes afterwards."""
+        ledger, settings = self.ledger, self.settings
+        ledger["todo_calls"] = list(reply.todo_calls)
+        if reply.faults:
+            ledger["faults"] = reply.faults
+        stale = count_stale(
+            ledger.get("todo_stale_iterations", 0),
+            wrote=reply.wrote,
+            open_count=count_open(self.todos),
+            settings=settings,
+        )
+        due = stale != ledger.get("todo_stale_iterations", 0) and nag_due(stale, settings)
+        ledger["todo_stale_iterations"] = stale
+        ledger["next"] = "round"
+        if ledger["bad_replies"] > settings.reply_retries:
+            ledger |= {"after": "finalization_guard", "end": kind}
+        elif self.state["remaining_steps"] < ROUND_STEPS:
+            ledger |= {"after": "finalization_guard", "end": "step_limit"}
+        else:
+            suppressed = ledger.get("todo_guard_suppressed", False)
+            ledger["after"] = "nag" if due and not suppressed else "call_model"
+
+    def explained(self, raw: AIMessage) -> None:
+        """Store the explanation that the guard demanded, without any calls."""
+        kept = {key: value for key, value in raw.additional_kwargs.items() if key != "tool_calls"}
+        bare = raw.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": kept})
+        self.writes.append(self.read(bare).message)
+        self.ledger["next"] = "finalization_guard"
+
+    def formatted(self, result: Mapping[str, Any]) -> None:
+        """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
+        ledger, raw = self.ledger, result["raw"]
+        ledger["next"] = "finalization_guard"
+        cut = self.read(raw).cut
+        if result["parsing_error"] is None and result["parsed"] is not None and not cut:
+            value = plain(result["parsed"])
+            self.update["structured_response"] = value
+            told = {"response_metadata": raw.response_metadata, "usage_metadata": raw.usage_metadata}
+            text = as_json(value)
+            self.writes.append(AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format"), **told))
+            return
+        bad = ledger.get("bad_replies", 0) + 1
+        ledger |= {"bad_replies": bad, "again": f"format: {problem(result['parsing_error'], cut=cut)}"}
+        if bad > self.settings.reply_retries:
+            ledger["end"] = "truncated" if cut else "malformed_calls"
+        text = text_of(raw) or self.say("empty_reply")
+        self.writes.append(AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format")))
+
+
+def plain(value: Any) -> Any:
+    """Return a structured result as plain JSON: it goes into the checkpoint."""
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else json.loads(json.dumps(value, default=str))
+
+
+def as_json(value: Any) -> str:
+    """Render a structured result as the text that goes into the history."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def problem(error: BaseException | None, *, cut: bool) -> str:
+    """Say in one line why a structured result is none."""
+    if cut:
+        return "it was cut off"
+    said = " ".join(str(error).split()) if error is not None else "there was no result in it"
+    return shorten(said, 300)

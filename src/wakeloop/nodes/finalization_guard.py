@@ -1,0 +1,180 @@
+"""Rules on a turn's end: wake, correct, ask again, or end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, Send
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.gates import CORRECTION_STEPS, GATES, REQUEST_STEPS, Case, Ending, first_stop
+from wakeloop.gates import made_progress, may_correct, same_again, yields
+from wakeloop.inline import Node
+from wakeloop.marks import as_user
+from wakeloop.prompts import fill
+from wakeloop.settings import LoopSettings, effective
+from wakeloop.state import Ledger, TodoState
+from wakeloop.todos import count_open, is_open
+from wakeloop.wire import text_of
+
+GUARD = "open_todos"  # the name of this guard in the ledger
+
+
+@dataclass(frozen=True, eq=False)
+class FinalizationGuard(Node):
+    """Rule on the end of a turn, or of a run that `call_model` or a tool has ended."""
+
+    dialect: Dialect
+    settings: LoopSettings
+    formats: bool = False
+
+    def __call__(self, state: Any, config: RunnableConfig) -> Any:
+        """Return the update that the ruling brings; the fork reads `next` in it."""
+        ledger: Ledger = {**(state.get("todo_ledger") or {})}
+        settings = effective(self.settings, ledger.get("settings"))
+        case = self.turn_ended(state, ledger, settings)
+        if ledger.get("end"):
+            return self.ended(state, ledger, case, ledger["end"])  # type: ignore[arg-type]
+        if ledger.get("again"):
+            return self.again(state, ledger, case)
+        if ledger.get("asking") == "format":
+            return self.ended(state, ledger, case, "settled")
+        if ledger.get("todo_guard_blocked"):
+            ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
+            return self.ended(state, ledger, case, "guard_blocked")
+        if called_by := ledger.get("called_by"):
+            return self.corrected(state, ledger, case, called_by)  # type: ignore[arg-type]
+        reason = first_stop(case)
+        if reason is None:
+            return {"todo_ledger": {**ledger, "next": "wake"}}
+        if may_correct(reason, case) and not ledger.get("todo_guard_suppressed"):
+            return self.correct_or_end(state, ledger, case, reason)
+        return self.ended(state, ledger, case, reason)
+
+    def turn_ended(self, state: Any, ledger: Ledger, settings: LoopSettings) -> Case:
+        """Count what the turn brought, and put together what the gates read."""
+        todos = state["todos"]
+        turn = not ledger.get("again") and ledger.get("asking") != "format"
+        if turn and ledger.pop("waking", False):
+            progress = made_progress(
+                todos, ledger.pop("open_at_wake", ()), ledger.get("peak", 0), worked=ledger.get("worked", False)
+            )
+            ledger["idle_wakes"] = 0 if progress else ledger.get("idle_wakes", 0) + 1
+        ledger["peak"] = max(ledger.get("peak", 0), sum(not is_open(todo) for todo in todos))
+        repeated = bool(
+            settings.stop_on_repeat
+            and ledger.get("last_wake")
+            and same_again(text_of(state["messages"][-1]), todos) == ledger["last_wake"]
+        )
+        return Case(
+            open=count_open(todos),
+            settings=settings,
+            wakes=ledger.get("wake_cycles", 0),
+            idle_wakes=ledger.get("idle_wakes", 0),
+            waiting=bool(state.get("waiting_on")),
+            owed=bool(state.get("owed_replies")),
+            drained=get_runtime().drain_requested,
+            steps_left=state["remaining_steps"],
+            repeated=repeated,
+        )
+
+    def again(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
+        """Ask for a reply again: the same request for an empty one, a few words for a cut or unfit one."""
+        what = ledger.pop("again")
+        if case.drained or case.steps_left < CORRECTION_STEPS:
+            return self.ended(state, ledger, case, "drained" if case.drained else "step_limit")
+        ledger["next"] = "call_model"
+        if what == "empty":
+            return {"todo_ledger": ledger}
+        blanks = {"problem": what.removeprefix("format: ")} if what.startswith("format: ") else {}
+        return self.asked(ledger, case, "format_again" if blanks else "go_on", "retry", **blanks)
+
+    def corrected(self, state: Any, ledger: Ledger, case: Case, called_by: Ending) -> dict[str, Any]:
+        """A correction's turn has ended: only the first two gates have a say, then the guard goes on."""
+        if reason := next((r for gate in GATES[:2] if (r := gate(case))), None):
+            return self.ended(state, ledger, case, reason)
+        return self.correct_or_end(state, ledger, case, called_by)
+
+    def correct_or_end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> dict[str, Any]:
+        """Ask for the list to be brought up to date while retries last, then end or demand an explanation."""
+        spent, allowed = ledger.get("todo_guard_retries", {}).get(GUARD, 0), case.settings.guard_retries
+        listing = self.dialect.listing(state["todos"], state["todo_goal"], case.settings)
+        blanks = {"open": case.open, "list": listing}
+        if spent < allowed:
+            if case.drained or case.steps_left < CORRECTION_STEPS:
+                return self.ended(state, ledger, case, "drained" if case.drained else "step_limit")
+            ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent + 1}
+            ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
+            _report("correct", spent + 1, case, reason)
+            return self.asked(ledger, case, "correction", "guard", **blanks)
+        if not allowed or case.settings.on_guard_exhausted == "proceed" or case.drained:
+            return self.ended(state, ledger, case, reason)
+        if case.steps_left < REQUEST_STEPS:
+            return self.ended(state, ledger, case, "step_limit")
+        _report("explain", spent, case, reason)
+        update = self.asked(ledger, case, "explain", "guard", **blanks)
+        words = update["messages"][0].content
+        update["todo_ledger"] |= {"asking": "explain", "todo_guard_blocked": {"guard": GUARD, "message": words}}
+        return update
+
+    def asked(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
+        """Inject a user message and go back to the model."""
+        message = as_user(kind, fill(prompt, self.dialect.name, case.settings.prompts, **blanks))
+        ledger |= {"next": "call_model", "injected": message.id or ""}
+        if "list" in blanks:
+            ledger["shown"] = message.id or ""
+        return {"messages": [message], "todo_ledger": ledger}
+
+    def ended(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
+        """End the run: in the required format first where it is settled, by way of the parent if handed over."""
+        if reason == "settled" and self.formats and ledger.get("asking") != "format":
+            if case.steps_left >= REQUEST_STEPS and not case.drained and ledger.get("spoke"):
+                ledger["asking"] = "format"
+                return self.asked(ledger, case, "format", "format")
+            if ledger.get("spoke"):
+                reason = "drained" if case.drained else "step_limit"
+        session = {
+            "state": yields(reason, case.open),
+            "reason": reason,
+            "open": case.open,
+            "wakes": case.wakes,
+            "budget": case.settings.max_wake_cycles,
+        }
+        if session["state"] == "waiting":
+            session["on"] = _waits_on(state)
+        get_runtime().stream_writer({"type": "parked", "session": session})
+        for key in ("end", "again", "asking", "called_by", "waking", "worked", "open_at_wake", "seen", "after"):
+            ledger.pop(key, None)  # type: ignore[misc]
+        for key in ("todo_calls", "faults", "bad_replies", "spoke", "peak", "last_wake"):
+            ledger.pop(key, None)  # type: ignore[misc]
+        ledger["next"] = "__end__"
+        messages: list[BaseMessage] = state["messages"]
+        if messages:
+            ledger["tail"] = messages[-1].id or ""
+        if reason == "handed_over":
+            return _handed_over(state, session)
+        return {"todo_session": session, "todo_ledger": ledger}
+
+
+def _report(action: str, retry: int, case: Case, reason: str) -> None:
+    counts = {"retry": retry, "retries": case.settings.guard_retries, "open": case.open}
+    get_runtime().stream_writer({"type": "guard", "action": action, **counts, "reason": reason})
+
+
+def _waits_on(state: TodoState) -> str:
+    first = next(iter(state.get("waiting_on") or ()), None)
+    return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
+
+
+def _handed_over(state: Any, session: dict[str, Any]) -> Command[Any]:
+    """Send a tool's way to the parent with all of this run: history, siblings, list, session."""
+    goto: list[Any] = []
+    update: dict[str, Any] = {}
+    for entry in state.get("todo_handoff") or ():
+        goto += [Send(g["node"], g["arg"]) if "arg" in g else g["node"] for g in entry["goto"]]
+        update |= entry["update"]
+    run = {"messages": list(state["messages"]), "todos": list(state["todos"]), "todo_session": session}
+    return Command(graph=Command.PARENT, goto=goto, update={**run, **update})

@@ -1,0 +1,36 @@
+"""Puts a reminder where the model will read it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import get_runtime
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.inline import Node
+from wakeloop.marks import with_suffix
+from wakeloop.prompts import fill
+from wakeloop.settings import LoopSettings, effective
+from wakeloop.state import TodoState
+from wakeloop.todos import count_open
+
+
+@dataclass(frozen=True, eq=False)
+class Nag(Node):
+    """Append a reminder to the last tool result; soft, it never blocks."""
+
+    dialect: Dialect
+    settings: LoopSettings
+
+    def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
+        """Return the last tool result with the reminder as its suffix."""
+        ledger = state.get("todo_ledger") or {}
+        settings = effective(self.settings, ledger.get("settings"))
+        last, left = state["messages"][-1], count_open(state["todos"])
+        if not isinstance(last, ToolMessage) or not (left or settings.nag_when == "always"):
+            return {}
+        rounds = ledger.get("todo_stale_iterations", 0)
+        text = fill("nag", self.dialect.name, settings.prompts, rounds=rounds, open=left)
+        get_runtime().stream_writer({"type": "nag", "rounds": rounds, "open": left})
+        return {"messages": [with_suffix(last, text)]}

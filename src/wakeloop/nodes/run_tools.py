@@ -1,0 +1,178 @@
+"""Executes one tool call that is not a todo call."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp, ParentCommand
+from langgraph.prebuilt import ToolNode
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, Send
+from pydantic import ValidationError
+
+from wakeloop.errors import ToolError
+from wakeloop.inline import Node
+from wakeloop.marks import new_id, unmarked
+from wakeloop.reply import LONGEST
+from wakeloop.todos import Refused, read_list, shorten
+
+NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
+
+
+@dataclass(frozen=True, eq=False)
+class RunTools(Node):
+    """Run one call: with a fault it is answered, else the tool is called; what it raises is the result.
+
+    `tools` are called directly, `injected` are `ToolNode`s of one tool each, for tools that are given state,
+    store or runtime by the graph.
+    """
+
+    tools: Mapping[str, BaseTool]
+    injected: Mapping[str, ToolNode] = field(default_factory=dict)
+
+    def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
+        """Run the call and return its result as an update."""
+        if fault := state.get("fault"):
+            return {"messages": [_error(state, fault)]}
+        call = {key: state[key] for key in ("name", "args", "id", "type")}
+        tool = self.tools[call["name"]]
+        if _only_async(tool):
+            raise ToolError(f"The tool {tool.name!r} is asynchronous only: run this agent with ainvoke or astream.")
+        try:
+            if node := self.injected.get(tool.name):
+                return _update(call, node.invoke([call], config))
+            return _update(call, tool.invoke(call, config))
+        except GraphBubbleUp as signal:
+            return _handed_over(call, signal)
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
+            return {"messages": [_error(call, _sentence(error))]}
+
+    async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
+        """Run the call and return its result as an update; the same, waiting."""
+        if fault := state.get("fault"):
+            return {"messages": [_error(state, fault)]}
+        call = {key: state[key] for key in ("name", "args", "id", "type")}
+        tool = self.tools[call["name"]]
+        try:
+            if node := self.injected.get(tool.name):
+                return _update(call, await node.ainvoke([call], config))
+            return _update(call, await tool.ainvoke(call, config))
+        except GraphBubbleUp as signal:
+            return _handed_over(call, signal)
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
+            return {"messages": [_error(call, _sentence(error))]}
+
+
+def _only_async(tool: BaseTool) -> bool:
+    return getattr(tool, "coroutine", None) is not None and getattr(tool, "func", True) is None
+
+
+def takes_injection(tool: BaseTool) -> bool:
+    """Tell whether the graph gives a tool arguments that the model does not send (state, store, runtime)."""
+    schema = tool.args_schema
+    hints = dict(getattr(schema, "__annotations__", {})) if inspect.isclass(schema) else {}
+    function = getattr(tool, "func", None) or getattr(tool, "coroutine", None) or tool._run
+    hints |= {name: p.annotation for name, p in inspect.signature(function).parameters.items()}
+    return any("Injected" in repr(hint) or "ToolRuntime" in repr(hint) for hint in hints.values())
+
+
+def _update(call: dict[str, Any], result: Any) -> Any:
+    """Turn what a tool returned into an update, or several: messages, or commands that pass through."""
+    if isinstance(result, dict):
+        result = result.get("messages", [])
+    parts = result if isinstance(result, list) else [result]
+    messages: list[AnyMessage] = []
+    commands: list[Command[Any]] = []
+    for part in parts:
+        if isinstance(part, dict):
+            messages += part.get("messages", [])
+        elif isinstance(part, Command):
+            commands.append(part)
+        else:
+            messages.append(part)
+    handed = [_hand_over(call, command) for command in commands if command.graph == Command.PARENT]
+    if handed:
+        return handed[-1]
+    for command in commands:
+        _check(command)
+    if commands:
+        answers = [m for command in commands for m in _messages_of(command)] + messages
+        if not any(getattr(m, "tool_call_id", None) == call["id"] for m in answers):
+            messages.append(ToolMessage("Done.", name=call["name"], tool_call_id=call["id"], id=new_id()))
+        plain = [Command(update=_as_update(command)) for command in commands]
+        return [*plain, *([{"messages": messages}] if messages else [])]
+    return {"messages": [_own(message) for message in messages]}
+
+
+def _own(message: AnyMessage) -> AnyMessage:
+    """Give a result an id and take away a mark that only the graph may set."""
+    if not message.id:
+        message = message.model_copy(update={"id": new_id()})
+    return unmarked(message)  # type: ignore[return-value]
+
+
+def _as_update(command: Command[Any]) -> dict[str, Any]:
+    update = dict(command.update) if isinstance(command.update, Mapping) else dict(command.update or ())
+    if "messages" in update:
+        update["messages"] = [_own(m) if isinstance(m, ToolMessage) else m for m in _messages_of(command)]
+    return update
+
+
+def _messages_of(command: Command[Any]) -> list[Any]:
+    update = command.update
+    found = update.get("messages", []) if isinstance(update, Mapping) else dict(update or ()).get("messages", [])
+    return found if isinstance(found, list) else [found]
+
+
+def _check(command: Command[Any]) -> None:
+    """Refuse a list that a tool writes badly, before it is stored."""
+    if command.goto:
+        raise ToolError("a tool may go to a node of the parent graph only (graph=Command.PARENT)")
+    todos = dict(command.update or ()).get("todos") if command.update else None
+    if todos is not None and not isinstance(todos, dict):
+        try:
+            read_list(todos)
+        except Refused as refusal:
+            raise ToolError(str(refusal)) from None
+
+
+def _handed_over(call: dict[str, Any], signal: GraphBubbleUp) -> Any:
+    """Keep a way to the parent for the end of the run; every other signal passes through."""
+    if isinstance(signal, ParentCommand):
+        return _hand_over(call, signal.args[0])
+    raise signal
+
+
+def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
+    """Note where a tool wants to go, so that siblings and history are kept; the guard sends it."""
+    info = get_runtime().execution_info
+    if info is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
+        return {"messages": [_error(call, "Error: there is no parent graph to hand over to.")]}
+    goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
+    sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]
+    update = dict(command.update or ()) if command.update else {}
+    messages = [_own(m) for m in _messages_of(command)]
+    if not any(getattr(m, "tool_call_id", None) == call["id"] for m in messages):
+        messages.append(ToolMessage("Handed over.", name=call["name"], tool_call_id=call["id"], id=new_id()))
+    update.pop("messages", None)
+    return {"messages": messages, "todo_handoff": [{"id": call["id"], "goto": sends, "update": update}]}
+
+
+def _error(call: Mapping[str, Any], text: str) -> ToolMessage:
+    text = text if text.startswith("Error: ") else f"Error: {text}"
+    return ToolMessage(
+        shorten(text, LONGEST), name=call["name"], tool_call_id=call["id"], id=new_id(), status="error"
+    )
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"])) or "arguments"
+        return f"the arguments do not fit: {where}: {first['msg']}"
+    said = str(error) or type(error).__name__
+    return said if isinstance(error, ToolError) else f"{type(error).__name__}: {said}"

@@ -1,0 +1,166 @@
+"""Applies a round's todo calls to the list, one result each."""
+
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import get_runtime
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.errors import VerifyError
+from wakeloop.inline import Node
+from wakeloop.marks import new_id
+from wakeloop.settings import LoopSettings
+from wakeloop.state import Ledger, TodoState
+from wakeloop.todos import Board, Operation, Outcome, Question, Rules, Show, Todo
+from wakeloop.todos import changed_ids, changes, play_round
+
+Verify = Callable[[Todo, Any], "str | None | Awaitable[str | None]"]
+Round = Generator[Question, str | None, tuple[Board, list[Outcome]]]
+
+
+@dataclass(frozen=True, eq=False)
+class ValidateTodos(Node):
+    """Play the round's todo calls; the verifier is asked in between."""
+
+    dialect: Dialect
+    settings: LoopSettings
+    verify: Verify | None = None
+
+    def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
+        """Return the list's changes and one tool result a call."""
+        calls, board, play = self.begun(state)
+        verdict: str | None = None
+        try:
+            while True:
+                verdict = self.ask(play.send(verdict), state)
+        except StopIteration as done:
+            return self.written(state, calls, board, *done.value)
+
+    async def acall(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
+        """Return the same; an asynchronous verifier is awaited."""
+        calls, board, play = self.begun(state)
+        verdict: str | None = None
+        try:
+            while True:
+                verdict = await self.aask(play.send(verdict), state)
+        except StopIteration as done:
+            return self.written(state, calls, board, *done.value)
+
+    def begun(self, state: TodoState) -> tuple[list[Any], Board, Round]:
+        """Read the round's todo calls off the last reply, and set the board."""
+        ledger = state.get("todo_ledger") or {}
+        reply = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
+        wanted = set(ledger.get("todo_calls", ()))
+        calls = [call for call in reply.tool_calls if call["id"] in wanted]
+        board = Board(
+            todos=tuple(state["todos"]),
+            goal=str(state["todo_goal"]),
+            next_id=ledger.get("next_id", 1),
+            refusals=ledger.get("refusals", {}),
+        )
+        rules = Rules(self.settings.max_items, self.settings.in_progress, one_write=self.dialect.replaces)
+        return calls, board, play_round(board, [self.operation(c, board, ledger) for c in calls], rules)
+
+    def operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
+        """Turn a call into an operation, or into the sentence that refuses it."""
+        if fault := ledger.get("faults", {}).get(call["id"]):
+            return fault
+        operation = self.dialect.read(call["name"], call["args"])
+        return self.dialect.refusal(operation, board) or operation
+
+    def ask(self, question: Question, state: TodoState) -> str | None:
+        """Ask the verifier; what it raises is a refusal that names it."""
+        if self.verify is None:
+            return None
+        try:
+            verdict = self.verify(question.todo, state)
+        except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
+            return _failed(error)
+        if isawaitable(verdict):
+            if hasattr(verdict, "close"):
+                verdict.close()
+            raise VerifyError("This agent's verify is asynchronous: run it with ainvoke or astream.")
+        return verdict or None
+
+    async def aask(self, question: Question, state: TodoState) -> str | None:
+        """Ask the verifier and wait for it."""
+        if self.verify is None:
+            return None
+        try:
+            verdict = self.verify(question.todo, state)
+            return (await verdict if isawaitable(verdict) else verdict) or None
+        except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
+            return _failed(error)
+
+    def written(
+        self, state: TodoState, calls: list[Any], before: Board, after: Board, outcomes: list[Outcome]
+    ) -> dict[str, Any]:
+        """Turn the outcomes into tool results, the list's changes, counters and events."""
+        ledger: Ledger = {**(state.get("todo_ledger") or {}), "next_id": after.next_id}
+        if after.refusals:
+            ledger["refusals"] = dict(after.refusals)
+        elif "refusals" in ledger:
+            del ledger["refusals"]
+        results = [self.answer(call, outcome, ledger) for call, outcome in zip(calls, outcomes, strict=True)]
+        if any(map(_accepted, outcomes)):
+            ledger["todo_guard_suppressed"] = False
+        for result, outcome in zip(results, outcomes, strict=True):
+            if outcome.error is None and self.dialect.shows(outcome):
+                ledger["shown"] = result.id or ""
+        update: dict[str, Any] = {"messages": results, "todo_ledger": ledger}
+        if after.goal != before.goal:
+            update["todo_goal"] = after.goal
+        self.report(outcomes, after)
+        if difference := changes(before.todos, after.todos):
+            update["todos"] = difference
+            event = {"type": "todos", "todos": list(after.todos), "changed": changed_ids(difference)}
+            get_runtime().stream_writer(event)
+        return update
+
+    def answer(self, call: Any, outcome: Outcome, ledger: Ledger) -> ToolMessage:
+        """Render one call's result; a refused one is an error result."""
+        if call["id"] in ledger.get("faults", {}):
+            text, status = ledger["faults"][call["id"]], "error"
+        elif outcome.error is not None:
+            text, status = self.dialect.error(outcome.error), "error"
+        else:
+            text = self.dialect.result(outcome)
+            status = "success" if isinstance(outcome.operation, Show) or _accepted(outcome) else "error"
+        return ToolMessage(text, id=new_id(), name=call["name"], tool_call_id=call["id"], status=status)
+
+    def report(self, outcomes: list[Outcome], after: Board) -> None:
+        """Stream what the verifier said of each item that it was asked about."""
+        if self.verify is None:
+            return
+        writer = get_runtime().stream_writer
+        for outcome in outcomes:
+            for key in outcome.touched:
+                todo = outcome.board.find(key)
+                why = outcome.denied.get(key)
+                if todo is None or (why is None and todo["status"] != "completed"):
+                    continue
+                writer(
+                    {
+                        "type": "verify",
+                        "id": key,
+                        "content": todo["content"],
+                        "accepted": why is None,
+                        "reason": why,
+                        "refusals": after.refusals.get(str(key), 0),
+                    }
+                )
+
+
+def _accepted(outcome: Outcome) -> bool:
+    """Tell whether a call was a todo write that was stored, at least in part."""
+    if outcome.error is not None or outcome.operation is None or isinstance(outcome.operation, Show):
+        return False
+    return not outcome.denied or len(outcome.touched) > len(outcome.denied)
+
+
+def _failed(error: Exception) -> str:
+    return f"the verifier failed: {type(error).__name__}: {error}"

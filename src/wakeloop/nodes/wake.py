@@ -1,0 +1,57 @@
+"""Spends one cycle of the budget and injects the nudge."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import get_runtime
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.gates import same_again
+from wakeloop.inline import Node
+from wakeloop.marks import as_user
+from wakeloop.prompts import fill
+from wakeloop.settings import LoopSettings, effective
+from wakeloop.state import TodoState
+from wakeloop.todos import count_open, is_open
+from wakeloop.wire import text_of
+
+
+@dataclass(frozen=True, eq=False)
+class Wake(Node):
+    """Wake the model once more; several reasons make one message and cost one cycle."""
+
+    dialect: Dialect
+    settings: LoopSettings
+
+    def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
+        """Return the nudge and the counters of a new turn."""
+        ledger = state.get("todo_ledger") or {}
+        settings = effective(self.settings, ledger.get("settings"))
+        todos, owed = state["todos"], state.get("owed_replies") or []
+        cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
+        parts, reasons = [], []
+        if owed:
+            peers = ", ".join(str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in owed)
+            parts.append(fill("nudge_reply", self.dialect.name, settings.prompts, peers=peers))
+            reasons.append("reply")
+        if left:
+            parts.append(self.dialect.nudge(todos, state["todo_goal"], settings))
+            reasons.append("todos")
+        nudge = as_user("wake", "\n\n".join(parts))
+        event = {"cycle": cycle, "budget": settings.max_wake_cycles, "open": left, "reasons": reasons}
+        get_runtime().stream_writer({"type": "wake", **event})
+        after = {
+            **ledger,
+            "wake_cycles": cycle,
+            "waking": True,
+            "worked": False,
+            "open_at_wake": [todo["id"] for todo in todos if is_open(todo)],
+            "injected": nudge.id,
+            "todo_finalization_correction": None,
+        }
+        if left:
+            after["shown"] = nudge.id
+        if settings.stop_on_repeat:
+            after["last_wake"] = same_again(text_of(state["messages"][-1]), todos)
+        return {"messages": [nudge], "todo_ledger": after}

@@ -1,0 +1,58 @@
+"""The words that the model reads: .md files, filled by name."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from wakeloop.errors import SettingsError
+
+BLANKS: Mapping[str, frozenset[str]] = {
+    "instructions": frozenset(),
+    "nudge": frozenset(("open", "total", "list")),
+    "nudge_reply": frozenset(("peers",)),
+    "nudge_subagent": frozenset(),
+    "more": frozenset(("hidden", "open", "blocked")),
+    "correction": frozenset(("open", "list")),
+    "explain": frozenset(("open", "list")),
+    "nag": frozenset(("rounds", "open")),
+    "shown_again": frozenset(("list",)),
+    "activate": frozenset(),
+    "format": frozenset(),
+    "format_again": frozenset(("problem",)),
+    "go_on": frozenset(),
+    "cut_call": frozenset(),
+    "unanswered": frozenset(),
+    "unanswered_todo": frozenset(),
+    "broken_off": frozenset(),
+    "empty_reply": frozenset(),
+}
+"""Every text by name, with the blanks that it may leave to be filled."""
+
+
+def check_prompt(name: str, text: str) -> None:
+    """Refuse a replacement for a text that is not there, or with a blank that nothing fills."""
+    if name not in BLANKS:
+        raise SettingsError(f"There is no prompt {name!r}; there are {', '.join(BLANKS)}.")
+    template = Template(text)
+    if not template.is_valid() or (wrong := sorted(set(template.get_identifiers()) - BLANKS[name])):
+        allowed = ", ".join(f"${blank}" for blank in sorted(BLANKS[name])) or "none"
+        bad = f"has the blank ${wrong[0]}" if template.is_valid() else "has a $ that is no blank (write $$)"
+        raise SettingsError(f"The prompt {name!r} {bad}; allowed are: {allowed}.")
+
+
+@cache
+def _text(dialect: str, name: str) -> str:
+    here = files(__name__)
+    own = here / dialect / f"{name}.md"
+    path = own if own.is_file() else here / f"{name}.md"
+    return path.read_text(encoding="utf-8").strip()
+
+
+def fill(name: str, dialect: str, replaced: Mapping[str, str], /, **blanks: object) -> str:
+    """Return a text with its blanks filled: the caller's own, else the dialect's, else the package's.
+
+    An unfilled blank raises `KeyError`: a fault of the package, found by its tests.
+    """
+    text = replaced[name] if name in replaced else _text(dialect, name)
+    return Template(text).substitute(blanks)

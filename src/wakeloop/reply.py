@@ -1,0 +1,121 @@
+"""What a reply of the model is: cut, empty, malformed, or fine."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolCall
+
+from wakeloop.dialects.base import Dialect, Misfit
+from wakeloop.marks import new_id, unmarked
+from wakeloop.todos import shorten
+from wakeloop.wire import text_of
+
+LONGEST = 1000  # characters of an error result that the graph writes
+_CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))
+_WHY = ("finish_reason", "stop_reason", "done_reason", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply, ready to be stored, and what it alone shows.
+
+    `todo_calls` are the ids of its todo calls; `faults` the error results of calls that will not be run, by
+    call id; `wrote` whether a todo call that writes is among them, well-formed or not.
+    """
+
+    message: AIMessage
+    text: str
+    cut: bool = False
+    wrote: bool = False
+    todo_calls: tuple[str, ...] = ()
+    faults: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def malformed(self) -> bool:
+        """Whether every call of the reply is malformed."""
+        return bool(self.message.tool_calls) and len(self.faults) == len(self.message.tool_calls)
+
+
+def read_reply(
+    raw: AIMessage,
+    dialect: Dialect | None,
+    tools: Collection[str],
+    used: Callable[[str], bool],
+    known: Callable[[str], bool],
+    cut_call: str,
+) -> Reply:
+    """Give a reply's calls sound ids, and find what is wrong with it.
+
+    `dialect` is None where the model has no todo tools; `used` tells whether a call id is taken in the
+    thread, `known` whether a message id is; `cut_call` is the result of a call in a reply that was cut off.
+    """
+    cut = is_cut(raw)
+    calls, faults = _sound_calls(raw, used)
+    names = dialect.names if dialect is not None else frozenset()
+    for call in calls:
+        key = call["id"]
+        if cut:
+            faults[key] = cut_call  # type: ignore[index]
+        elif key not in faults and (fault := _fault(call, dialect, names, tools)):
+            faults[key] = fault  # type: ignore[index]
+    return Reply(
+        message=_stored(raw, calls, known),
+        text=text_of(raw),
+        cut=cut,
+        wrote=dialect is not None and any(call["name"] in dialect.writes for call in calls),
+        todo_calls=tuple(call["id"] for call in calls if call["name"] in names),  # type: ignore[misc]
+        faults={key: shorten(text, LONGEST) for key, text in faults.items()},
+    )
+
+
+def is_cut(message: AIMessage) -> bool:
+    """Tell whether a reply was cut off: at the length limit, or in mid-stream without any finish reason.
+
+    langchain-openai raises nothing for a stream that just ends; other providers and fakes send no reason.
+    """
+    told = message.response_metadata
+    if any(str(told.get(name, "")).lower() in _CUT for name in _WHY):
+        return True
+    return told.get("model_provider") == "openai" and not any(told.get(name) for name in ("finish_reason", "status"))
+
+
+def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[list[ToolCall], dict[str, str]]:
+    """Return every call, also those that could not be parsed, under ids that are there and unique."""
+    calls: list[ToolCall] = []
+    faults: dict[str, str] = {}
+    taken: set[str] = set()
+    for call in [*raw.tool_calls, *raw.invalid_tool_calls]:
+        key = call["id"]
+        if not key or key in taken or used(key):
+            key = f"call_{new_id()}"
+        taken.add(key)
+        args = call["args"] if isinstance(call["args"], dict) else {}
+        calls.append(ToolCall(name=call["name"] or "unknown", args=args, id=key, type="tool_call"))
+        if not isinstance(call["args"], dict):
+            faults[key] = f"Error: the arguments are no JSON object: {shorten(str(call['args']), 200)}"
+    return calls, faults
+
+
+def _fault(call: ToolCall, dialect: Dialect | None, names: Collection[str], tools: Collection[str]) -> str | None:
+    name = call["name"]
+    if dialect is not None and name in names:
+        try:
+            dialect.read(name, call["args"])
+        except Misfit as misfit:
+            return dialect.error(str(misfit))
+    elif name not in tools:
+        return f"Error: there is no tool {shorten(name)!r}; there are {', '.join((*sorted(names), *sorted(tools))) or 'none'}."
+    return None
+
+
+def _stored(raw: AIMessage, calls: list[ToolCall], known: Callable[[str], bool]) -> AIMessage:
+    """Return the reply as it goes into the history: parsed calls only, an id of its own, no mark."""
+    update: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": []}
+    if not raw.id or known(raw.id):
+        update["id"] = new_id()
+    if "tool_calls" in raw.additional_kwargs:
+        update["additional_kwargs"] = {k: v for k, v in raw.additional_kwargs.items() if k != "tool_calls"}
+    if isinstance(raw.content, list) and len(calls) != len(raw.tool_calls):
+        update["content"] = [b for b in raw.content if not (isinstance(b, dict) and b.get("type") == "invalid_tool_call")]
+    return unmarked(raw.model_copy(update=update))  # type: ignore[return-value]

@@ -1,0 +1,43 @@
+"""How a thread stands, and what it answered."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AnyMessage
+from langgraph.types import StateSnapshot
+
+from wakeloop.events import Session
+from wakeloop.marks import by_model, by_user, kind_of
+from wakeloop.todos import count_open
+from wakeloop.wire import text_of
+
+
+def session_of(snapshot: StateSnapshot) -> Session:
+    """Read how a thread stands from `graph.get_state(config)`.
+
+    A thread parked at an interrupt is `waiting`, `interrupted`, on a human; one that broke off, or is being
+    run, is `running`; one that has not begun is `dormant` without a reason.
+    """
+    values = snapshot.values or {}
+    todos = values.get("todos") or []
+    session: Session = {"state": "dormant", "reason": None, "open": count_open(todos), "wakes": 0, "budget": 0}
+    session |= values.get("todo_session") or {}
+    session["open"] = count_open(todos)
+    if snapshot.interrupts:
+        session |= {"state": "waiting", "reason": "interrupted", "on": "human"}
+    return session
+
+
+def answer_of(state: Mapping[str, Any] | StateSnapshot) -> str:
+    """Return the last text of the newest activation that the model wrote itself; "" where there is none.
+
+    Takes a run's output, a state, or a snapshot. Structured results and the graph's own lines do not count.
+    """
+    values = state.values if isinstance(state, StateSnapshot) else state
+    messages: list[AnyMessage] = list(values.get("messages") or ())
+    for message in reversed(messages):
+        if by_user(message) or kind_of(message) in ("activate", "event"):
+            return ""
+        if by_model(message) and (text := text_of(message)):
+            return text
+    return ""

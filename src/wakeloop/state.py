@@ -1,0 +1,333 @@
+"""What travels along the edges: channels and reducers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from hashlib import blake2s
+from typing import Annotated, Any, NotRequired, Self, TypedDict
+
+from langchain_core.messages import AnyMessage, BaseMessage, BaseMessageChunk, RemoveMessage
+from langchain_core.messages import convert_to_messages, message_chunk_to_message
+from langgraph.channels import DeltaChannel
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.managed import RemainingSteps
+
+from wakeloop.events import Session
+from wakeloop.keyed import Keyed
+from wakeloop.todos import Changes, Refused, Todo, next_number, read_list
+
+# -- messages --------------------------------------------------------------------------------------------
+
+
+class Messages(Keyed[Any]):
+    """The conversation, found by message id; results are also found by the call that they answer."""
+
+    __slots__ = ()
+
+    def __init__(self, items: Iterable[Any] = (), where: dict[Any, int] | None = None) -> None:
+        super().__init__(items, where)
+        if where is None:
+            self.where.update({("call", m.tool_call_id): i for i, m in enumerate(self) if m.type == "tool"})
+
+    @staticmethod
+    def key(item: Any) -> Any:
+        """Return a message's id."""
+        return item.id
+
+    def put(self, item: Any) -> None:
+        """Replace the message of the same id in its place, or append it."""
+        if item.type == "tool":
+            self.where["call", item.tool_call_id] = len(self)
+        super().put(item)
+
+    def answered(self, call_id: str) -> bool:
+        """Tell whether a result for a call of this id stands in the conversation."""
+        place = self.where.get(("call", call_id))
+        return place is not None and place < len(self) and getattr(self[place], "tool_call_id", None) == call_id
+
+
+def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """Append, replace and remove messages by id: the reducer of `messages`, for a `DeltaChannel`.
+
+    `state` is the conversation, `writes` a batch of updates (a list of message-likes, or one). A message that
+    is removed and added again moves to the end; an unknown id to remove is ignored. An id is derived only for
+    input without one, from place and content, on a copy: the same writes give the same messages.
+    """
+    merged = copy(state) if isinstance(state, Messages) else Messages(convert_to_messages(state))
+    for write in writes:
+        items = [write] if not isinstance(write, list) else write
+        if any(isinstance(item, RemoveMessage) for item in items):
+            merged = _remove(merged, items)
+        else:
+            for item in items:
+                merged.put(_with_id(item, len(merged)))
+    return merged
+
+
+def _remove(merged: Messages, items: Sequence[Any]) -> Messages:
+    """Apply a batch that takes messages away: what is added again after it stands at the end."""
+    kept: list[Any] = list(merged)
+    for item in items:
+        message = item if isinstance(item, RemoveMessage) else _with_id(item, len(kept))
+        place = next((i for i, old in enumerate(kept) if old.id == message.id), None)
+        if isinstance(message, RemoveMessage):
+            if message.id == REMOVE_ALL_MESSAGES:
+                kept = []
+            elif place is not None:
+                del kept[place]
+        elif place is not None:
+            kept[place] = message
+        else:
+            kept.append(message)
+    return Messages(kept)
+
+
+def _with_id(item: Any, place: int) -> BaseMessage:
+    message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
+    if isinstance(message, BaseMessageChunk):
+        message = message_chunk_to_message(message)
+    if message.id:
+        return message
+    told = f"{place}|{message.type}|{message.content!r}".encode("utf-8", "surrogatepass")
+    return message.model_copy(update={"id": blake2s(told, digest_size=16).hexdigest()})
+
+
+# -- the list --------------------------------------------------------------------------------------------
+
+
+class Todos(Keyed[Any]):
+    """The list, found by id. What came from outside waits for `activate`: `before` and `fault` say so."""
+
+    __slots__ = ("before", "fault")
+    before: "list[Todo] | None"
+    fault: str | None
+
+    def __init__(self, items: Sequence[Any] = (), where: dict[Any, int] | None = None) -> None:
+        super().__init__(items, where)
+        self.before, self.fault = None, None
+
+    def __copy__(self) -> Self:
+        new = type(self)(self, self.where)
+        new.before, new.fault = self.before, self.fault
+        return new
+
+    @staticmethod
+    def key(item: Any) -> Any:
+        """Return an item's id; one from outside may have none yet."""
+        return item.get("id")
+
+
+def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
+    """Replace the list, or change it by id: the reducer of `todos`, for a `DeltaChannel`.
+
+    A list replaces: it is checked, and a bad one is set aside with a sentence while the old one stays, so
+    that reading the thread never raises. A dict of `put`, `drop` and `order` changes it. None does nothing.
+    """
+    merged = copy(state) if isinstance(state, Todos) else Todos(state)
+    for write in writes:
+        if write is None:
+            continue
+        if isinstance(write, dict):
+            merged = _changed(merged, write)  # type: ignore[arg-type]
+            continue
+        before = merged.before if merged.before is not None else list(merged)
+        try:
+            merged = Todos(read_list(write))
+        except Refused as refusal:
+            merged = copy(merged)
+            merged.fault = str(refusal)
+        merged.before = before
+    return merged
+
+
+def _changed(todos: Todos, difference: Changes) -> Todos:
+    if "all" in difference:
+        return Todos(difference["all"])
+    if gone := set(difference.get("drop", ())):
+        todos = Todos([todo for todo in todos if todo.get("id") not in gone])
+    for todo in difference.get("put", ()):
+        todos.put(todo)
+    if "order" in difference:
+        rank = {key: i for i, key in enumerate(difference["order"])}
+        todos = Todos(sorted(todos, key=lambda todo: rank.get(todo["id"], len(rank))))
+    todos.before, todos.fault = None, None
+    return todos
+
+
+# -- other channels --------------------------------------------------------------------------------------
+
+
+class Goal(str):
+    """What the list is for, and what it was before this input."""
+
+    before: str = ""
+
+
+def merge_goal(old: str, new: str | None) -> str:
+    """Keep the newest goal, and beside it the one that this run found."""
+    if new is None:
+        return old
+    goal = Goal(new)
+    goal.before = getattr(old, "before", str(old))
+    return goal
+
+
+class Overrides(dict[str, Any]):
+    """A thread's settings, and what they were before this input."""
+
+    before: Mapping[str, Any] | None = None
+
+
+def merge_settings(old: dict[str, Any], new: Any) -> dict[str, Any]:
+    """Replace a thread's settings; whether they are right is for `activate` to say."""
+    if new is None:
+        return old
+    settings = Overrides(new) if isinstance(new, Mapping) else Overrides({"todo_settings": new})
+    settings.before = getattr(old, "before", None) or dict(old)
+    return settings
+
+
+def merge_entries(old: list[Any], new: Any) -> list[Any]:
+    """Add entries, or take them away by id: the reducer of `owed_replies` and `waiting_on`.
+
+    A list adds what is not there yet; `{"drop": [ids]}` removes; `{"clear": True}` empties. An entry is a
+    dict with an `id`, or plain text that is its own id.
+    """
+    if isinstance(new, dict):
+        if new.get("clear"):
+            return []
+        gone = set(new.get("drop", ()))
+        return [entry for entry in old if _entry_id(entry) not in gone]
+    known = {_entry_id(entry) for entry in old}
+    return [*old, *(entry for entry in new or () if _entry_id(entry) not in known)]
+
+
+def _entry_id(entry: Any) -> Any:
+    return entry.get("id") if isinstance(entry, dict) else entry
+
+
+class WakeEvent(TypedDict, total=False):
+    """What wakes a session: `kind` is human, peer_message, peer_reply, subagent_done, cron or kick."""
+
+    kind: str
+    id: str
+    text: str
+    sender: str
+    correlation_id: str
+    time: str
+
+
+class Ledger(TypedDict, total=False):
+    """The graph's private counters and notes: one channel, one value, plain JSON.
+
+    The first seven are in the contract; the others serve forks (`next`, `after`), the round in hand
+    (`todo_calls`, `faults`), progress (`seen`, `worked`, `peak`, `open_at_wake`) and resuming.
+    """
+
+    wake_cycles: int
+    idle_wakes: int
+    todo_stale_iterations: int
+    todo_guard_retries: dict[str, int]
+    todo_guard_blocked: dict[str, str] | None
+    todo_guard_suppressed: bool
+    todo_finalization_correction: bool | None
+    next: str
+    after: str
+    todo_calls: list[str]
+    faults: dict[str, str]
+    end: str
+    bad_replies: int
+    again: str
+    asking: str
+    called_by: str
+    waking: bool
+    worked: bool
+    seen: str
+    peak: int
+    open_at_wake: list[int | str]
+    last_wake: str
+    shown: str
+    spoke: bool
+    next_id: int
+    refusals: dict[str, int]
+    tail: str
+    injected: str
+    settings: dict[str, Any]
+    refused: str
+    events: list[str]
+
+
+class TodoState(TypedDict):
+    """The channels of the graph; subclass it and pass `state_schema` for more of your own."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=500)]
+    todos: Annotated[list[Todo], DeltaChannel(merge_todos, snapshot_frequency=25)]
+    structured_response: NotRequired[Any]
+    todo_goal: Annotated[str, merge_goal]
+    todo_session: NotRequired[Session]
+    todo_inbox: NotRequired[list[WakeEvent]]
+    todo_settings: Annotated[dict[str, Any], merge_settings]
+    todo_ledger: NotRequired[Ledger]
+    todo_handoff: NotRequired[Annotated[list[dict[str, Any]], merge_entries]]
+    owed_replies: NotRequired[Annotated[list[Any], merge_entries]]
+    waiting_on: NotRequired[Annotated[list[Any], merge_entries]]
+
+
+IN = ("messages", "todos", "todo_goal", "todo_inbox", "todo_settings")
+OUT = ("messages", "todos", "structured_response", "todo_goal", "todo_session")
+
+
+class Steps(TypedDict):
+    """What nodes read beside the channels: how many supersteps the caller's limit leaves."""
+
+    remaining_steps: RemainingSteps
+
+
+class Fork(TypedDict):
+    """All that most forks read."""
+
+    todo_ledger: Ledger
+
+
+class CallsFork(Fork):
+    """What the fork after `call_model` reads: the notes and the reply with its calls."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=500)]
+
+
+# -- reducers for a parent's channels --------------------------------------------------------------------
+
+_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
+
+
+def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
+    """Merge two lists so that no item and no completion is lost: for a parent with parallel agents.
+
+    Annotate the parent's channel: `todos: Annotated[list[Todo], join_todos]`. Of two items with one id and
+    one content the further one is kept; two different items under one number are both kept, the later one
+    under a new number. Pass `Overwrite([])` to empty the channel.
+    """
+    merged = list(left or ())
+    places = {todo["id"]: i for i, todo in enumerate(merged)}
+    next_id = max(next_number(merged), next_number(right or ()))
+    for todo in right or ():
+        place = places.get(todo["id"])
+        if place is None:
+            places[todo["id"]] = len(merged)
+            merged.append(todo)
+        elif merged[place]["content"] == todo["content"]:
+            merged[place] = max(merged[place], todo, key=lambda item: _RANK[item["status"]])
+        elif not any(old["content"] == todo["content"] for old in merged):
+            merged.append({**todo, "id": next_id})
+            next_id += 1
+    return merged
+
+
+def join_goal(left: str | None, right: str | None) -> str:
+    """Keep the newest goal that says something: for a parent with parallel agents."""
+    return right or left or ""
+
+
+
+def join_session(left: Session | None, right: Session | None) -> Session | None:
+    """Keep the session of the agent that reported last: for a parent with parallel agents."""
+    return right or left

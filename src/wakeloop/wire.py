@@ -1,0 +1,176 @@
+"""What the model is sent: the legal order of messages.
+
+Depends on the messages alone, so that each request begins with all of the one before it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from wakeloop.marks import KEY, mark
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The package's words for what is missing in a history."""
+
+    unanswered: str
+    broken_off: str
+    empty_reply: str
+
+
+def text_of(message: BaseMessage) -> str:
+    """Return a message's text without outer white space."""
+    content = message.content
+    return (content if isinstance(content, str) else message.text).strip()
+
+
+def system_prompt(given: SystemMessage | None, messages: Sequence[AnyMessage], instructions: str) -> SystemMessage | None:
+    """Join the caller's own prompt, the system messages at the head of the history, and the instructions."""
+    head = [given] if given is not None else []
+    head += [m for m in takewhile(lambda m: isinstance(m, SystemMessage), messages) if not _known(m, head)]
+    if not instructions and len(head) < 2:
+        return head[0] if head else None
+    if all(isinstance(m.content, str) for m in head):
+        return SystemMessage("\n\n".join([*(str(m.content) for m in head), *([instructions] if instructions else [])]))
+    blocks: list[str | dict[str, object]] = []
+    for m in head:
+        blocks += m.content if isinstance(m.content, list) else [{"type": "text", "text": m.content}]
+    if instructions:
+        blocks.append({"type": "text", "text": f"\n\n{instructions}"})
+    return SystemMessage(blocks)  # type: ignore[arg-type]
+
+
+def _known(message: BaseMessage, head: Iterable[BaseMessage]) -> bool:
+    return any(text_of(message) == text_of(other) for other in head)
+
+
+def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Lines) -> list[AnyMessage]:
+    """Return the messages in an order that every server takes, without the system prompt.
+
+    `head` holds the system messages that are in the prompt already: the same text is left out, other system
+    messages are sent as the user's. Each result goes behind its call, the first for a call counts; a call
+    without one is answered; a closing line stands between a result and a user message; assistants in a row
+    are joined; an empty assistant's message gets a placeholder.
+    """
+    if _is_legal(messages):
+        return list(messages)
+    wire: list[AnyMessage] = []
+    for message, results in _with_results(messages):
+        if isinstance(message, SystemMessage):
+            if _known(message, head):
+                continue
+            message = HumanMessage(message.content, id=message.id)
+        if isinstance(message, AIMessage):
+            _add_assistant(wire, message, results, lines)
+        else:
+            if wire and isinstance(wire[-1], ToolMessage):
+                wire.append(AIMessage(lines.broken_off, additional_kwargs=mark("repair")))
+            wire.append(message)
+    return wire
+
+
+def _is_legal(messages: Sequence[AnyMessage]) -> bool:
+    """See in one pass that there is nothing to do, which is so in nearly every request."""
+    waiting: set[str | None] = set()
+    last = "user"
+    for message in messages:
+        role = message.type
+        if role == "tool":
+            if message.tool_call_id not in waiting:  # type: ignore[union-attr]
+                return False
+            waiting.discard(message.tool_call_id)  # type: ignore[union-attr]
+        elif waiting or role not in ("human", "ai") or (role == "human" and last == "tool"):
+            return False
+        elif role == "ai":
+            calls = message.tool_calls  # type: ignore[union-attr]
+            waiting = {call["id"] for call in calls}
+            if last == "ai" or None in waiting or len(waiting) < len(calls) or message.invalid_tool_calls:  # type: ignore[union-attr]
+                return False
+            if not calls and (not message.content or not text_of(message)):
+                return False
+        last = role
+    return not waiting
+
+
+def _with_results(messages: Sequence[AnyMessage]) -> list[tuple[AnyMessage, dict[int, ToolMessage]]]:
+    """Pair each message with the results of its calls by their place; strays and later ones are left out."""
+    paired: list[tuple[AnyMessage, dict[int, ToolMessage]]] = []
+    asked: dict[str | None, list[tuple[dict[int, ToolMessage], int]]] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if slots := asked.get(message.tool_call_id):
+                results, place = slots.pop(0)
+                results[place] = message
+            continue
+        results = {}
+        if isinstance(message, AIMessage):
+            message = _without_invalid(message)
+            for key in {call["id"] for call in message.tool_calls}:
+                asked[key] = []
+            for place, call in enumerate(message.tool_calls):
+                asked[call["id"]].append((results, place))
+        paired.append((message, results))
+    return paired
+
+
+def _without_invalid(message: AIMessage) -> AIMessage:
+    """Turn calls that could not be parsed into calls without arguments: no server takes broken JSON back."""
+    if not message.invalid_tool_calls:
+        return message
+    calls = [
+        *message.tool_calls,
+        *({"name": c["name"] or "unknown", "args": {}, "id": c["id"], "type": "tool_call"} for c in message.invalid_tool_calls),
+    ]
+    kept = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
+    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": kept})
+
+
+def _add_assistant(wire: list[AnyMessage], message: AIMessage, results: dict[int, ToolMessage], lines: Lines) -> None:
+    calls = message.tool_calls
+    if not calls and not text_of(message):
+        message = message.model_copy(update={"content": lines.empty_reply})
+    if wire and isinstance(wire[-1], AIMessage):
+        message = _joined(wire.pop(), message)  # type: ignore[arg-type]
+    ids = _distinct([call["id"] for call in calls], message.id)
+    if ids != [call["id"] for call in calls]:
+        renamed = [{**call, "id": key} for call, key in zip(calls, ids, strict=True)]
+        message = message.model_copy(update={"tool_calls": renamed})
+    wire.append(message)
+    # results keep their order in the history, so that a reminder in the last one is the last on the wire
+    for place, result in results.items():
+        if result.tool_call_id != ids[place]:
+            result = result.model_copy(update={"tool_call_id": ids[place]})
+        wire.append(result)
+    for place, call in enumerate(calls):
+        if place not in results:
+            wire.append(ToolMessage(lines.unanswered, name=call["name"], tool_call_id=ids[place] or "", status="error"))
+
+
+def _distinct(ids: Sequence[str | None], prefix: str | None) -> list[str | None]:
+    """Replace missing and repeated call ids, the same way in every request."""
+    seen: set[str | None] = {None, ""}
+    result: list[str | None] = []
+    for place, key in enumerate(ids):
+        new = key if key not in seen else f"call_{prefix or 'x'}_{place}"
+        seen.add(new)
+        result.append(new)
+    return result
+
+
+def _joined(first: AIMessage, second: AIMessage) -> AIMessage:
+    """Join two assistant's messages in a row: the first has no calls, or its results would stand between."""
+    if isinstance(first.content, str) and isinstance(second.content, str):
+        content: str | list[str | dict[str, object]] = "\n\n".join(filter(None, (first.content, second.content)))
+    else:
+        content = [*_blocks(first), *_blocks(second)]
+    kept = {key: value for key, value in second.additional_kwargs.items() if key != KEY}
+    return second.model_copy(update={"content": content, "additional_kwargs": kept})
+
+
+def _blocks(message: AIMessage) -> list[str | dict[str, object]]:
+    if isinstance(message.content, list):
+        return message.content  # type: ignore[return-value]
+    return [{"type": "text", "text": message.content}] if message.content else []
