@@ -7,14 +7,30 @@ if TYPE_CHECKING:
     from wakeloop.agent import build_todo_graph, create_todo_agent
     from wakeloop.dialects import register_dialect
     from wakeloop.dialects.base import Dialect
-    from wakeloop.errors import EditError, InputError, ModelError, SettingsError, ToolError, ToolNameError
-    from wakeloop.errors import VerifyError, WakeloopError
+    from wakeloop.errors import (
+        EditError,
+        InputError,
+        ModelError,
+        SettingsError,
+        ToolError,
+        ToolNameError,
+        VerifyError,
+        WakeloopError,
+    )
     from wakeloop.events import Event, Session
     from wakeloop.hand import aupdate_todos, update_todos
     from wakeloop.presets import preset
     from wakeloop.session import answer_of, session_of
     from wakeloop.settings import LoopSettings
-    from wakeloop.state import TodoState, WakeEvent, join_goal, join_session, join_todos, merge_messages, merge_todos
+    from wakeloop.state import (
+        TodoState,
+        WakeEvent,
+        join_goal,
+        join_session,
+        join_todos,
+        merge_messages,
+        merge_todos,
+    )
     from wakeloop.todos import Todo
 
 _FROM = {

@@ -15,7 +15,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.store.base import BaseStore
 
-from wakeloop.dialects import Dialect, dialect_named
+from wakeloop.dialects import dialect_named
+from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError, SettingsError, ToolError, ToolNameError
 from wakeloop.graph import Nodes, Schemas, draw
 from wakeloop.model import bound, in_format, model_named
@@ -62,7 +63,9 @@ def build_todo_graph(
             prompt=SystemMessage(system_prompt) if isinstance(system_prompt, str) else system_prompt,
             hook=_hook(pre_model_hook),
         ),
-        run_tools=RunTools(runnable, {name: ToolNode([tool]) for name, tool in runnable.items() if takes_injection(tool)}),
+        run_tools=RunTools(
+            runnable, {name: ToolNode([tool]) for name, tool in runnable.items() if takes_injection(tool)}
+        ),
         validate_todos=ValidateTodos(dialect, base, verify),
         nag=Nag(dialect, base),
         finalization_guard=FinalizationGuard(dialect, base, formats=response_format is not None),
@@ -81,7 +84,7 @@ def create_todo_agent(
     state_schema: type[Any] | None = None,
     context_schema: type[Any] | None = None,
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
-    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,  # noqa: FBT001 - as LangGraph's own compile
     store: BaseStore | None = None,
     name: str = "wakeloop",
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
@@ -129,7 +132,9 @@ def _model(model: str | BaseChatModel) -> BaseChatModel:
     return model
 
 
-def _sorted_tools(tools: Sequence[Tool], dialect: Dialect) -> tuple[dict[str, BaseTool], list[dict[str, Any]]]:
+def _sorted_tools(
+    tools: Sequence[Tool], dialect: Dialect
+) -> tuple[dict[str, BaseTool], list[dict[str, Any]]]:
     """Separate tools that run here from those that the provider runs; refuse clashes."""
     runnable: dict[str, BaseTool] = {}
     provided: list[dict[str, Any]] = []
@@ -141,7 +146,9 @@ def _sorted_tools(tools: Sequence[Tool], dialect: Dialect) -> tuple[dict[str, Ba
             raise ToolError(f"{given!r} is no tool: pass a LangChain tool, a callable or a provider's dict.")
         tool = given if isinstance(given, BaseTool) else make_tool(given)
         if tool.return_direct:
-            raise ToolError(f"The tool {tool.name!r} has return_direct, which would end a run past its todo list.")
+            raise ToolError(
+                f"The tool {tool.name!r} has return_direct, which would end a run past its todo list."
+            )
         if tool.name in runnable:
             raise ToolNameError(f"Two tools are called {tool.name!r}; give one of them another name.")
         runnable[tool.name] = tool
@@ -149,12 +156,15 @@ def _sorted_tools(tools: Sequence[Tool], dialect: Dialect) -> tuple[dict[str, Ba
     for name in names:
         if name in dialect.names:
             raise ToolNameError(
-                f"The tool name {name!r} belongs to the todo tools of the dialect {dialect.name!r}; give yours another."
+                f"The tool name {name!r} belongs to the todo tools of the dialect {dialect.name!r}; "
+                "give your tool another."
             )
     return runnable, provided
 
 
-def _voices(chat: BaseChatModel, tools: list[Any], todo_tools: list[dict[str, Any]], response_format: Any) -> Voices:
+def _voices(
+    chat: BaseChatModel, tools: list[Any], todo_tools: list[dict[str, Any]], response_format: Any
+) -> Voices:
     return Voices(
         full=bound(chat, [*tools, *todo_tools]),
         without_todos=bound(chat, tools),
@@ -176,7 +186,7 @@ def _schemas(state: type[Any], context: type[Any] | None) -> Schemas:
     more = [name for name in hints if name not in ours]
 
     def schema(name: str, *names: str) -> type[Any]:
-        return TypedDict(name, {key: hints[key] for key in (*names, *more)})  # type: ignore[operator,return-value,no-any-return]
+        return TypedDict(name, {key: hints[key] for key in (*names, *more)})  # type: ignore[operator,no-any-return]
 
     nodes = TypedDict("NodeState", {**hints, **get_type_hints(Steps, include_extras=True)})  # type: ignore[misc]
     return Schemas(state, nodes, schema("TodoInput", *IN), schema("TodoOutput", *OUT), context)

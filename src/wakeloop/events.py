@@ -7,6 +7,12 @@ from typing import Literal, TypedDict
 
 from wakeloop.todos import Todo
 
+StopReason = Literal[
+    "waiting", "settled", "disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"
+]
+Ending = Literal[StopReason, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "handed_over"]
+"""How a run ends: the first gate that answers, or what the guard, a reply or a tool brought about."""
+
 
 class Session(TypedDict, total=False):
     """How a thread stands: the value of the channel `todo_session`.

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from hashlib import blake2s
 from typing import Any, Literal
 
+from wakeloop.events import Ending, StopReason
 from wakeloop.settings import LoopSettings
 from wakeloop.todos import Todo, is_open
-
-StopReason = Literal[
-    "waiting", "settled", "disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"
-]
-Ending = Literal[StopReason, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "handed_over"]
 
 WAKE_STEPS = 5  # guard, wake, call_model, a round, guard: a node that sees 0 left raises whatever follows
 CORRECTION_STEPS = 4  # guard, call_model, a round, guard
@@ -119,7 +115,9 @@ def nag_due(stale: int, settings: LoopSettings) -> bool:
     return over == 0 or bool(settings.nag_every and over % settings.nag_every == 0)
 
 
-def made_progress(todos: Sequence[Todo], open_before: Collection[int | str], peak: int, *, worked: bool) -> bool:
+def made_progress(
+    todos: Sequence[Todo], open_before: Collection[int | str], peak: int, *, worked: bool
+) -> bool:
     """Tell whether a wake's turn brought the work on.
 
     Either a call not seen before succeeded (`worked`), or an item that was open when the wake began is

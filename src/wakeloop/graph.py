@@ -35,7 +35,9 @@ class Schemas:
 
 def draw(nodes: Nodes, schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
     """Draw the graph that stays awake: two supersteps a round."""
-    graph = StateGraph(schemas.state, schemas.context, input_schema=schemas.input, output_schema=schemas.output)
+    graph = StateGraph(
+        schemas.state, schemas.context, input_schema=schemas.input, output_schema=schemas.output
+    )
     graph.add_node("activate", nodes.activate, input_schema=schemas.nodes)
     graph.add_node("call_model", nodes.call_model, input_schema=schemas.nodes)
     graph.add_node("run_tools", nodes.run_tools, input_schema=schemas.state)
@@ -49,7 +51,9 @@ def draw(nodes: Nodes, schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
         "call_model", Fork(after_call_model), ["run_tools", "validate_todos", "finalization_guard"]
     )
     graph.add_conditional_edges("run_tools", Fork(after_round), ["nag", "call_model", "finalization_guard"])
-    graph.add_conditional_edges("validate_todos", Fork(after_round), ["nag", "call_model", "finalization_guard"])
+    graph.add_conditional_edges(
+        "validate_todos", Fork(after_round), ["nag", "call_model", "finalization_guard"]
+    )
     graph.add_edge("nag", "call_model")
     graph.add_edge("wake", "call_model")
     graph.add_conditional_edges("finalization_guard", Fork(after_guard), ["wake", "call_model", END])

@@ -9,8 +9,18 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.session import session_of
-from wakeloop.todos import Add, Board, Change, Operation, Rules, Todo, changes, count_open, next_number
-from wakeloop.todos import play_round
+from wakeloop.todos import (
+    Add,
+    Board,
+    Change,
+    Operation,
+    Rules,
+    Todo,
+    changes,
+    count_open,
+    next_number,
+    play_round,
+)
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Id = int | str
@@ -83,7 +93,7 @@ class _Edit:
         reopen: Iterable[Id],
         remove: Iterable[Id],
         edit: Mapping[Id, str],
-        clear: bool,
+        clear: bool,  # noqa: FBT001 - private; the public face names it
         goal: str | None,
     ) -> None:
         added = tuple(add)
@@ -171,11 +181,11 @@ class _Edit:
 def refuse_unfinished(snapshot: StateSnapshot) -> None:
     """Refuse an edit of a thread in mid-run with what to do first."""
     if snapshot.interrupts:
-        raise EditError("This thread waits for an answer to an interrupt: resume it first, then edit its list.")
+        raise EditError(
+            "This thread waits for an answer to an interrupt: resume it first, then edit its list."
+        )
     if not snapshot.next:
         return
     if (snapshot.values.get("todo_ledger") or {}).get("refused"):
         raise EditError("This thread's last input was refused: send it a message first, then edit its list.")
     raise EditError("This thread has not finished its run: resume it first, then edit its list.")
-
-

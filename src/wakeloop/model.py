@@ -19,10 +19,11 @@ def model_named(name: str) -> BaseChatModel:
     if not colon or provider == "openai":
         return openai_model(rest if colon else name)
     try:
-        from langchain.chat_models import init_chat_model
+        from langchain.chat_models import init_chat_model  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise ModelError(
-            f"The model {name!r} needs langchain and its provider's package: pip install langchain langchain-{provider}."
+            f"The model {name!r} needs langchain and its provider's package: "
+            f"pip install langchain langchain-{provider}."
         ) from None
     try:
         return init_chat_model(name)  # type: ignore[no-any-return]
@@ -42,9 +43,11 @@ def openai_model(name: str, **options: Any) -> BaseChatModel:
     try:
         from langchain_openai import ChatOpenAI
     except ImportError:
-        raise ModelError(f"The model {name!r} needs langchain-openai: pip install 'wakeloop[openai]'.") from None
+        raise ModelError(
+            f"The model {name!r} needs langchain-openai: pip install 'wakeloop[openai]'."
+        ) from None
     try:
-        return ChatOpenAI(model=name, stream_usage=True, **options)  # type: ignore[no-any-return]
+        return ChatOpenAI(model=name, stream_usage=True, **options)
     except Exception as error:
         if "api_key" in str(error).lower():
             raise ModelError(
@@ -62,7 +65,8 @@ def bound(model: BaseChatModel, tools: Sequence[Any]) -> Runnable[Any, Any]:
         return model.bind_tools(tools)
     except NotImplementedError:
         raise ModelError(
-            f"The model {type(model).__name__} cannot call tools, and a todo list needs them: choose one that can."
+            f"The model {type(model).__name__} cannot call tools, and a todo list needs them: "
+            "choose one that can."
         ) from None
 
 
@@ -72,7 +76,9 @@ def in_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:
     try:
         return make(response_format, include_raw=True)
     except NotImplementedError:
-        raise ModelError(f"The model {type(model).__name__} cannot answer in a format: leave response_format out.") from None
+        raise ModelError(
+            f"The model {type(model).__name__} cannot answer in a format: leave response_format out."
+        ) from None
 
 
 def _one_line(error: BaseException) -> str:

@@ -17,4 +17,6 @@ def preset(name: str) -> LoopSettings:
     if name in PRESETS:
         return PRESETS[name]
     near = get_close_matches(name, PRESETS, n=1) or list(PRESETS)
-    raise SettingsError(f"There is no preset {name!r}; did you mean {near[0]!r}? Known are: {', '.join(PRESETS)}.")
+    raise SettingsError(
+        f"There is no preset {name!r}; did you mean {near[0]!r}? Known are: {', '.join(PRESETS)}."
+    )

@@ -77,7 +77,9 @@ def is_cut(message: AIMessage) -> bool:
     told = message.response_metadata
     if any(str(told.get(name, "")).lower() in _CUT for name in _WHY):
         return True
-    return told.get("model_provider") == "openai" and not any(told.get(name) for name in ("finish_reason", "status"))
+    return told.get("model_provider") == "openai" and not any(
+        told.get(name) for name in ("finish_reason", "status")
+    )
 
 
 def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[list[ToolCall], dict[str, str]]:
@@ -97,7 +99,9 @@ def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[list[Tool
     return calls, faults
 
 
-def _fault(call: ToolCall, dialect: Dialect | None, names: Collection[str], tools: Collection[str]) -> str | None:
+def _fault(
+    call: ToolCall, dialect: Dialect | None, names: Collection[str], tools: Collection[str]
+) -> str | None:
     name = call["name"]
     if dialect is not None and name in names:
         try:
@@ -105,7 +109,8 @@ def _fault(call: ToolCall, dialect: Dialect | None, names: Collection[str], tool
         except Misfit as misfit:
             return dialect.error(str(misfit))
     elif name not in tools:
-        return f"Error: there is no tool {shorten(name)!r}; there are {', '.join((*sorted(names), *sorted(tools))) or 'none'}."
+        known = ", ".join((*sorted(names), *sorted(tools))) or "none"
+        return f"Error: there is no tool {shorten(name)!r}; there are {known}."
     return None
 
 
@@ -117,5 +122,7 @@ def _stored(raw: AIMessage, calls: list[ToolCall], known: Callable[[str], bool])
     if "tool_calls" in raw.additional_kwargs:
         update["additional_kwargs"] = {k: v for k, v in raw.additional_kwargs.items() if k != "tool_calls"}
     if isinstance(raw.content, list) and len(calls) != len(raw.tool_calls):
-        update["content"] = [b for b in raw.content if not (isinstance(b, dict) and b.get("type") == "invalid_tool_call")]
+        update["content"] = [
+            b for b in raw.content if not (isinstance(b, dict) and b.get("type") == "invalid_tool_call")
+        ]
     return unmarked(raw.model_copy(update=update))  # type: ignore[return-value]

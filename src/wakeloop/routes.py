@@ -21,7 +21,7 @@ def after_call_model(state: CallsFork) -> list[Send | str]:
     sends: list[Send | str] = []
     for call in state["messages"][-1].tool_calls:  # type: ignore[union-attr]
         if call["id"] not in todo:
-            fault = faults.get(call["id"])
+            fault = faults.get(call["id"] or "")
             sends.append(Send("run_tools", {**call, "fault": fault} if fault else call))
     return [*sends, "validate_todos"] if todo else sends
 
@@ -33,4 +33,5 @@ def after_round(state: Fork) -> Literal["nag", "call_model", "finalization_guard
 
 def after_guard(state: Fork) -> Literal["wake", "call_model", "__end__"]:
     """Wake, ask once more, or let the run end."""
-    return state["todo_ledger"]["next"]  # type: ignore[return-value]
+    ledger = state.get("todo_ledger") or {}
+    return ledger.get("next", "__end__")  # type: ignore[return-value]  # none on a thread edited by hand

@@ -20,9 +20,8 @@ def session_of(snapshot: StateSnapshot) -> Session:
     """
     values = snapshot.values or {}
     todos = values.get("todos") or []
-    session: Session = {"state": "dormant", "reason": None, "open": count_open(todos), "wakes": 0, "budget": 0}
-    session |= values.get("todo_session") or {}
-    session["open"] = count_open(todos)
+    fresh: Session = {"state": "dormant", "reason": None, "open": 0, "wakes": 0, "budget": 0}
+    session: Session = {**fresh, **values.get("todo_session", {}), "open": count_open(todos)}
     if snapshot.interrupts:
         session |= {"state": "waiting", "reason": "interrupted", "on": "human"}
     return session

@@ -6,8 +6,15 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler
-from pydantic import field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 from wakeloop.errors import SettingsError
 from wakeloop.prompts import check_prompt
@@ -92,7 +99,9 @@ def check_key(key: str) -> None:
         return
     near = get_close_matches(key, LoopSettings.model_fields, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}" if near else f"there are {', '.join(LoopSettings.model_fields)}"
-    raise SettingsError(f"There is no setting {key!r}; {hint}?" if near else f"There is no setting {key!r}; {hint}.")
+    raise SettingsError(
+        f"There is no setting {key!r}; {hint}?" if near else f"There is no setting {key!r}; {hint}."
+    )
 
 
 def _sentence(error: Any) -> str:
@@ -117,10 +126,14 @@ def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
     for key in overrides:
         check_key(str(key))
         if key in FIXED:
-            raise SettingsError(f"The setting {key!r} is fixed when the agent is built; leave it out of todo_settings.")
+            raise SettingsError(
+                f"The setting {key!r} is fixed when the agent is built; leave it out of todo_settings."
+            )
     words = overrides.get("prompts")
     if isinstance(words, Mapping) and (fixed := FIXED_PROMPTS & set(words)):
-        raise SettingsError(f"The prompt {min(fixed)!r} is fixed when the agent is built; leave it out of todo_settings.")
+        raise SettingsError(
+            f"The prompt {min(fixed)!r} is fixed when the agent is built; leave it out of todo_settings."
+        )
     if not overrides:
         return {}
     new, old = _merged(base, overrides).model_dump(), base.model_dump()

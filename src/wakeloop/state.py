@@ -3,15 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from hashlib import blake2s
-from typing import Annotated, Any, NotRequired, Self, TypedDict
+from typing import Annotated, Any, NotRequired, Self, TypedDict, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage, BaseMessageChunk, RemoveMessage
-from langchain_core.messages import convert_to_messages, message_chunk_to_message
+from langchain_core.messages import (
+    AnyMessage,
+    BaseMessage,
+    BaseMessageChunk,
+    RemoveMessage,
+    convert_to_messages,
+    message_chunk_to_message,
+)
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.managed import RemainingSteps
 
-from wakeloop.events import Session
+from wakeloop.events import Ending, Session
 from wakeloop.keyed import Keyed
 from wakeloop.todos import Changes, Refused, Todo, next_number, read_list
 
@@ -42,7 +48,9 @@ class Messages(Keyed[Any]):
     def answered(self, call_id: str) -> bool:
         """Tell whether a result for a call of this id stands in the conversation."""
         place = self.where.get(("call", call_id))
-        return place is not None and place < len(self) and getattr(self[place], "tool_call_id", None) == call_id
+        return (
+            place is not None and place < len(self) and getattr(self[place], "tool_call_id", None) == call_id
+        )
 
 
 def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
@@ -159,7 +167,8 @@ def _changed(todos: Todos, difference: Changes) -> Todos:
 class Goal(str):
     """What the list is for, and what it was before this input."""
 
-    before: str = ""
+    __slots__ = ("before",)
+    before: str
 
 
 def merge_goal(old: str, new: str | None) -> str:
@@ -234,11 +243,11 @@ class Ledger(TypedDict, total=False):
     after: str
     todo_calls: list[str]
     faults: dict[str, str]
-    end: str
+    end: Ending | None
     bad_replies: int
     again: str
     asking: str
-    called_by: str
+    called_by: Ending
     waking: bool
     worked: bool
     seen: str
@@ -254,6 +263,11 @@ class Ledger(TypedDict, total=False):
     settings: dict[str, Any]
     refused: str
     events: list[str]
+
+
+def ledger_of(state: Any) -> Ledger:
+    """Return a copy of the notes, for a node to write on."""
+    return cast(Ledger, dict(state.get("todo_ledger") or {}))
 
 
 class TodoState(TypedDict):
@@ -325,7 +339,6 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
 def join_goal(left: str | None, right: str | None) -> str:
     """Keep the newest goal that says something: for a parent with parallel agents."""
     return right or left or ""
-
 
 
 def join_session(left: Session | None, right: Session | None) -> Session | None:

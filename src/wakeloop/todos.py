@@ -6,7 +6,7 @@ verifier is asked through a generator, so that a synchronous and an asynchronous
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NotRequired, TypedDict, get_args
+from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
 
 Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -73,32 +73,35 @@ def read_list(value: object) -> list[Todo]:
         raise Refused(f"todos must be a list of items with content and status, not {type(value).__name__}")
     clean = [_read_item(place, item) for place, item in enumerate(value, 1)]
     seen: set[str] = set()
-    for todo in clean:
-        if "id" not in todo:
-            continue
-        if str(todo["id"]) in seen:
-            raise Refused(f"todos has the id {todo['id']!r} twice; every id may stand once")
-        seen.add(str(todo["id"]))
-    return clean
+    for key in (str(todo["id"]) for todo in clean if "id" in todo):
+        if key in seen:
+            raise Refused(f"todos has the id {key!r} twice; every id may stand once")
+        seen.add(key)
+    return cast(list[Todo], clean)
 
 
-def _read_item(place: int, item: object) -> Todo:
+def _read_item(place: int, item: object) -> dict[str, Any]:
     if not isinstance(item, Mapping):
-        raise Refused(f"todos item {place} must be an object with content and status, not {shorten(repr(item))}")
+        raise Refused(
+            f"todos item {place} must be an object with content and status, not {shorten(repr(item))}"
+        )
     content, status, key = item.get("content"), item.get("status", "pending"), item.get("id")
     if not isinstance(content, str) or not content.strip():
         raise Refused(f"todos item {place} has no content; every item needs a text that is not blank")
     if status not in STATUSES:
         raise Refused(
-            f"todos item {place} ({shorten(content)}) has the status {status!r}; allowed are {', '.join(STATUSES)}"
+            f"todos item {place} ({shorten(content)}) has the status {status!r}; "
+            f"allowed are {', '.join(STATUSES)}"
         )
     if key is not None and (isinstance(key, bool) or not isinstance(key, int | str)):
-        raise Refused(f"todos item {place} ({shorten(content)}) has the id {key!r}; an id is an integer or a text")
+        raise Refused(
+            f"todos item {place} ({shorten(content)}) has the id {key!r}; an id is an integer or a text"
+        )
     for name in ("reason", "evidence"):
         if not isinstance(item.get(name, ""), str | None):
             raise Refused(f"todos item {place} ({shorten(content)}) has a {name} that is no text")
     clean = {name: item[name] for name in KEPT if item.get(name) is not None}
-    return {**clean, "content": content, "status": status}  # type: ignore[typeddict-item]
+    return {**clean, "content": content, "status": status}
 
 
 def shorten(text: str, limit: int = 60) -> str:
@@ -332,11 +335,10 @@ def _change(
     reason = (change.reason or "").strip()
     if change.status == "blocked" and not reason:
         raise Refused(f"item [{old['id']}] can be blocked only with a reason; send one")
-    if change.status != "blocked" and _exhausted(board, old):
-        if change.status in ("completed", *OPEN):
-            raise Refused(
-                f"item [{old['id']}] was refused {REFUSALS} times and stays blocked: {old.get('reason', '')}"
-            )
+    if _exhausted(board, old) and change.status not in ("blocked", "cancelled"):
+        raise Refused(
+            f"item [{old['id']}] was refused {REFUSALS} times and stays blocked: {old.get('reason', '')}"
+        )
     new = _with_status(old, change.status, reason, change.evidence)
     denied: dict[int | str, str] = {}
     if new["status"] == "completed" and old["status"] != "completed":
@@ -381,7 +383,7 @@ def _replace(
 
 
 def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
-    """Give each draft its id: its own, that of the first untaken old item of equal content, or a new number."""
+    """Give each draft its id: its own, that of the first free old item of equal content, or a new number."""
     free: dict[str, list[int | str]] = {}
     for todo in board.todos:
         free.setdefault(todo["content"], []).append(todo["id"])
@@ -393,7 +395,11 @@ def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
             key = free[content].pop(0)
         elif key is None:
             key, next_id = next_id, next_id + 1
-        new.append(_with_status({"id": key, "content": content, "status": "pending"}, draft.status, draft.reason or ""))
+        new.append(
+            _with_status(
+                {"id": key, "content": content, "status": "pending"}, draft.status, draft.reason or ""
+            )
+        )
     return new, next_id
 
 
@@ -467,14 +473,14 @@ def changed_ids(difference: Changes) -> list[int | str]:
 
 def next_number(todos: Sequence[Mapping[str, Any]], at_least: int = 1) -> int:
     """Return a number that no item of the list has used, and that is not below the one given."""
-    return max([at_least, *(t["id"] + 1 for t in todos if isinstance(t.get("id"), int))])
+    ids: list[int] = [todo["id"] for todo in todos if isinstance(todo.get("id"), int)]
+    return max([at_least, *(key + 1 for key in ids)])
 
 
-def number(todos: Sequence[Todo], next_id: int) -> tuple[list[Todo], int]:
+def number(todos: Sequence[Mapping[str, Any]], next_id: int) -> tuple[list[Todo], int]:
     """Give ids to the items that have none, and return the list with the next free number."""
     next_id, numbered = next_number(todos, next_id), []
     for todo in todos:
-        if "id" not in todo:
-            todo, next_id = {"id": next_id, **todo}, next_id + 1  # type: ignore[misc]
-        numbered.append(todo)
+        numbered.append(cast(Todo, todo if "id" in todo else {"id": next_id, **todo}))
+        next_id += "id" not in todo
     return numbered, next_id

@@ -5,9 +5,16 @@ Depends on the messages alone, so that each request begins with all of the one b
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from wakeloop.marks import KEY, mark
 
@@ -27,20 +34,26 @@ def text_of(message: BaseMessage) -> str:
     return (content if isinstance(content, str) else message.text).strip()
 
 
-def system_prompt(given: SystemMessage | None, messages: Sequence[AnyMessage], instructions: str) -> SystemMessage | None:
+def system_prompt(
+    given: SystemMessage | None, messages: Sequence[AnyMessage], instructions: str
+) -> SystemMessage | None:
     """Join the caller's own prompt, the system messages at the head of the history, and the instructions."""
     head = [given] if given is not None else []
-    head += [m for m in takewhile(lambda m: isinstance(m, SystemMessage), messages) if not _known(m, head)]
-    if not instructions and len(head) < 2:
-        return head[0] if head else None
+    for message in messages:
+        if not isinstance(message, SystemMessage):
+            break
+        if not _known(message, head):
+            head.append(message)
+    if not instructions and len(head) == 1:
+        return head[0]
+    if not instructions and not head:
+        return None
     if all(isinstance(m.content, str) for m in head):
-        return SystemMessage("\n\n".join([*(str(m.content) for m in head), *([instructions] if instructions else [])]))
-    blocks: list[str | dict[str, object]] = []
-    for m in head:
-        blocks += m.content if isinstance(m.content, list) else [{"type": "text", "text": m.content}]
-    if instructions:
-        blocks.append({"type": "text", "text": f"\n\n{instructions}"})
-    return SystemMessage(blocks)  # type: ignore[arg-type]
+        return SystemMessage(
+            "\n\n".join([*(str(m.content) for m in head), *([instructions] if instructions else [])])
+        )
+    tail = [{"type": "text", "text": f"\n\n{instructions}"}] if instructions else []
+    return SystemMessage([*(block for m in head for block in _blocks(m)), *tail])
 
 
 def _known(message: BaseMessage, head: Iterable[BaseMessage]) -> bool:
@@ -58,11 +71,10 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
     if _is_legal(messages):
         return list(messages)
     wire: list[AnyMessage] = []
-    for message, results in _with_results(messages):
-        if isinstance(message, SystemMessage):
-            if _known(message, head):
-                continue
-            message = HumanMessage(message.content, id=message.id)
+    for given, results in _with_results(messages):
+        if isinstance(given, SystemMessage) and _known(given, head):
+            continue
+        message = HumanMessage(given.content, id=given.id) if isinstance(given, SystemMessage) else given
         if isinstance(message, AIMessage):
             _add_assistant(wire, message, results, lines)
         else:
@@ -99,15 +111,15 @@ def _with_results(messages: Sequence[AnyMessage]) -> list[tuple[AnyMessage, dict
     """Pair each message with the results of its calls by their place; strays and later ones are left out."""
     paired: list[tuple[AnyMessage, dict[int, ToolMessage]]] = []
     asked: dict[str | None, list[tuple[dict[int, ToolMessage], int]]] = {}
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            if slots := asked.get(message.tool_call_id):
+    for given in messages:
+        if isinstance(given, ToolMessage):
+            if slots := asked.get(given.tool_call_id):
                 results, place = slots.pop(0)
-                results[place] = message
+                results[place] = given
             continue
         results = {}
+        message = _without_invalid(given) if isinstance(given, AIMessage) else given
         if isinstance(message, AIMessage):
-            message = _without_invalid(message)
             for key in {call["id"] for call in message.tool_calls}:
                 asked[key] = []
             for place, call in enumerate(message.tool_calls):
@@ -122,13 +134,20 @@ def _without_invalid(message: AIMessage) -> AIMessage:
         return message
     calls = [
         *message.tool_calls,
-        *({"name": c["name"] or "unknown", "args": {}, "id": c["id"], "type": "tool_call"} for c in message.invalid_tool_calls),
+        *(
+            {"name": c["name"] or "unknown", "args": {}, "id": c["id"], "type": "tool_call"}
+            for c in message.invalid_tool_calls
+        ),
     ]
     kept = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
-    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": kept})
+    return message.model_copy(
+        update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": kept}
+    )
 
 
-def _add_assistant(wire: list[AnyMessage], message: AIMessage, results: dict[int, ToolMessage], lines: Lines) -> None:
+def _add_assistant(
+    wire: list[AnyMessage], message: AIMessage, results: dict[int, ToolMessage], lines: Lines
+) -> None:
     calls = message.tool_calls
     if not calls and not text_of(message):
         message = message.model_copy(update={"content": lines.empty_reply})
@@ -141,12 +160,15 @@ def _add_assistant(wire: list[AnyMessage], message: AIMessage, results: dict[int
     wire.append(message)
     # results keep their order in the history, so that a reminder in the last one is the last on the wire
     for place, result in results.items():
-        if result.tool_call_id != ids[place]:
-            result = result.model_copy(update={"tool_call_id": ids[place]})
-        wire.append(result)
+        same = result.tool_call_id == ids[place]
+        wire.append(result if same else result.model_copy(update={"tool_call_id": ids[place]}))
     for place, call in enumerate(calls):
         if place not in results:
-            wire.append(ToolMessage(lines.unanswered, name=call["name"], tool_call_id=ids[place] or "", status="error"))
+            wire.append(
+                ToolMessage(
+                    lines.unanswered, name=call["name"], tool_call_id=ids[place] or "", status="error"
+                )
+            )
 
 
 def _distinct(ids: Sequence[str | None], prefix: str | None) -> list[str | None]:
@@ -163,14 +185,14 @@ def _distinct(ids: Sequence[str | None], prefix: str | None) -> list[str | None]
 def _joined(first: AIMessage, second: AIMessage) -> AIMessage:
     """Join two assistant's messages in a row: the first has no calls, or its results would stand between."""
     if isinstance(first.content, str) and isinstance(second.content, str):
-        content: str | list[str | dict[str, object]] = "\n\n".join(filter(None, (first.content, second.content)))
+        content: str | list[str | dict[Any, Any]] = "\n\n".join(filter(None, (first.content, second.content)))
     else:
         content = [*_blocks(first), *_blocks(second)]
     kept = {key: value for key, value in second.additional_kwargs.items() if key != KEY}
     return second.model_copy(update={"content": content, "additional_kwargs": kept})
 
 
-def _blocks(message: AIMessage) -> list[str | dict[str, object]]:
+def _blocks(message: BaseMessage) -> list[str | dict[Any, Any]]:
     if isinstance(message.content, list):
-        return message.content  # type: ignore[return-value]
+        return message.content
     return [{"type": "text", "text": message.content}] if message.content else []

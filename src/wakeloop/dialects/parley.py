@@ -32,7 +32,9 @@ class Update(BaseModel):
     """Change the status of one item of the todo list."""
 
     model_config = ConfigDict(title="todo_update")
-    id: Annotated[int | str, WithJsonSchema({"type": "integer"})] = Field(description="The number of the item.")
+    id: Annotated[int | str, WithJsonSchema({"type": "integer"})] = Field(
+        description="The number of the item."
+    )
     status: Word = Field(description="The new status.")
     reason: str | None = Field(None, description="Why; required for blocked.")
 
@@ -73,7 +75,9 @@ class Parley(Dialect):
                 assert todo is not None  # noqa: S101 - the rules have found it
                 if why := outcome.denied.get(todo["id"]):
                     kept = WORDS[todo["status"]]
-                    return self.error(f"[{todo['id']}] was not accepted as done: {why}. It is stored as {kept}.")
+                    return self.error(
+                        f"[{todo['id']}] was not accepted as done: {why}. It is stored as {kept}."
+                    )
                 return f"[{todo['id']}] {WORDS[todo['status']]}: {todo['content']}. {self.count(todos)}"
             case _:
                 return "\n".join([*map(self.whole_line, todos), self.count(todos)])
@@ -81,7 +85,9 @@ class Parley(Dialect):
     def count(self, todos: tuple[Todo, ...]) -> str:
         """Count the list in a sentence."""
         closed = sum(map(is_closed, todos))
-        return f"{closed} of {len(todos)} closed, {count_open(todos)} open." if todos else "The list is empty."
+        return (
+            f"{closed} of {len(todos)} closed, {count_open(todos)} open." if todos else "The list is empty."
+        )
 
     def line(self, todo: Todo) -> str:
         """Render `  [id] text`, with what holds an item or that it is being worked on."""

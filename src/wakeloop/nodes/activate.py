@@ -5,17 +5,24 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+)
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.inline import Node
-from wakeloop.marks import KEY, as_assistant, as_user, mark, new_id, unmarked
+from wakeloop.marks import as_assistant, as_user, mark, new_id, unmarked
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, check_overrides, effective
-from wakeloop.state import Goal, Ledger, Overrides, Todos, TodoState, WakeEvent
+from wakeloop.state import Goal, Ledger, Overrides, Todos, TodoState, WakeEvent, ledger_of
 from wakeloop.todos import Todo, changed_ids, changes, count_open, is_open, next_number, number
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
@@ -52,7 +59,7 @@ class Activate(Node):
     def opened(self, state: TodoState) -> dict[str, Any]:
         """Refuse bad input, or reset what an activation resets and put its input in order."""
         runtime = get_runtime()
-        old: Ledger = state.get("todo_ledger") or {}
+        old = ledger_of(state)
         todos = state["todos"]
         try:
             overrides = check_overrides(self.settings, _asked_for(state["todo_settings"], runtime.context))
@@ -66,7 +73,9 @@ class Activate(Node):
         if getattr(todos, "before", None) is not None:
             todos, next_id = number(todos, next_number(todos.before, next_id))  # type: ignore[attr-defined]
             update["todos"] = {"all": todos}
-            runtime.stream_writer({"type": "todos", "todos": todos, "changed": _came_in(state["todos"], todos)})
+            runtime.stream_writer(
+                {"type": "todos", "todos": todos, "changed": _came_in(state["todos"], todos)}
+            )
         settings = effective(self.settings, overrides)
         opening = Opening.of(state, old)
         ledger = self.counted(old, opening, todos, settings)
@@ -92,16 +101,22 @@ class Activate(Node):
         update["todo_ledger"] = ledger
         return update
 
-    def counted(self, old: Ledger, opening: "Opening", todos: Sequence[Todo], settings: LoopSettings) -> Ledger:
+    def counted(
+        self, old: Ledger, opening: "Opening", todos: Sequence[Todo], settings: LoopSettings
+    ) -> Ledger:
         """Return the counters to begin with: all anew, or one cycle more for a subagent's result."""
-        ledger: Ledger = {key: old[key] for key in CARRIED if key in old}  # type: ignore[literal-required,misc]
         if opening.continues:
-            ledger = {**old}
+            ledger = ledger_of({"todo_ledger": old})
             spent = ledger.get("wake_cycles", 0)
             ledger["wake_cycles"] = min(spent + 1, settings.max_wake_cycles)
-            ledger["end"] = "wake_budget" if spent >= settings.max_wake_cycles else ""
-            ledger |= {"waking": True, "worked": False, "open_at_wake": [t["id"] for t in todos if is_open(t)]}
+            ledger["end"] = "wake_budget" if spent >= settings.max_wake_cycles else None
+            ledger |= {
+                "waking": True,
+                "worked": False,
+                "open_at_wake": [t["id"] for t in todos if is_open(t)],
+            }
             return ledger
+        ledger = ledger_of({"todo_ledger": {key: value for key, value in old.items() if key in CARRIED}})
         ledger |= {"wake_cycles": 0, "idle_wakes": 0, "todo_guard_retries": {}, "todo_guard_blocked": None}
         ledger.setdefault("todo_stale_iterations", 0)
         ledger.setdefault("todo_guard_suppressed", False)
@@ -121,7 +136,7 @@ class Activate(Node):
     def put_in_order(
         self, state: TodoState, old: Ledger, opening: "Opening", todos: Sequence[Todo], settings: LoopSettings
     ) -> list[BaseMessage]:
-        """Return what makes the history legal: results and a line where a run broke off, the input behind it."""
+        """Return what makes the history legal: repairs where a run broke off, the input behind them."""
         messages = state["messages"]
         tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
         head = messages[: len(messages) - len(tail)]
@@ -144,7 +159,8 @@ class Activate(Node):
 
     def repairs(self, head: Sequence[AnyMessage], settings: LoopSettings) -> list[BaseMessage]:
         """Answer the calls that a broken run left open and close it with a line."""
-        answered = {m.tool_call_id for m in takewhile(lambda m: isinstance(m, ToolMessage), reversed(head))}  # type: ignore[union-attr]
+        results_behind = takewhile(lambda m: isinstance(m, ToolMessage), reversed(head))
+        answered = {m.tool_call_id for m in results_behind if isinstance(m, ToolMessage)}
         last = next((m for m in reversed(head) if not isinstance(m, ToolMessage)), None)
         calls = last.tool_calls if isinstance(last, AIMessage) else []
         results: list[BaseMessage] = []
@@ -238,11 +254,17 @@ def _label(event: WakeEvent) -> str:
 
 def _asked_for(channel: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Join a thread's settings and the context's, which rank alike; the context's are newer."""
-    given = context.get("todo_settings") if isinstance(context, Mapping) else getattr(context, "todo_settings", None)
+    given = (
+        context.get("todo_settings")
+        if isinstance(context, Mapping)
+        else getattr(context, "todo_settings", None)
+    )
     if given is None:
         return dict(channel)
     if not isinstance(given, Mapping):
-        raise SettingsError(f"The context's todo_settings must be a mapping of setting to value, not {given!r}.")
+        raise SettingsError(
+            f"The context's todo_settings must be a mapping of setting to value, not {given!r}."
+        )
     return {**channel, **given}
 
 

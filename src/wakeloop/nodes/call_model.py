@@ -11,15 +11,18 @@ from pydantic import BaseModel
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
+from wakeloop.events import Ending
 from wakeloop.gates import ROUND_STEPS, count_stale, fingerprint, nag_due, seen_before
 from wakeloop.inline import Node
 from wakeloop.marks import as_user, mark, new_id, with_suffix
 from wakeloop.prompts import fill
 from wakeloop.reply import Reply, read_reply
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import Ledger, Messages, merge_messages
+from wakeloop.state import Messages, ledger_of, merge_messages
 from wakeloop.todos import count_open, number, shorten
 from wakeloop.wire import Lines, legal, system_prompt, text_of
+
+REMEMBERED_PROMPTS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,7 @@ class Turn:
 
     def __init__(self, state: Any, node: CallModel) -> None:
         self.node, self.state = node, state
-        self.ledger: Ledger = {**(state.get("todo_ledger") or {})}
+        self.ledger = ledger_of(state)
         self.settings = effective(node.settings, self.ledger.get("settings"))
         self.messages: list[AnyMessage] = state["messages"]
         self.todos = state["todos"]
@@ -132,7 +135,9 @@ class Turn:
 
     def seen_by_hook(self) -> dict[str, Any]:
         """Return the state that `pre_model_hook` is given."""
-        return {key: value for key, value in self.state.items() if key not in ("todo_ledger", "remaining_steps")}
+        return {
+            key: value for key, value in self.state.items() if key not in ("todo_ledger", "remaining_steps")
+        }
 
     def hooked(self, result: Any) -> None:
         """Take over what the hook returned, and show the list again where its last showing is gone."""
@@ -146,7 +151,11 @@ class Turn:
             self.seen = merge_messages(self.messages, [given])
         self.update |= result
         shown = self.ledger.get("shown")
-        if self.seen is None or not count_open(self.todos) or (shown and any(m.id == shown for m in self.seen)):
+        if (
+            self.seen is None
+            or not count_open(self.todos)
+            or (shown and any(m.id == shown for m in self.seen))
+        ):
             return
         if shown or not self.seen_plan():
             self.show_again()
@@ -188,7 +197,7 @@ class Turn:
         key = (instructions, *(str(m.content) for m in head))
         known = self.node._systems  # noqa: SLF001 - the node's own memory, bounded just below
         if key not in known:
-            if len(known) > 64:
+            if len(known) > REMEMBERED_PROMPTS:
                 known.clear()
             known[key] = system_prompt(self.node.prompt, head, instructions)
         return known[key]
@@ -238,7 +247,7 @@ class Turn:
             return
         self.writes.append(reply.message)
         ledger["bad_replies"] = bad if reply.cut or reply.malformed else 0
-        kind = "truncated" if reply.cut else "malformed_calls"
+        kind: Ending = "truncated" if reply.cut else "malformed_calls"
         if reply.message.tool_calls:
             self.begin_round(reply, kind)
             return
@@ -248,7 +257,7 @@ class Turn:
             if bad > settings.reply_retries:
                 ledger["end"] = kind
 
-    def begin_round(self, reply: Reply, kind: str) -> None:
+    def begin_round(self, reply: Reply, kind: Ending) -> None:
         """Note what the round's forks need: its todo calls, its faults, and where it goes afterwards."""
         ledger, settings = self.ledger, self.settings
         ledger["todo_calls"] = list(reply.todo_calls)
@@ -288,7 +297,9 @@ class Turn:
             self.update["structured_response"] = value
             told = {"response_metadata": raw.response_metadata, "usage_metadata": raw.usage_metadata}
             text = as_json(value)
-            self.writes.append(AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format"), **told))
+            self.writes.append(
+                AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format"), **told)
+            )
             return
         bad = ledger.get("bad_replies", 0) + 1
         ledger |= {"bad_replies": bad, "again": f"format: {problem(result['parsing_error'], cut=cut)}"}
@@ -300,7 +311,11 @@ class Turn:
 
 def plain(value: Any) -> Any:
     """Return a structured result as plain JSON: it goes into the checkpoint."""
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else json.loads(json.dumps(value, default=str))
+    return (
+        value.model_dump(mode="json")
+        if isinstance(value, BaseModel)
+        else json.loads(json.dumps(value, default=str))
+    )
 
 
 def as_json(value: Any) -> str:

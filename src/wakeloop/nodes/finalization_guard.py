@@ -10,13 +10,23 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.gates import CORRECTION_STEPS, GATES, REQUEST_STEPS, Case, Ending, first_stop
-from wakeloop.gates import made_progress, may_correct, same_again, yields
+from wakeloop.events import Ending, Session
+from wakeloop.gates import (
+    CORRECTION_STEPS,
+    GATES,
+    REQUEST_STEPS,
+    Case,
+    first_stop,
+    made_progress,
+    may_correct,
+    same_again,
+    yields,
+)
 from wakeloop.inline import Node
 from wakeloop.marks import as_user
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import Ledger, TodoState
+from wakeloop.state import Ledger, TodoState, ledger_of
 from wakeloop.todos import count_open, is_open
 from wakeloop.wire import text_of
 
@@ -33,20 +43,15 @@ class FinalizationGuard(Node):
 
     def __call__(self, state: Any, config: RunnableConfig) -> Any:
         """Return the update that the ruling brings; the fork reads `next` in it."""
-        ledger: Ledger = {**(state.get("todo_ledger") or {})}
+        ledger = ledger_of(state)
         settings = effective(self.settings, ledger.get("settings"))
         case = self.turn_ended(state, ledger, settings)
-        if ledger.get("end"):
-            return self.ended(state, ledger, case, ledger["end"])  # type: ignore[arg-type]
+        if ending := already_over(ledger):
+            return self.ended(state, ledger, case, ending)
         if ledger.get("again"):
             return self.again(state, ledger, case)
-        if ledger.get("asking") == "format":
-            return self.ended(state, ledger, case, "settled")
-        if ledger.get("todo_guard_blocked"):
-            ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
-            return self.ended(state, ledger, case, "guard_blocked")
-        if called_by := ledger.get("called_by"):
-            return self.corrected(state, ledger, case, called_by)  # type: ignore[arg-type]
+        if ledger.get("called_by"):
+            return self.corrected(state, ledger, case)
         reason = first_stop(case)
         if reason is None:
             return {"todo_ledger": {**ledger, "next": "wake"}}
@@ -60,7 +65,10 @@ class FinalizationGuard(Node):
         turn = not ledger.get("again") and ledger.get("asking") != "format"
         if turn and ledger.pop("waking", False):
             progress = made_progress(
-                todos, ledger.pop("open_at_wake", ()), ledger.get("peak", 0), worked=ledger.get("worked", False)
+                todos,
+                ledger.pop("open_at_wake", ()),
+                ledger.get("peak", 0),
+                worked=ledger.get("worked", False),
             )
             ledger["idle_wakes"] = 0 if progress else ledger.get("idle_wakes", 0) + 1
         ledger["peak"] = max(ledger.get("peak", 0), sum(not is_open(todo) for todo in todos))
@@ -81,7 +89,7 @@ class FinalizationGuard(Node):
             repeated=repeated,
         )
 
-    def again(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
+    def again(self, state: Any, ledger: Ledger, case: Case) -> Any:
         """Ask for a reply again: the same request for an empty one, a few words for a cut or unfit one."""
         what = ledger.pop("again")
         if case.drained or case.steps_left < CORRECTION_STEPS:
@@ -92,13 +100,13 @@ class FinalizationGuard(Node):
         blanks = {"problem": what.removeprefix("format: ")} if what.startswith("format: ") else {}
         return self.asked(ledger, case, "format_again" if blanks else "go_on", "retry", **blanks)
 
-    def corrected(self, state: Any, ledger: Ledger, case: Case, called_by: Ending) -> dict[str, Any]:
+    def corrected(self, state: Any, ledger: Ledger, case: Case) -> Any:
         """A correction's turn has ended: only the first two gates have a say, then the guard goes on."""
         if reason := next((r for gate in GATES[:2] if (r := gate(case))), None):
             return self.ended(state, ledger, case, reason)
-        return self.correct_or_end(state, ledger, case, called_by)
+        return self.correct_or_end(state, ledger, case, ledger["called_by"])
 
-    def correct_or_end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> dict[str, Any]:
+    def correct_or_end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
         """Ask for the list to be brought up to date while retries last, then end or demand an explanation."""
         spent, allowed = ledger.get("todo_guard_retries", {}).get(GUARD, 0), case.settings.guard_retries
         listing = self.dialect.listing(state["todos"], state["todo_goal"], case.settings)
@@ -117,7 +125,10 @@ class FinalizationGuard(Node):
         _report("explain", spent, case, reason)
         update = self.asked(ledger, case, "explain", "guard", **blanks)
         words = update["messages"][0].content
-        update["todo_ledger"] |= {"asking": "explain", "todo_guard_blocked": {"guard": GUARD, "message": words}}
+        update["todo_ledger"] |= {
+            "asking": "explain",
+            "todo_guard_blocked": {"guard": GUARD, "message": words},
+        }
         return update
 
     def asked(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
@@ -129,14 +140,14 @@ class FinalizationGuard(Node):
         return {"messages": [message], "todo_ledger": ledger}
 
     def ended(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
-        """End the run: in the required format first where it is settled, by way of the parent if handed over."""
+        """End the run: first in the format where it is settled, by way of the parent if handed over."""
         if reason == "settled" and self.formats and ledger.get("asking") != "format":
             if case.steps_left >= REQUEST_STEPS and not case.drained and ledger.get("spoke"):
                 ledger["asking"] = "format"
                 return self.asked(ledger, case, "format", "format")
             if ledger.get("spoke"):
                 reason = "drained" if case.drained else "step_limit"
-        session = {
+        session: Session = {
             "state": yields(reason, case.open),
             "reason": reason,
             "open": case.open,
@@ -146,7 +157,17 @@ class FinalizationGuard(Node):
         if session["state"] == "waiting":
             session["on"] = _waits_on(state)
         get_runtime().stream_writer({"type": "parked", "session": session})
-        for key in ("end", "again", "asking", "called_by", "waking", "worked", "open_at_wake", "seen", "after"):
+        for key in (
+            "end",
+            "again",
+            "asking",
+            "called_by",
+            "waking",
+            "worked",
+            "open_at_wake",
+            "seen",
+            "after",
+        ):
             ledger.pop(key, None)  # type: ignore[misc]
         for key in ("todo_calls", "faults", "bad_replies", "spoke", "peak", "last_wake"):
             ledger.pop(key, None)  # type: ignore[misc]
@@ -159,6 +180,18 @@ class FinalizationGuard(Node):
         return {"todo_session": session, "todo_ledger": ledger}
 
 
+def already_over(ledger: Ledger) -> Ending | None:
+    """Tell how a run has ended already, before any gate is asked."""
+    if end := ledger.get("end"):
+        return end
+    if ledger.get("asking") == "format" and not ledger.get("again"):
+        return "settled"
+    if ledger.get("asking") == "explain":
+        ledger["todo_guard_blocked"], ledger["todo_guard_suppressed"] = None, True
+        return "guard_blocked"
+    return None
+
+
 def _report(action: str, retry: int, case: Case, reason: str) -> None:
     counts = {"retry": retry, "retries": case.settings.guard_retries, "open": case.open}
     get_runtime().stream_writer({"type": "guard", "action": action, **counts, "reason": reason})
@@ -169,7 +202,7 @@ def _waits_on(state: TodoState) -> str:
     return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
 
 
-def _handed_over(state: Any, session: dict[str, Any]) -> Command[Any]:
+def _handed_over(state: Any, session: Session) -> Command[Any]:
     """Send a tool's way to the parent with all of this run: history, siblings, list, session."""
     goto: list[Any] = []
     update: dict[str, Any] = {}

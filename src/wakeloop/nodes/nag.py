@@ -12,7 +12,7 @@ from wakeloop.inline import Node
 from wakeloop.marks import with_suffix
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import TodoState
+from wakeloop.state import TodoState, ledger_of
 from wakeloop.todos import count_open
 
 
@@ -25,7 +25,7 @@ class Nag(Node):
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the last tool result with the reminder as its suffix."""
-        ledger = state.get("todo_ledger") or {}
+        ledger = ledger_of(state)
         settings = effective(self.settings, ledger.get("settings"))
         last, left = state["messages"][-1], count_open(state["todos"])
         if not isinstance(last, ToolMessage) or not (left or settings.nag_when == "always"):

@@ -1,6 +1,5 @@
 """Executes one tool call that is not a todo call."""
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +40,9 @@ class RunTools(Node):
         call = {key: state[key] for key in ("name", "args", "id", "type")}
         tool = self.tools[call["name"]]
         if _only_async(tool):
-            raise ToolError(f"The tool {tool.name!r} is asynchronous only: run this agent with ainvoke or astream.")
+            raise ToolError(
+                f"The tool {tool.name!r} is asynchronous only: run this agent with ainvoke or astream."
+            )
         try:
             if node := self.injected.get(tool.name):
                 return _update(call, node.invoke([call], config))
@@ -73,11 +74,13 @@ def _only_async(tool: BaseTool) -> bool:
 
 def takes_injection(tool: BaseTool) -> bool:
     """Tell whether the graph gives a tool arguments that the model does not send (state, store, runtime)."""
-    schema = tool.args_schema
-    hints = dict(getattr(schema, "__annotations__", {})) if inspect.isclass(schema) else {}
-    function = getattr(tool, "func", None) or getattr(tool, "coroutine", None) or tool._run
-    hints |= {name: p.annotation for name, p in inspect.signature(function).parameters.items()}
-    return any("Injected" in repr(hint) or "ToolRuntime" in repr(hint) for hint in hints.values())
+    if isinstance(tool.args_schema, dict):
+        return False
+    told: Any = tool.tool_call_schema
+    taken: Any = tool.get_input_schema()
+    return bool(
+        set(taken.model_fields) - set(told["properties"] if isinstance(told, dict) else told.model_fields)
+    )
 
 
 def _update(call: dict[str, Any], result: Any) -> Any:
@@ -103,7 +106,7 @@ def _update(call: dict[str, Any], result: Any) -> Any:
         answers = [m for command in commands for m in _messages_of(command)] + messages
         if not any(getattr(m, "tool_call_id", None) == call["id"] for m in answers):
             messages.append(ToolMessage("Done.", name=call["name"], tool_call_id=call["id"], id=new_id()))
-        plain = [Command(update=_as_update(command)) for command in commands]
+        plain: list[Any] = [Command(update=_as_update(command)) for command in commands]
         return [*plain, *([{"messages": messages}] if messages else [])]
     return {"messages": [_own(message) for message in messages]}
 
@@ -124,7 +127,9 @@ def _as_update(command: Command[Any]) -> dict[str, Any]:
 
 def _messages_of(command: Command[Any]) -> list[Any]:
     update = command.update
-    found = update.get("messages", []) if isinstance(update, Mapping) else dict(update or ()).get("messages", [])
+    found = (
+        update.get("messages", []) if isinstance(update, Mapping) else dict(update or ()).get("messages", [])
+    )
     return found if isinstance(found, list) else [found]
 
 

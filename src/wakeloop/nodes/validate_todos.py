@@ -14,11 +14,21 @@ from wakeloop.errors import VerifyError
 from wakeloop.inline import Node
 from wakeloop.marks import new_id
 from wakeloop.settings import LoopSettings
-from wakeloop.state import Ledger, TodoState
-from wakeloop.todos import Board, Operation, Outcome, Question, Rules, Show, Todo
-from wakeloop.todos import changed_ids, changes, play_round
+from wakeloop.state import Ledger, TodoState, ledger_of
+from wakeloop.todos import (
+    Board,
+    Operation,
+    Outcome,
+    Question,
+    Rules,
+    Show,
+    Todo,
+    changed_ids,
+    changes,
+    play_round,
+)
 
-Verify = Callable[[Todo, Any], "str | None | Awaitable[str | None]"]
+Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
 Round = Generator[Question, str | None, tuple[Board, list[Outcome]]]
 
 
@@ -52,7 +62,7 @@ class ValidateTodos(Node):
 
     def begun(self, state: TodoState) -> tuple[list[Any], Board, Round]:
         """Read the round's todo calls off the last reply, and set the board."""
-        ledger = state.get("todo_ledger") or {}
+        ledger = ledger_of(state)
         reply = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
         wanted = set(ledger.get("todo_calls", ()))
         calls = [call for call in reply.tool_calls if call["id"] in wanted]
@@ -100,7 +110,8 @@ class ValidateTodos(Node):
         self, state: TodoState, calls: list[Any], before: Board, after: Board, outcomes: list[Outcome]
     ) -> dict[str, Any]:
         """Turn the outcomes into tool results, the list's changes, counters and events."""
-        ledger: Ledger = {**(state.get("todo_ledger") or {}), "next_id": after.next_id}
+        ledger = ledger_of(state)
+        ledger["next_id"] = after.next_id
         if after.refusals:
             ledger["refusals"] = dict(after.refusals)
         elif "refusals" in ledger:

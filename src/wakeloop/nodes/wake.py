@@ -12,7 +12,7 @@ from wakeloop.inline import Node
 from wakeloop.marks import as_user
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import TodoState
+from wakeloop.state import TodoState, ledger_of
 from wakeloop.todos import count_open, is_open
 from wakeloop.wire import text_of
 
@@ -26,13 +26,15 @@ class Wake(Node):
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the nudge and the counters of a new turn."""
-        ledger = state.get("todo_ledger") or {}
+        ledger = ledger_of(state)
         settings = effective(self.settings, ledger.get("settings"))
         todos, owed = state["todos"], state.get("owed_replies") or []
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
         parts, reasons = [], []
         if owed:
-            peers = ", ".join(str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in owed)
+            peers = ", ".join(
+                str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in owed
+            )
             parts.append(fill("nudge_reply", self.dialect.name, settings.prompts, peers=peers))
             reasons.append("reply")
         if left:
