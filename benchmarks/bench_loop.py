@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -155,9 +156,19 @@ def finish(graph: Any, /) -> int:
     return sum(todo["status"] == "completed" for todo in result["todos"])
 
 
-def saver_in(folder: Path, name: str, stack: ExitStack) -> SqliteSaver:
-    """A database of its own, as the command line opens it."""
-    connection = stack.enter_context(closing(sqlite3.connect(folder / f"{name}.db", check_same_thread=False)))
+@dataclass(frozen=True)
+class Variant:
+    """One way to do the job, the one that it is compared with, and the database it writes."""
+
+    name: str
+    run: Run
+    base: str
+    database: Path | None = None
+
+
+def database(file: Path, stack: ExitStack) -> SqliteSaver:
+    """A database of its own, opened as the command line opens it."""
+    connection = stack.enter_context(closing(sqlite3.connect(file, check_same_thread=False)))
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     saver = SqliteSaver(connection)
@@ -165,43 +176,47 @@ def saver_in(folder: Path, name: str, stack: ExitStack) -> SqliteSaver:
     return saver
 
 
+def variants(n: int, folder: Path, stack: ExitStack) -> list[Variant]:
+    """All that is compared."""
+    hand, our = folder / "hand.db", folder / "ours.db"
+    return [
+        Variant("while loop", while_loop(n), "two nodes by hand"),
+        Variant("two nodes by hand", two_nodes(n), "two nodes by hand"),
+        Variant("wakeloop", ours(n), "two nodes by hand"),
+        Variant("two nodes, SQLite", two_nodes(n, database(hand, stack)), "two nodes, SQLite", hand),
+        Variant("wakeloop, SQLite", ours(n, database(our, stack)), "two nodes, SQLite", our),
+    ]
+
+
+def megabytes(file: Path) -> float:
+    """What a database takes, with what still stands in its log."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return file.stat().st_size / 1e6
+
+
 def measure(n: int, repeat: int) -> None:
     """Print a row for each variant: CPU ms a model step, and the ratio to the hand-written graph."""
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder = Path(name)
-        variants: dict[str, Run] = {
-            "while loop": while_loop(n),
-            "two nodes by hand": two_nodes(n),
-            "wakeloop": ours(n),
-            "two nodes by hand, SQLite": two_nodes(n, saver_in(folder, "hand", stack)),
-            "wakeloop, SQLite": ours(n, saver_in(folder, "ours", stack)),
-        }
-        for run in variants.values():  # once for warmth, and to see that all do the same work
-            assert run() == n
-        times: dict[str, list[float]] = {variant: [] for variant in variants}
+    steps = 2 * n + 2
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        compared = variants(n, Path(folder), stack)
+        for variant in compared:  # once for warmth, and to see that all do the same work
+            assert variant.run() == n
+        times: dict[str, list[float]] = {variant.name: [] for variant in compared}
         for _ in range(repeat):
-            for variant, run in variants.items():
+            for variant in compared:
                 start = time.process_time()
-                run()
-                times[variant].append((time.process_time() - start) * 1000 / (2 * n + 2))
-        sizes = {"hand": 0.0, "ours": 0.0}
-        for file in folder.glob("*.db*"):
-            sizes[file.name.split(".")[0]] += file.stat().st_size / 1e6 / (repeat + 1)
+                variant.run()
+                times[variant.name].append((time.process_time() - start) * 1000 / steps)
+        sizes = {v.name: megabytes(v.database) / (repeat + 1) for v in compared if v.database}
 
-    print(f"\n{n} items, {2 * n + 2} model steps, median of {repeat}\n")
-    print(f"{'':28}{'ms a step':>10}{'ratio':>8}{'MB a run':>10}")
-    for variant, taken in times.items():
-        base = "two nodes by hand, SQLite" if variant.endswith("SQLite") else "two nodes by hand"
-        ratio = statistics.median(map(operator.truediv, taken, times[base]))
-        size = (
-            sizes["ours" if variant.startswith("wakeloop") else "hand"]
-            if variant.endswith("SQLite")
-            else None
-        )
-        print(
-            f"{variant:28}{statistics.median(taken):10.2f}{ratio:8.2f}"
-            + (f"{size:10.2f}" if size is not None else "")
-        )
+    print(f"\n{n} items, {steps} model steps, median of {repeat}\n")
+    print(f"{'':20}{'ms a step':>10}{'ratio':>8}{'MB a run':>10}")
+    for variant in compared:
+        taken = times[variant.name]
+        ratio = statistics.median(map(operator.truediv, taken, times[variant.base]))
+        size = f"{sizes[variant.name]:10.2f}" if variant.name in sizes else ""
+        print(f"{variant.name:20}{statistics.median(taken):10.2f}{ratio:8.2f}{size}")
 
 
 def main() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 HERE = Path(__file__).parent
 
@@ -14,9 +16,10 @@ HERE = Path(__file__).parent
 def execute(path: Path) -> nbformat.NotebookNode:
     """Run every cell in a fresh kernel, in the notebook's own folder."""
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(HERE)}}
-    ).execute()
+    where = {"metadata": {"path": str(HERE)}}
+    with TemporaryDirectory() as sockets:  # files, not ports
+        over = Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"})
+        NotebookClient(notebook, timeout=120, kernel_name="python3", resources=where, config=over).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times of day: they differ at each run
     return notebook

@@ -75,7 +75,7 @@ def run_python(block: Block, page: Path, namespace: dict[str, Any]) -> str:
     source = "\n" * block.line + block.body  # so that a traceback names the page's own line
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(source, str(page), "exec"), namespace)
+        exec(compile(source, str(page), "exec", dont_inherit=True), namespace)
     return out.getvalue()
 
 
