@@ -47,7 +47,7 @@ def build_todo_graph(
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return the graph of `create_todo_agent`, not compiled; the arguments are the same."""
     base = preset(settings) if isinstance(settings, str) else settings
-    dialect = dialect_named(base.dialect)
+    dialect = dialect_named(base.dialect).suited(base)
     runnable, provided = _sorted_tools(tools, dialect)
     chat = _model(model)
     asynchronous = verify is not None and (

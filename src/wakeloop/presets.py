@@ -6,7 +6,37 @@ from types import MappingProxyType
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 
-PRESETS = MappingProxyType({"wakeloop": LoopSettings()})
+_QUIET = {"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0, "max_items": None, "in_progress": "any"}
+_CUBEPI = LoopSettings(
+    dialect="write_todos", max_wake_cycles=0, max_idle_wakes=0, max_items=None, in_progress="exactly_one"
+)
+PRESETS = MappingProxyType(
+    {
+        "wakeloop": LoopSettings(),
+        "agentparley": LoopSettings.model_validate({**_QUIET, "statuses": ("done", "blocked")}),
+        "loki": LoopSettings.model_validate(
+            {
+                **_QUIET,
+                "dialect": "loki",
+                "auto_continue": False,
+                "max_wake_cycles": 10,
+                "stop_on_repeat": True,
+            }
+        ),
+        "lesson": LoopSettings(
+            dialect="checklist",
+            max_items=20,
+            max_wake_cycles=0,
+            max_idle_wakes=0,
+            nag_after=3,
+            nag_every=1,
+            nag_when="always",
+            guard_retries=0,
+        ),
+        "cubepi": _CUBEPI,
+        "cubepi-strict": _CUBEPI.model_copy(update={"guard_retries": 2, "on_guard_exhausted": "block"}),
+    }
+)
 
 
 def preset(name: str) -> LoopSettings:

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, ToolCall
 
 from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.marks import new_id, unmarked
-from wakeloop.todos import shorten
+from wakeloop.todos import Refused, shorten
 from wakeloop.wire import text_of
 
 LONGEST = 1000  # characters of an error result that the graph writes
@@ -108,6 +108,8 @@ def _fault(
             dialect.read(name, call["args"])
         except Misfit as misfit:
             return dialect.error(str(misfit))
+        except Refused:
+            return None  # a soft error: for the round to say
     elif name not in tools:
         known = ", ".join((*sorted(names), *sorted(tools))) or "none"
         return f"Error: there is no tool {shorten(name)!r}; there are {known}."

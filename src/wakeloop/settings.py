@@ -46,6 +46,8 @@ class LoopSettings(BaseModel):
     """Items not yet closed where a dialect appends, items in all where it replaces; None is no limit."""
     in_progress: Literal["any", "at_most_one", "exactly_one"] = "at_most_one"
     """How many items may be in progress; `exactly_one` allows none only when all are completed (cubepi)."""
+    statuses: tuple[str, ...] | None = None
+    """Words that the model may set an item to, where the dialect has more; None is all (agentparley)."""
     nag_after: int = Field(5, ge=0)
     """Rounds without a todo write after which the first reminder comes; 0 is off."""
     nag_every: int = Field(5, ge=0)
@@ -112,7 +114,7 @@ def _sentence(error: Any) -> str:
 
 # -- a thread's overrides --------------------------------------------------------------------------------
 
-FIXED = frozenset(("dialect", "tool_description", "max_items", "in_progress"))
+FIXED = frozenset(("dialect", "tool_description", "max_items", "in_progress", "statuses"))
 FIXED_PROMPTS = frozenset(("instructions",))
 
 

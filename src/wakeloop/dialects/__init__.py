@@ -1,10 +1,15 @@
 """The registered dialects, by name."""
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.dialects.checklist import Checklist
+from wakeloop.dialects.loki import Loki
 from wakeloop.dialects.parley import Parley
+from wakeloop.dialects.write_todos import WriteTodos
 from wakeloop.errors import SettingsError
 
-DIALECTS: dict[str, Dialect] = {"parley": Parley()}
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (Parley(), Loki(), Checklist(), WriteTodos())
+}
 
 
 def register_dialect(dialect: Dialect) -> None:

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
@@ -46,6 +46,10 @@ class Dialect:
     replaces: bool = False
     needs_auto_continue: bool = False
 
+    def suited(self, settings: LoopSettings) -> Self:
+        """Return the dialect as an agent's settings want it; here as it is."""
+        return self
+
     @property
     def names(self) -> frozenset[str]:
         """The names of the todo tools."""
@@ -69,7 +73,11 @@ class Dialect:
         return fill("instructions", self.name, settings.prompts)
 
     def read(self, name: str, args: Mapping[str, Any]) -> Operation:
-        """Turn a call into an operation. Raises `Misfit` where the arguments do not fit the schema."""
+        """Turn a call into an operation.
+
+        Raises `Misfit` where the arguments do not fit the schema, `Refused` where they break a rule of the
+        dialect's own (a soft error, not a malformed call).
+        """
         tool = next(tool for tool in self.tools if tool_name(tool) == name)
         try:
             return self.operation(tool.model_validate(args))
@@ -107,12 +115,15 @@ class Dialect:
     def listing(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render what a nudge shows of the list: open and blocked items, bounded by `nudge_items`."""
         shown, hidden = worth_showing(todos, settings.nudge_items)
-        lines = [self.line(todo) for todo in shown]
-        if hidden:
-            blocked = sum(todo["status"] == "blocked" for todo in todos)
-            counts = {"hidden": hidden, "open": count_open(todos), "blocked": blocked}
-            lines.append(fill("more", self.name, settings.prompts, **counts))
-        return "\n".join(lines)
+        return "\n".join([*map(self.line, shown), *self.more(todos, hidden, settings)])
+
+    def more(self, todos: Sequence[Todo], hidden: int, settings: LoopSettings) -> list[str]:
+        """Render the line that counts what a listing leaves out, or none."""
+        if not hidden:
+            return []
+        blocked = sum(todo["status"] == "blocked" for todo in todos)
+        counts = {"hidden": hidden, "open": count_open(todos), "blocked": blocked}
+        return [fill("more", self.name, settings.prompts, **counts)]
 
     def nudge(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the message that re-enters the model: what to do, then the live list."""
@@ -125,6 +136,21 @@ class Dialect:
     def shows(self, outcome: Outcome) -> bool:
         """Tell whether the result of a call shows every open item with its text."""
         return self.replaces
+
+
+def one_line(text: str) -> str:
+    """Keep a text on its line, so that it cannot pass for another item."""
+    return " ".join(text.split())
+
+
+def schema_part(item: type[BaseModel]) -> WithJsonSchema:
+    """Tell the model of a list of items, whatever else is read kindly."""
+    told = item.model_json_schema()
+    for part in told["properties"].values():
+        part.pop("title", None)
+        part.pop("default", None)
+    properties = {"type": "object", "properties": told["properties"], "required": list(told["properties"])}
+    return WithJsonSchema({"type": "array", "items": properties})
 
 
 def tool_name(tool: type[BaseModel]) -> str:

@@ -1,11 +1,14 @@
 """The dialect parley: numbered items, appended and updated."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
-from wakeloop.dialects.base import Dialect, Texts
+from wakeloop.dialects.base import Dialect, Texts, one_line
+from wakeloop.errors import SettingsError
+from wakeloop.prompts import fill
+from wakeloop.settings import LoopSettings
 from wakeloop.todos import Add, Change, Operation, Outcome, Show, Status, Todo, count_open, is_closed, is_open
 
 Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
@@ -36,7 +39,9 @@ class Update(BaseModel):
         description="The number of the item."
     )
     status: Word = Field(description="The new status.")
-    reason: str | None = Field(None, description="Why; required for blocked.")
+    reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
+        None, description="Why; required for blocked."
+    )
 
 
 class List(BaseModel):
@@ -52,6 +57,27 @@ class Parley(Dialect):
     name: str = "parley"
     tools: tuple[type[BaseModel], ...] = (Write, Update, List)
     writes: frozenset[str] = frozenset(("todo_write", "todo_update"))
+    statuses: tuple[str, ...] | None = None
+
+    def suited(self, settings: LoopSettings) -> Self:
+        """Return the dialect with the statuses that the settings leave to the model."""
+        if settings.statuses is None:
+            return self
+        if wrong := [word for word in settings.statuses if word not in MEANING]:
+            raise SettingsError(
+                f"The dialect 'parley' has no status {wrong[0]!r}; it has {', '.join(MEANING)}."
+            )
+        words: Any = Literal[settings.statuses]
+        field = (words, Field(description="The new status."))
+        narrow = create_model("Update", __base__=Update, __doc__=Update.__doc__, status=field)
+        return replace(self, tools=(Write, narrow, List), statuses=settings.statuses)
+
+    def instructions(self, settings: LoopSettings) -> str:
+        """Return the instructions; plain ones where the model only closes and blocks."""
+        plain = self.statuses is not None and "in_progress" not in self.statuses
+        if plain and settings.inject_todo_instructions and "instructions" not in settings.prompts:
+            return fill("instructions_plain", self.name, {})
+        return super().instructions(settings)
 
     def operation(self, call: Any) -> Operation:
         """Turn a call into an operation."""
@@ -111,11 +137,6 @@ class Parley(Dialect):
                 return all(todo["id"] in outcome.touched for todo in outcome.board.todos if is_open(todo))
             case _:
                 return False
-
-
-def one_line(text: str) -> str:
-    """Keep a text on its line, so that it cannot pass for another item."""
-    return " ".join(text.split())
 
 
 def _items(count: int) -> str:

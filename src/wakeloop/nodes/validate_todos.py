@@ -20,6 +20,7 @@ from wakeloop.todos import (
     Operation,
     Outcome,
     Question,
+    Refused,
     Rules,
     Show,
     Todo,
@@ -79,7 +80,10 @@ class ValidateTodos(Node):
         """Turn a call into an operation, or into the sentence that refuses it."""
         if fault := ledger.get("faults", {}).get(call["id"]):
             return fault
-        operation = self.dialect.read(call["name"], call["args"])
+        try:
+            operation = self.dialect.read(call["name"], call["args"])
+        except Refused as refusal:
+            return str(refusal)
         return self.dialect.refusal(operation, board) or operation
 
     def ask(self, question: Question, state: TodoState) -> str | None:

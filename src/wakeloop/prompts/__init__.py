@@ -9,6 +9,7 @@ from wakeloop.errors import SettingsError
 
 BLANKS: Mapping[str, frozenset[str]] = {
     "instructions": frozenset(),
+    "last_check": frozenset(),
     "nudge": frozenset(("open", "total", "list")),
     "nudge_reply": frozenset(("peers",)),
     "nudge_subagent": frozenset(),

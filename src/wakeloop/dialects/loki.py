@@ -1,0 +1,149 @@
+"""The dialect loki: a goal and numbered items, JSON results."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from wakeloop.dialects.base import Dialect, one_line
+from wakeloop.settings import LoopSettings
+from wakeloop.todos import (
+    Add,
+    Change,
+    Operation,
+    Outcome,
+    Refused,
+    Reset,
+    Show,
+    Todo,
+    is_closed,
+    shorten,
+    worth_showing,
+)
+
+Anything = Annotated[Any, WithJsonSchema({"type": "integer"})]
+
+
+class Init(BaseModel):
+    """Begin a new todo list for a goal; the old list and goal are replaced."""
+
+    model_config = ConfigDict(title="todo__init")
+    goal: str = Field(description="What the list is for, in a sentence.")
+
+
+class AddTask(BaseModel):
+    """Add one task to the todo list. Returns its id."""
+
+    model_config = ConfigDict(title="todo__add")
+    task: str = Field(description="The text of the task: one focused action.")
+
+
+class Done(BaseModel):
+    """Mark a task of the todo list as done."""
+
+    model_config = ConfigDict(title="todo__done")
+    id: Anything = Field(None, description="The id of the task.")
+
+
+class List(BaseModel):
+    """Show the goal, the progress and all tasks of the todo list."""
+
+    model_config = ConfigDict(title="todo__list")
+
+
+class Clear(BaseModel):
+    """Empty the todo list and the goal."""
+
+    model_config = ConfigDict(title="todo__clear")
+
+
+@dataclass(frozen=True)
+class Loki(Dialect):
+    """loki's vocabulary, version 2: its tools exist only while `auto_continue` is on."""
+
+    name: str = "loki"
+    tools: tuple[type[BaseModel], ...] = (Init, AddTask, Done, List, Clear)
+    writes: frozenset[str] = frozenset(("todo__init", "todo__add", "todo__done", "todo__clear"))
+    needs_auto_continue: bool = True
+
+    def operation(self, call: Any) -> Operation:
+        """Turn a call into an operation; an empty task and an id that is no number are refused softly."""
+        match call:
+            case Init():
+                return Reset(call.goal.strip())
+            case AddTask():
+                if not call.task.strip():
+                    raise Refused("the task is empty; send a text")
+                return Add((call.task,))
+            case Done():
+                return Change(_number(call.id), "completed")
+            case Clear():
+                return Reset()
+            case _:
+                return Show()
+
+    def error(self, text: str) -> str:
+        """Render a soft error as a JSON object."""
+        return _json({"error": text})
+
+    def result(self, outcome: Outcome) -> str:
+        """Render what is stored as a JSON object."""
+        board = outcome.board
+        match outcome.operation:
+            case Reset(goal):
+                return _json({"goal": goal, "items": []})
+            case Add():
+                return _json({"id": outcome.touched[0]})
+            case Change(key):
+                if why := next(iter(outcome.denied.values()), None):
+                    return self.error(f"task {key} was not accepted as done: {why}")
+                return _json({"id": _number(key), "status": "done", "progress": progress(board.todos)})
+            case _:
+                items = [_item(todo) for todo in board.todos]
+                return _json({"goal": board.goal, "progress": progress(board.todos), "items": items})
+
+    def listing(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
+        """Render goal, progress and items; past `nudge_items` the next open ones and the counts."""
+        lines = [*([f"Goal: {one_line(goal)}"] if goal else []), f"Progress: {progress(todos)} completed"]
+        shown, hidden = list(todos), 0
+        if len(shown) > settings.nudge_items:
+            shown, _ = worth_showing(todos, settings.nudge_items)
+            hidden = len(todos) - len(shown)
+        lines += map(self.line, shown)
+        return "\n".join([*lines, *self.more(todos, hidden, settings)])
+
+    def line(self, todo: Todo) -> str:
+        """Render `  ○ 1. text`, or with `✓` where it is closed."""
+        note = f" (blocked: {one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
+        return f"  {'✓' if is_closed(todo) else '○'} {todo['id']}. {one_line(todo['content'])}{note}"
+
+    def shows(self, outcome: Outcome) -> bool:
+        """Tell whether a result shows every open item: only the list does."""
+        return isinstance(outcome.operation, Show)
+
+
+def progress(todos: Sequence[Todo]) -> str:
+    """Render `1/3`: how many are closed of how many."""
+    return f"{sum(map(is_closed, todos))}/{len(todos)}"
+
+
+def _number(value: Any) -> int:
+    """Read an id; a text of digits is one, too."""
+    if value is None:
+        raise Refused("the id is missing; send the number of a task")
+    text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    if isinstance(value, bool) or not text.isdecimal():
+        raise Refused(f"the id {shorten(repr(value))} is no number")
+    return int(text)
+
+
+def _item(todo: Todo) -> Mapping[str, Any]:
+    words = {"completed": "done", "in_progress": "pending"}
+    item = {"id": todo["id"], "text": todo["content"], "status": words.get(todo["status"], todo["status"])}
+    return {**item, "reason": todo["reason"]} if "reason" in todo else item
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

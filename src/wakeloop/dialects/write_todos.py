@@ -1,0 +1,75 @@
+"""The dialect write_todos: one tool, the whole list, JSON."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from wakeloop.dialects.base import Dialect, ListOrText, one_line, schema_part
+from wakeloop.prompts import fill
+from wakeloop.todos import Board, Draft, Operation, Outcome, Replace, Todo, is_open
+
+LAST_CHECK = 3  # items from which a finished list asks for a last look
+
+
+class Item(BaseModel):
+    """One item of the list."""
+
+    content: str = Field(description="What is to be done.")
+    status: Literal["pending", "in_progress", "completed"] = Field(description="How it stands.")
+
+
+class Write(BaseModel):
+    """Write the whole todo list: every item with content and status, once in a reply."""
+
+    model_config = ConfigDict(title="write_todos")
+    todos: Annotated[list[Item], ListOrText, schema_part(Item)] = Field(
+        description="The whole list, in order."
+    )
+
+
+@dataclass(frozen=True)
+class WriteTodos(Dialect):
+    """cubepi's vocabulary, and LangChain's: `write_todos(todos)` replaces the list."""
+
+    name: str = "write_todos"
+    tools: tuple[type[BaseModel], ...] = (Write,)
+    writes: frozenset[str] = frozenset(("write_todos",))
+    replaces: bool = True
+
+    def operation(self, call: Any) -> Operation:
+        """Turn a call into a replacement; items are known by their content."""
+        return Replace(tuple(Draft(item.content, item.status) for item in call.todos))
+
+    def refusal(self, operation: Operation, board: Board) -> str | None:
+        """Refuse an empty list while anything was unfinished."""
+        if isinstance(operation, Replace) and not operation.items and any(map(is_open, board.todos)):
+            return "the list cannot be emptied while items are unfinished; complete them, or keep them"
+        return None
+
+    def error(self, text: str) -> str:
+        """Render a refusal as a JSON object."""
+        return json.dumps({"error": text}, ensure_ascii=False)
+
+    def result(self, outcome: Outcome) -> str:
+        """Render what is stored as a JSON object; a finished list asks for a last look."""
+        todos = outcome.board.todos
+        told: dict[str, Any] = {"todos": [_item(todo) for todo in todos]}
+        if outcome.dropped:
+            told["dropped"] = [todo["content"] for todo in outcome.dropped]
+        if outcome.denied:
+            contents = {todo["id"]: todo["content"] for todo in todos}
+            told["not_accepted"] = {contents[key]: why for key, why in outcome.denied.items()}
+        if len(todos) >= LAST_CHECK and all(todo["status"] == "completed" for todo in todos):
+            told["note"] = fill("last_check", self.name, {})
+        return json.dumps(told, ensure_ascii=False)
+
+    def line(self, todo: Todo) -> str:
+        """Render `  - [status] content`."""
+        note = f": {one_line(todo['reason'])}" if "reason" in todo else ""
+        return f"  - [{todo['status']}{note}] {one_line(todo['content'])}"
+
+
+def _item(todo: Todo) -> dict[str, Any]:
+    return {key: todo[key] for key in ("content", "status", "reason") if key in todo}
