@@ -1,5 +1,6 @@
 """The shell tool: asked for, bounded in time and output, ended whole."""
 
+import threading
 import time
 from pathlib import Path
 from typing import Any, TypedDict
@@ -61,13 +62,26 @@ def test_a_missing_root_is_a_sentence(tmp_path):
 def test_the_time_limit_ends_the_whole_group(tmp_path):
     started = time.monotonic()
     text = run(tmp_path, "echo before; sleep 60 & echo $! > child; sh -c 'sleep 61'; echo after", timeout=0.5)
-    assert text == "[ended after 0.5 seconds, the time limit]\nbefore\n"
+    assert text == "[ended after the limit of 0.5 s]\nbefore\n"
     assert time.monotonic() - started < 5
     eventually(lambda: gone(int((tmp_path / "child").read_text())))
 
 
+def test_stop_ends_a_running_command_and_lets_no_other_begin(tmp_path):
+    stop = threading.Event()
+    threading.Timer(0.3, stop.set).start()
+    started = time.monotonic()
+    assert run(tmp_path, "echo before; sleep 60", stop=stop) == "[ended: the run was stopped]\nbefore\n"
+    assert time.monotonic() - started < 5
+    with pytest.raises(ToolException, match=r"^The run is being stopped; the command was not run\.$"):
+        run(tmp_path, "touch ran", stop=stop)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_command_that_closes_its_output_is_still_bounded(tmp_path):
-    assert run(tmp_path, "exec >&- 2>&-; sleep 60", timeout=0.3).startswith("[ended after 0.3 seconds")
+    assert run(tmp_path, "exec >&- 2>&-; sleep 60", timeout=0.3).startswith(
+        "[ended after the limit of 0.3 s]"
+    )
 
 
 def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -22,19 +23,22 @@ SECRET_VALUE = re.compile(r"^(sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA)|://[^/
 YES = ("y", "yes")
 NO = ("", "n", "no")
 CHUNK = 65_536
+TICK = 0.01
 
 
-def shell_tool(root: Path, *, ask: bool = True, timeout: float = 60, limit: int = 20_000) -> BaseTool:
+def shell_tool(
+    root: Path, *, ask: bool = True, timeout: float = 60, limit: int = 20_000, stop: Event | None = None
+) -> BaseTool:
     """run_shell(command): a command line in `root`, ended with all it started after `timeout` seconds.
 
     At most `limit` bytes of output are kept, the first and the last half. With `ask` each command is put to
     the person first, through `interrupt({"question", "command"})`: True, "y", "yes" or {"approved": True} is
     a yes. The environment is passed on without variables that look like secrets. It is no sandbox: a command
-    has the rights of this process.
+    has the rights of this process. Setting `stop` ends running commands at once: Ctrl-C does not reach the
+    thread that waits for one, so whoever handles the signal sets it.
     """
-    return StructuredTool.from_function(
-        Shell(root.resolve(), ask=ask, timeout=timeout, limit=limit).run_shell
-    )
+    shell = Shell(root.resolve(), ask, timeout, limit, stop or Event())
+    return StructuredTool.from_function(shell.run_shell)
 
 
 @dataclass(frozen=True)
@@ -45,22 +49,26 @@ class Shell:
     ask: bool
     timeout: float
     limit: int
+    stop: Event
 
     def run_shell(self, command: Annotated[str, "The command line, for sh."]) -> str:
         """Run a shell command in the root folder; returns exit code and output. No input can be typed."""
         if not command.strip() or "\0" in command:
             raise ToolException("command must be a command line that is not empty.")
+        if self.stop.is_set():
+            raise ToolException("The run is being stopped; the command was not run.")
         if self.ask:
             answer = interrupt({"question": "Run this command?", "command": command})
             if not approved(answer):
                 return refusal(answer)
         output = Output(self.limit)
-        code = run(command, self.root, self.timeout, output)
-        how = (
-            f"exit code {code}"
-            if code is not None
-            else f"ended after {self.timeout:g} seconds, the time limit"
+        code = run(command, self.root, self.timeout, output, self.stop)
+        why = (
+            "ended: the run was stopped"
+            if self.stop.is_set()
+            else f"ended after the limit of {self.timeout:g} s"
         )
+        how = why if code is None else f"exit code {code}"
         return f"[{how}]\n{output.text() or '(no output)'}"
 
 
@@ -107,8 +115,8 @@ class Output:
         return f"{start}\n[{missing} bytes left out; write the output to a file to see all of it]\n{end}"
 
 
-def run(command: str, root: Path, timeout: float, output: Output) -> int | None:
-    """Run a command in a process group of its own and end the group; None when the time was up."""
+def run(command: str, root: Path, timeout: float, output: Output, stop: Event) -> int | None:
+    """Run a command in a process group of its own and end the group; None if it had to be ended."""
     deadline = time.monotonic() + timeout
     try:
         process = subprocess.Popen(  # noqa: S603 - running what it is given is what this tool is for
@@ -125,7 +133,7 @@ def run(command: str, root: Path, timeout: float, output: Output) -> int | None:
     assert process.stdout is not None  # noqa: S101 - it was asked for
     with process.stdout as pipe:
         try:
-            collect(process, pipe.fileno(), deadline, output)
+            collect(process, pipe.fileno(), deadline, output, stop)
             code = process.poll()
         finally:
             with suppress(ProcessLookupError, PermissionError):
@@ -135,19 +143,21 @@ def run(command: str, root: Path, timeout: float, output: Output) -> int | None:
     return code
 
 
-def collect(process: subprocess.Popen[bytes], pipe: int, deadline: float, output: Output) -> None:
-    """Take output until the command has ended or the time is up."""
+def collect(
+    process: subprocess.Popen[bytes], pipe: int, deadline: float, output: Output, stop: Event
+) -> None:
+    """Take output until the command has ended, the time is up, or it is to stop."""
     os.set_blocking(pipe, False)
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0 and process.poll() is None:
-            if selector.select(min(left, 0.05)):
+        while time.monotonic() < deadline and process.poll() is None and not stop.is_set():
+            if not selector.get_map():
+                time.sleep(TICK)
+            elif selector.select(TICK):
                 data = os.read(pipe, CHUNK)
-                if not data:
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(left)
-                    return
                 output.add(data)
+                if not data:  # it has closed its output, and may go on without
+                    selector.unregister(pipe)
 
 
 def drain(pipe: int, output: Output) -> None:
