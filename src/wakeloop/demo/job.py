@@ -1,0 +1,20 @@
+"""The demo's job: what is asked, and with which tools."""
+
+from pathlib import Path
+
+from langchain_core.tools import BaseTool
+
+from wakeloop.cli.tools import file_tools
+from wakeloop.demo.audit import REPORT, audit_tools
+from wakeloop.demo.folder import shown
+
+
+def request_text(root: Path) -> str:
+    """The user's message that starts an audit of `root`."""
+    name = shown(root.resolve().name or "/")
+    return f"Audit the Python, Markdown and notebook files of the folder {name} and write a report, {REPORT}."
+
+
+def demo_tools(root: Path) -> list[BaseTool]:
+    """The file tools and the audit's measures, confined to `root`; listings leave the report out."""
+    return [*file_tools(root, hidden=(REPORT,)), *audit_tools(root)]

@@ -1,0 +1,233 @@
+"""The offline model's rules: the next reply from the messages alone."""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from langchain_core.messages import BaseMessage
+
+from wakeloop.demo.audit import PATTERN, REPORT, auditable
+from wakeloop.demo.history import Event, events
+from wakeloop.demo.report import AUTHOR, MEASURES, measured, report, results, summary
+from wakeloop.demo.vocabulary import Call, Item, Vocabulary, vocabulary_of
+
+NEEDED = frozenset({"list_files", "read_file", "write_file", *MEASURES})
+FILE_TOOLS = (
+    "read_file",
+    *MEASURES,
+)  # in this order, one a reply, for the first file: five rounds, then the nag
+REPORT_ITEM = f"Write {REPORT}"
+TOTAL = re.compile(r"^Files \d+ to \d+ of (\d+)")
+ASKS = re.compile(
+    r"^\W*(?:please\s+|now\s+)*(?:re-?)?audit\b|\baudit\s+(?:again|all|everything|it|my|that|the|this)\b",
+    re.IGNORECASE,
+)
+INTRODUCTION = f"I am {AUTHOR}."
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One reply: its text, and its tool calls."""
+
+    text: str
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One audit, from the message that asks for it: all that the rules look at."""
+
+    told: Sequence[Event]
+    vocabulary: Vocabulary
+    limit: int
+
+    @cached_property
+    def items(self) -> list[Item]:
+        """The list, as far as the messages tell."""
+        return self.vocabulary.items(self.told)
+
+    @cached_property
+    def listed(self) -> str:
+        """The last listing of the folder, "" before it."""
+        return next(
+            (
+                event.text
+                for event in reversed(self.told)
+                if event.name == "list_files" and event.state == "ok"
+            ),
+            "",
+        )
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """The files to audit."""
+        return [line for line in self.listed.split("\n") if auditable(line)][: self.limit]
+
+    @cached_property
+    def left_out(self) -> int:
+        """How many files there are beyond the limit."""
+        total = TOTAL.match(self.listed)
+        reports = sum(line.rsplit("/", 1)[-1] == REPORT for line in self.listed.split("\n"))
+        return int(total[1]) - len(self.paths) - reports if total else 0
+
+    @cached_property
+    def by_text(self) -> dict[str, str]:
+        """The path that an item's text stands for."""
+        return {f"Audit {path}": path for path in self.paths}
+
+    @cached_property
+    def report_call(self) -> int | None:
+        """Where in the events the report was written, or could not be."""
+        return next(
+            (i for i, event in enumerate(self.told) if event.name == "write_file" and event.answered), None
+        )
+
+    @property
+    def open(self) -> list[Item]:
+        """The open items."""
+        return [item for item in self.items if item.open]
+
+    def failure(self, name: str) -> str:
+        """Why the last call of a tool failed, "" if it did not."""
+        last = next((event for event in reversed(self.told) if event.name == name and event.answered), None)
+        return last.text if last and last.state == "error" else ""
+
+    def close(self, item: Item, reason: str = "") -> Call:
+        """The call that closes an item."""
+        return self.vocabulary.close(self.items, item, reason[:300])
+
+
+def next_reply(messages: Sequence[BaseMessage], tools: Collection[str], limit: int) -> Reply:
+    """The reply to a request; the same for the same messages and tools."""
+    told = events(messages)
+    vocabulary = vocabulary_of(tools)
+    start = job_start(told, vocabulary)
+    if start is None:
+        return Reply(f"{INTRODUCTION} All I can do is audit the files of a folder: say 'audit the folder'.")
+    if vocabulary is None or (missing := NEEDED - set(tools)):
+        names = "the todo tools" if vocabulary is None else ", ".join(sorted(missing))
+        return Reply(f"{INTRODUCTION} I cannot go on: this request came without {names}.")
+    job = Job(told[start:], vocabulary, limit)
+    return next(reply for rule in RULES if (reply := rule(job)) is not None)
+
+
+def job_start(told: Sequence[Event], vocabulary: Vocabulary | None) -> int | None:
+    """Where the present audit was asked for; while one has open items, asking again only goes on with it."""
+    start: int | None = None
+    for place, event in enumerate(told):
+        if event.kind == "person" and ASKS.search(event.text):
+            going_on = (
+                start is not None and vocabulary and any(i.open for i in vocabulary.items(told[start:place]))
+            )
+            start = start if going_on else place
+    return start
+
+
+def list_folder(job: Job) -> Reply | None:
+    """Look at the folder first."""
+    if job.listed:
+        return None
+    if failure := job.failure("list_files"):
+        return Reply(f"The folder could not be listed, so there is no audit: {failure}")
+    call = ("list_files", {"path": ".", "pattern": PATTERN})
+    return Reply(f"{INTRODUCTION} I list the folder, then plan one item for each file.", (call,))
+
+
+def plan(job: Job) -> Reply | None:
+    """Write the list: one item a file, and the report last."""
+    if not job.paths:
+        return Reply("There is nothing to audit here: no Python, Markdown or notebook file.")
+    if any(item.text in job.by_text for item in job.items):
+        return None
+    calls = tuple(job.vocabulary.plan([*job.by_text, REPORT_ITEM]))
+    if failure := job.failure(calls[-1][0]):
+        return Reply(f"The list could not be written, so there is no audit: {failure}")
+    rest = f"; {job.left_out} more are left out, {job.limit} being the limit" if job.left_out else ""
+    return Reply(f"Files to audit: {len(job.paths)}{rest}.", calls)
+
+
+def stop_once(job: Job) -> Reply | None:
+    """Stop with open items once, after the first file, as weak models do; any next message goes on."""
+    planned = next(i for i, event in enumerate(job.told) if event.name in job.vocabulary.needs)
+    first = next(item for item in job.items if item.text in job.by_text)
+    if first.open or not job.open or any(event.kind == "text" for event in job.told[planned:]):
+        return None
+    return Reply(
+        f"{job.by_text[first.text]} is done, and here I stop, though {len(job.open)} of the items are open: "
+        "a habit of weak models, shown on purpose."
+    )
+
+
+def audit_next(job: Job) -> Reply | None:
+    """Read and measure the next file, then close its item; for the first file with one call a reply."""
+    item = next((item for item in job.open if item.text in job.by_text), None)
+    if item is None:
+        return None
+    path = job.by_text[item.text]
+    known = results(job.told)
+    calls = [(name, {"path": path}) for name in FILE_TOOLS if (name, path) not in known]
+    if path == job.paths[0]:
+        calls = calls[:1]
+    if calls:
+        return Reply(f"{path}: {', '.join(name for name, _ in calls)}.", tuple(calls))
+    read = known["read_file", path]
+    reason = f"It could not be read: {read.text}" if read.state == "error" else ""
+    return Reply(f"{path}: {summary(measured(known, path))}.", (job.close(item, reason),))
+
+
+def hand_back(job: Job) -> Reply | None:
+    """Block items that somebody else put on the list."""
+    others = [item for item in job.open if item.text not in job.by_text and item.text != REPORT_ITEM]
+    if not others:
+        return None
+    call = job.close(others[0], "The offline, rule-based auditor can only audit files.")
+    return Reply("One item on the list is not an audit, which is all I can do.", (call,))
+
+
+def write_report(job: Job) -> Reply | None:
+    """Write the report once every file is closed."""
+    if not job.open or job.report_call is not None:
+        return None
+    content = report(job.paths, results(job.told), job.left_out, job.limit)
+    return Reply(
+        f"Every file is looked at; I write {REPORT}.", (("write_file", {"path": REPORT, "content": content}),)
+    )
+
+
+def claim_the_end(job: Job) -> Reply | None:
+    """Call the work done with the last item open, as weak models do, until the guard or a person objects."""
+    if not job.open:
+        return None
+    place, last = max((i, event) for i, event in enumerate(job.told) if event.kind in ("person", "graph"))
+    asked = last.mark == "guard" or (last.kind == "person" and place > (job.report_call or 0))
+    failure = job.failure("write_file")
+    if asked:
+        return Reply("The last item was still open; I close it.", (job.close(job.open[0], failure),))
+    outcome = f"{REPORT} could not be written: {failure}" if failure else f"The report is in {REPORT}."
+    return Reply(
+        f"The work is done. {outcome} (One item is still open: a habit of weak models, shown on purpose.)"
+    )
+
+
+def close(job: Job) -> Reply:
+    """Say that the audit has ended; or, asked for something else, that this is all there is."""
+    failure = job.failure("write_file")
+    outcome = f"no report could be written: {failure}" if failure else f"the report is in {REPORT}."
+    if job.told[-1].kind == "person":
+        return Reply(
+            f"{INTRODUCTION} The audit has ended; {outcome} All else I can do is audit the folder again."
+        )
+    return Reply(f"The audit by {AUTHOR} has ended: {len(job.paths)} files; {outcome}")
+
+
+RULES: tuple[Callable[[Job], Reply | None], ...] = (
+    list_folder,
+    plan,
+    stop_once,
+    audit_next,
+    hand_back,
+    write_report,
+    claim_the_end,
+    close,
+)
