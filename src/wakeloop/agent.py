@@ -53,12 +53,13 @@ def build_todo_graph(
     asynchronous = verify is not None and (
         iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
     )
+    voices = _voices(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes = Nodes(
-        activate=Activate(dialect, base, asynchronous_verify=asynchronous),
+        activate=Activate(dialect, base, asynchronous, todo_tools=voices.full is not None),
         call_model=CallModel(
             dialect,
             base,
-            _voices(chat, [*runnable.values(), *provided], dialect.schemas(base), response_format),
+            voices,
             tools=frozenset(runnable),
             prompt=SystemMessage(system_prompt) if isinstance(system_prompt, str) else system_prompt,
             hook=_hook(pre_model_hook),
@@ -163,10 +164,17 @@ def _sorted_tools(
 
 
 def _voices(
-    chat: BaseChatModel, tools: list[Any], todo_tools: list[dict[str, Any]], response_format: Any
+    chat: BaseChatModel, tools: list[Any], dialect: Dialect, base: LoopSettings, response_format: Any
 ) -> Voices:
+    """Bind the model; one that cannot call tools will do where the todo tools are off."""
+    full: Runnable[Any, Any] | None = None
+    try:
+        full = bound(chat, [*tools, *dialect.schemas(base)])
+    except ModelError:
+        if dialect.active(base):
+            raise
     return Voices(
-        full=bound(chat, [*tools, *todo_tools]),
+        full=full,
         without_todos=bound(chat, tools),
         bare=chat,
         formatted=None if response_format is None else in_format(chat, response_format),

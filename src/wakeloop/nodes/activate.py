@@ -44,7 +44,8 @@ class Activate(Node):
 
     dialect: Dialect
     settings: LoopSettings
-    asynchronous_verify: bool = False
+    asynchronous_verify: bool
+    todo_tools: bool
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
@@ -62,7 +63,7 @@ class Activate(Node):
         old = ledger_of(state)
         todos = state["todos"]
         try:
-            overrides = check_overrides(self.settings, _asked_for(state["todo_settings"], runtime.context))
+            overrides = self.overrides(_asked_for(state["todo_settings"], runtime.context))
         except SettingsError as error:
             return _refused(state, old, str(error))
         if fault := getattr(todos, "fault", None):
@@ -70,8 +71,11 @@ class Activate(Node):
 
         update: dict[str, Any] = {}
         next_id = old.get("next_id", 1)
-        if getattr(todos, "before", None) is not None:
-            todos, next_id = number(todos, next_number(todos.before, next_id))  # type: ignore[attr-defined]
+        before = getattr(todos, "before", None)
+        if before is not None or any(
+            "id" not in todo for todo in todos
+        ):  # an input's, or another agent's list
+            todos, next_id = number(todos, next_number(before or (), next_id))
             update["todos"] = {"all": todos}
             runtime.stream_writer(
                 {"type": "todos", "todos": todos, "changed": _came_in(state["todos"], todos)}

@@ -29,7 +29,7 @@ REMEMBERED_PROMPTS = 64
 class Voices:
     """The model as it is asked: with all tools, without the todo tools, without any, in a format."""
 
-    full: Runnable[Any, Any]
+    full: Runnable[Any, Any] | None
     without_todos: Runnable[Any, Any]
     bare: Runnable[Any, Any]
     formatted: Runnable[Any, Any] | None = None
@@ -131,7 +131,8 @@ class Turn:
             return voices.formatted
         if self.asking == "explain":
             return voices.bare
-        return voices.full if self.node.dialect.active(self.settings) else voices.without_todos
+        active = voices.full is not None and self.node.dialect.active(self.settings)
+        return voices.full if active and voices.full is not None else voices.without_todos
 
     def seen_by_hook(self) -> dict[str, Any]:
         """Return the state that `pre_model_hook` is given."""
