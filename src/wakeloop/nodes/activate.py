@@ -71,10 +71,8 @@ class Activate(Node):
 
         update: dict[str, Any] = {}
         next_id = old.get("next_id", 1)
-        before = getattr(todos, "before", None)
-        if before is not None or any(
-            "id" not in todo for todo in todos
-        ):  # an input's, or another agent's list
+        before = getattr(todos, "before", None)  # of an input; another agent's list may lack ids, too
+        if before is not None or any("id" not in todo for todo in todos):
             todos, next_id = number(todos, next_number(before or (), next_id))
             update["todos"] = {"all": todos}
             runtime.stream_writer(
@@ -104,6 +102,13 @@ class Activate(Node):
         update["todo_session"] = {"state": "running", "reason": None, "wakes": wakes, **counts}
         update["todo_ledger"] = ledger
         return update
+
+    def overrides(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Check what a thread overrides, also against what its model can do."""
+        overrides = check_overrides(self.settings, asked)
+        if not self.todo_tools and self.dialect.active(effective(self.settings, overrides)):
+            raise SettingsError("This agent's model cannot call tools, so auto_continue stays off.")
+        return overrides
 
     def counted(
         self, old: Ledger, opening: "Opening", todos: Sequence[Todo], settings: LoopSettings
