@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.demo.folder import Folder, TooBigError, shown
+from wakeloop.cli.folder import Folder, TooBigError, shown
 from wakeloop.demo.markdown import anchors
 from wakeloop.demo.measure import (
     KINDS,

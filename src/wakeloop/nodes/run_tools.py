@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp, ParentCommand
 from langgraph.prebuilt import ToolNode
 from langgraph.runtime import get_runtime
@@ -180,4 +180,4 @@ def _sentence(error: Exception) -> str:
         where = ".".join(map(str, first["loc"])) or "arguments"
         return f"the arguments do not fit: {where}: {first['msg']}"
     said = str(error) or type(error).__name__
-    return said if isinstance(error, ToolError) else f"{type(error).__name__}: {said}"
+    return said if isinstance(error, ToolError | ToolException) else f"{type(error).__name__}: {said}"
