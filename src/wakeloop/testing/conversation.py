@@ -1,0 +1,80 @@
+"""A captured request, read as roles and texts."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    InvalidToolCall,
+    ToolCall,
+    convert_to_messages,
+)
+from langchain_core.output_parsers.openai_tools import make_invalid_tool_call
+
+Request: TypeAlias = Sequence[BaseMessage] | Sequence[dict[str, Any]]
+
+_ROLES = {"human": "user", "HumanMessageChunk": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
+_SHOWN = 200
+
+
+def messages_of(request: Request) -> list[BaseMessage]:
+    """The request as messages; dicts in OpenAI's format, such as a fake server saw, are read too."""
+    return [message if isinstance(message, BaseMessage) else _read(message) for message in request]
+
+
+def each(requests: Iterable[Request]) -> Iterable[tuple[int, list[BaseMessage]]]:
+    """The requests with their indices."""
+    return enumerate(messages_of(request) for request in requests)
+
+
+def role_of(message: BaseMessage) -> str:
+    """system, user, assistant or tool; otherwise the message's own word."""
+    if isinstance(message, ChatMessage):
+        return message.role
+    return _ROLES.get(message.type, message.type)
+
+
+def calls_of(message: BaseMessage) -> list[ToolCall]:
+    """The tool calls of an assistant's message."""
+    return message.tool_calls if isinstance(message, AIMessage) else []
+
+
+def malformed_of(message: BaseMessage) -> list[InvalidToolCall]:
+    """The calls of an assistant's message whose arguments are no JSON."""
+    return message.invalid_tool_calls if isinstance(message, AIMessage) else []
+
+
+def is_blank(message: BaseMessage) -> bool:
+    """Whether it says nothing: white space alone counts as nothing, as it does on strict servers."""
+    text = message.content if isinstance(message.content, str) else str(message.text)
+    return not text.strip()
+
+
+def shown(message: BaseMessage) -> str:
+    """One line for an error message: the role, the text (cut at 200 characters), the calls."""
+    made = [call["name"] or "?" for call in (*calls_of(message), *malformed_of(message))]
+    tail = f", calls {', '.join(made)}" if made else ""
+    text = str(message.text)
+    return f"{role_of(message)}: {text[:_SHOWN]!r}{'…' if len(text) > _SHOWN else ''}{tail}"
+
+
+def _read(raw: dict[str, Any]) -> BaseMessage:
+    """A message as it stood on the wire, with its broken calls where langchain would raise."""
+    if not raw.get("tool_calls"):
+        missing = {"tool_call_id": ""} if raw.get("role") == "tool" else {}
+        return convert_to_messages([{**missing, **raw}])[0]
+    made = [{"id": None, **call} for call in raw["tool_calls"]]
+    whole = [call for call in made if _is_whole(call)]
+    broken = [make_invalid_tool_call(call, None) for call in made if not _is_whole(call)]
+    message = convert_to_messages([{**raw, "tool_calls": whole}])[0]
+    return message.model_copy(update={"invalid_tool_calls": broken})
+
+
+def _is_whole(call: dict[str, Any]) -> bool:
+    try:
+        return isinstance(json.loads(call["function"]["arguments"]), dict)
+    except ValueError:
+        return False

@@ -1,0 +1,179 @@
+"""The chat model that keeps what it was asked."""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from inspect import isawaitable, iscoroutine
+from threading import Lock
+from typing import Any
+
+from langchain_core.caches import BaseCache
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, Field, PrivateAttr
+
+from wakeloop.testing.pieces import pieces
+from wakeloop.testing.steps import Step, play
+from wakeloop.testing.structured import structured
+
+
+@dataclass
+class Record:
+    """What a model was asked, shared by all its bindings and copies."""
+
+    requests: list[list[BaseMessage]] = field(default_factory=list)
+    bound: list[list[dict[str, Any]]] = field(default_factory=list)
+    options: list[dict[str, Any]] = field(default_factory=list)
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock, repr=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Record":
+        return self
+
+
+class RecordingModel(BaseChatModel):
+    """A chat model without a network; a subclass decides what it replies.
+
+    Sync, async and streamed requests are recorded alike, before the reply is played, so a request that
+    raises is kept too. Safe in parallel runs: a request and its reply are matched under one lock.
+    """
+
+    cache: BaseCache | bool | None = Field(default=False, exclude=True)
+    """Off: a cached reply would hide a request from the record."""
+
+    _record: Record = PrivateAttr(default_factory=Record)
+
+    @property
+    def requests(self) -> list[list[BaseMessage]]:
+        """The messages of every request, in order; each list as it was at the time of the request."""
+        return self._record.requests
+
+    @property
+    def bound(self) -> list[list[dict[str, Any]]]:
+        """The tools bound at each request, one list a request, `[]` where there were none."""
+        return self._record.bound
+
+    @property
+    def options(self) -> list[dict[str, Any]]:
+        """Whatever else came with each request, by name: `tool_choice`, `response_format`, `stop`."""
+        return self._record.options
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """What was bound last, in OpenAI's format (a provider's own tool dict as it is); `[]` if nothing."""
+        return self._record.tools
+
+    @abstractmethod
+    def _draw(self, request: list[BaseMessage]) -> Step:
+        """The step that answers this request; called under the record's lock, after it was recorded."""
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """This model with tools; the binding shares the record."""
+        made = [_openai_tool(tool) for tool in tools]
+        self._record.tools = made
+        chosen = {} if tool_choice is None else {"tool_choice": tool_choice}
+        return self.bind(tools=made, **chosen, **kwargs)
+
+    def with_structured_output(
+        self, schema: dict[str, Any] | type, *, include_raw: bool = False, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
+        """A runnable that parses the JSON text (or the first call's arguments) of the next reply.
+
+        `schema` is a pydantic class (the result is an instance), a TypedDict class or a JSON schema (the
+        result is a dict, not validated). Raises OutputParserException for other text; with `include_raw` the
+        result is `{"raw", "parsed", "parsing_error"}` and nothing is raised. `method` and `strict` are
+        accepted and change nothing; other keywords go with the request into `.options`.
+        """
+        return structured(self, schema, include_raw=include_raw, **kwargs)
+
+    @property
+    def _llm_type(self) -> str:
+        return "wakeloop-testing"
+
+    def _take(self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]) -> Step:
+        others = {name: value for name, value in kwargs.items() if name != "tools"}
+        record = self._record
+        with record.lock:
+            record.requests.append(list(messages))
+            record.bound.append(list(kwargs.get("tools") or ()))
+            record.options.append(others if stop is None else {**others, "stop": stop})
+            return self._draw(messages)
+
+    def _reply(
+        self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
+    ) -> AIMessage:
+        reply = play(self._take(messages, stop, kwargs), messages)
+        if isinstance(reply, AIMessage):
+            return reply
+        if iscoroutine(reply):
+            reply.close()
+        raise TypeError("The script holds an async callable, but the model was called without await.")
+
+    async def _areply(
+        self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
+    ) -> AIMessage:
+        reply = play(self._take(messages, stop, kwargs), messages)
+        while isawaitable(reply):
+            reply = play(await reply, messages)
+        return reply
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class reports tokens
+        **kwargs: Any,
+    ) -> ChatResult:
+        return _result(self._reply(messages, stop, kwargs))
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class reports tokens
+        **kwargs: Any,
+    ) -> ChatResult:
+        return _result(await self._areply(messages, stop, kwargs))
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class reports tokens
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        yield from pieces(self._reply(messages, stop, kwargs))
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class reports tokens
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for piece in pieces(await self._areply(messages, stop, kwargs)):
+            yield piece
+
+
+def _result(reply: AIMessage) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=reply)])
+
+
+def _openai_tool(tool: dict[str, Any] | type | Callable[..., Any] | BaseTool) -> dict[str, Any]:
+    try:
+        return convert_to_openai_tool(tool)
+    except ValueError:
+        if isinstance(tool, dict):  # a provider's own tool, e.g. {"type": "memory_20250818", …}
+            return tool
+        raise

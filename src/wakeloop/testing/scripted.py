@@ -1,0 +1,107 @@
+"""The strict fake model that plays a script."""
+
+from collections.abc import Iterable, Iterator, Sized
+from itertools import chain, islice
+from typing import Any, cast
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+from pydantic import PrivateAttr
+
+from wakeloop.testing.conversation import shown
+from wakeloop.testing.recording import RecordingModel
+from wakeloop.testing.steps import Step, is_step, refuse
+
+_LOOK_AHEAD = 100
+
+
+class ScriptError(AssertionError):
+    """The run and the script disagree: a call too many, or replies left over."""
+
+
+class _Script:
+    """The replies still to come; shared by all copies of a model."""
+
+    def __init__(self, replies: Iterable[Step]) -> None:
+        self.size = len(replies) if isinstance(replies, Sized) else None
+        self.coming: Iterator[Step] = iter(replies)
+        self.unanswered: list[str] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Script":
+        return self
+
+    def next(self, number: int, request: list[BaseMessage]) -> Step:
+        """The step for the request of this number, counted from 1."""
+        for step in self.coming:
+            if not is_step(step):
+                raise refuse(step, f"Reply {number} of the script")
+            return step
+        asked = shown(request[-1]) if request else "nothing"
+        held = "" if self.size is None else f", which holds {self.size}"
+        complaint = f"Call {number} has no reply in the script{held}. Its last message: {asked}"
+        self.unanswered.append(complaint)
+        raise ScriptError(complaint)
+
+    def left(self) -> list[Step]:
+        """Up to 100 of the replies to come; they still come."""
+        ahead = list(islice(self.coming, _LOOK_AHEAD))
+        self.coming = chain(ahead, self.coming)
+        return ahead
+
+
+class ScriptedModel(RecordingModel):
+    """A chat model that plays `replies` in order, one a request, and is strict about it.
+
+    `ScriptedModel("hello", calls(("search", {"query": "x"})), TimeoutError)`, or one iterable of them. A
+    reply is a text, an `AIMessage`, an exception to raise (instance or class, also KeyboardInterrupt), or a
+    callable that gets the request (a list of messages) and returns any of these; a coroutine function works
+    where the model is awaited. Each message is played as a fresh copy, without an id unless the script set
+    one. An iterator may be endless: `ScriptedModel(itertools.repeat("still busy"))`. A callable, too, is
+    played once; `itertools.repeat(callable)` plays it for ever.
+
+    A call too many raises `ScriptError` (an AssertionError) that names the call, counted from 1, and its last
+    message; `assert_done()` complains of replies left over, and of calls too many that the agent swallowed.
+    With `tools=False` it stands for a model without tool support: `bind_tools` raises NotImplementedError.
+    Text and calls stream in a few chunks that add up to the reply. Other keywords are those of
+    `BaseChatModel`, such as `disable_streaming`.
+    """
+
+    _script: _Script = PrivateAttr()
+    _can_call: bool = PrivateAttr()
+
+    def __init__(self, *replies: Step | Iterable[Step], tools: bool = True, **fields: Any) -> None:
+        super().__init__(**fields)
+        steps = replies[0] if len(replies) == 1 and not is_step(replies[0]) else replies
+        if not isinstance(steps, Iterable) or isinstance(steps, (dict, BaseMessage)):
+            raise refuse(steps, "A reply")
+        if isinstance(steps, Sized):
+            for number, step in enumerate(steps, start=1):
+                if not is_step(step):
+                    raise refuse(step, f"Reply {number} of the script")
+        self._script = _Script(cast("Iterable[Step]", steps))
+        self._can_call = tools
+
+    def assert_done(self) -> None:
+        """Raise ScriptError if replies are left over or a call was one too many.
+
+        An endless script always has replies left over.
+        """
+        if self._script.unanswered:
+            raise ScriptError(self._script.unanswered[0])
+        left = self._script.left()
+        if left:
+            number = f"{_LOOK_AHEAD} or more" if len(left) == _LOOK_AHEAD else str(len(left))
+            first = shown(left[0]) if isinstance(left[0], AIMessage) else repr(left[0])
+            raise ScriptError(
+                f"{number} of the script's replies left over after {len(self.requests)} calls, first: {first}"
+            )
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        """This model with tools. Raises NotImplementedError if it was made with `tools=False`."""
+        if not self._can_call:
+            raise NotImplementedError("This scripted model was made without tool support (tools=False).")
+        return super().bind_tools(tools, **kwargs)
+
+    def _draw(self, request: list[BaseMessage]) -> Step:
+        return self._script.next(len(self.requests), request)

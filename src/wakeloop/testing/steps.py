@@ -1,0 +1,46 @@
+"""What a script may hold, and how a step becomes a reply."""
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any, TypeAlias, cast
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
+
+Step: TypeAlias = str | AIMessage | BaseException | type[BaseException] | Callable[[list[BaseMessage]], Any]
+
+
+def is_step(value: object) -> bool:
+    """Whether a script may hold this value."""
+    return isinstance(value, (str, AIMessage, BaseException)) or callable(value)
+
+
+def refuse(value: object, where: str) -> TypeError:
+    """The error for a value that is no step."""
+    hint = " Wrap it in calls(…)." if isinstance(value, dict) else ""
+    return TypeError(
+        f"{where} must be a text, an AIMessage, an exception to raise or a callable of the request, "
+        f"not {type(value).__name__}: {value!r:.80}.{hint}"
+    )
+
+
+def play(step: Any, request: list[BaseMessage]) -> AIMessage | Awaitable[Step]:
+    """The reply as a fresh copy; or what has to be awaited first. Raises what the step says."""
+    while True:
+        if isinstance(step, str):
+            return AIMessage(content=step)
+        if isinstance(step, AIMessage):
+            return fresh(step)
+        if isinstance(step, BaseException) or (isinstance(step, type) and issubclass(step, BaseException)):
+            raise step
+        if isawaitable(step):
+            return cast("Awaitable[Step]", step)
+        if not callable(step):
+            raise refuse(step, "What a scripted callable returns")
+        step = step(list(request))
+
+
+def fresh(message: AIMessage) -> AIMessage:
+    """A copy that shares nothing with the script, so that a graph may change it."""
+    if isinstance(message, AIMessageChunk):
+        return cast("AIMessage", message_chunk_to_message(message)).model_copy(deep=True)
+    return message.model_copy(deep=True)
