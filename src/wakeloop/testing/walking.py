@@ -1,0 +1,88 @@
+"""A run as the list of nodes that it visited."""
+
+from collections import Counter
+from typing import Any, TypeAlias
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel
+from langgraph.types import Command, StreamMode
+
+Input: TypeAlias = str | dict[str, Any] | Command[Any] | None
+
+_MODES: list[StreamMode] = ["debug", "updates"]
+
+
+def walk(
+    agent: Pregel[Any, Any, Any, Any],
+    input: Input,  # noqa: A002 - LangGraph's own word
+    config: RunnableConfig | None = None,
+    *,
+    visited: list[str] | None = None,
+    **kwargs: Any,
+) -> list[str]:
+    """Run the agent and return the nodes it visited: of one superstep in alphabetical order, once each.
+
+    `input` is a text (sent as one user message), a state, a `Command` or None (go on). Only nodes that ran
+    count: on a resume those that had finished before are left out, an interrupted node that starts again is
+    in. Nodes inside subgraphs are not listed. What the run raises comes through, with the walk so far as a
+    note; a list given as `visited` is filled in either case. Further keywords go to `agent.stream`.
+    """
+    seen = _Walk(visited)
+    with seen:
+        for event in agent.stream(_state(input), config, stream_mode=_MODES, **kwargs):
+            seen.see(event)
+    return seen.nodes
+
+
+async def awalk(
+    agent: Pregel[Any, Any, Any, Any],
+    input: Input,  # noqa: A002 - LangGraph's own word
+    config: RunnableConfig | None = None,
+    *,
+    visited: list[str] | None = None,
+    **kwargs: Any,
+) -> list[str]:
+    """`walk` by way of `agent.astream`."""
+    seen = _Walk(visited)
+    with seen:
+        async for event in agent.astream(_state(input), config, stream_mode=_MODES, **kwargs):
+            seen.see(event)
+    return seen.nodes
+
+
+def _state(given: Input) -> dict[str, Any] | Command[Any] | None:
+    return {"messages": [("user", given)]} if isinstance(given, str) else given
+
+
+class _Walk:
+    """The walk so far, and the superstep that is under way."""
+
+    def __init__(self, nodes: list[str] | None) -> None:
+        self.nodes = [] if nodes is None else nodes
+        self.step = -1
+        self.started: Counter[str] = Counter()
+
+    def see(self, event: Any) -> None:
+        """Take note of a task that starts, or of one that need not run again."""
+        mode, payload = event
+        if mode == "updates":
+            # A task that an earlier run finished is announced like any other; a cached update follows it.
+            if payload.get("__metadata__", {}).get("cached"):
+                self.started.subtract(name for name in payload if name != "__metadata__")
+        elif payload["type"] == "task":
+            if payload["step"] != self.step:
+                self._close()
+                self.step = payload["step"]
+            self.started[payload["payload"]["name"]] += 1
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._close()
+        if error is not None:
+            error.add_note(f"walk: {', '.join(self.nodes) or 'no node'}")
+
+    def _close(self) -> None:
+        self.nodes += sorted(name for name, number in self.started.items() if number > 0)
+        self.started.clear()
