@@ -1,0 +1,230 @@
+"""The todo tools that the unreliable model can speak."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+
+from wakeloop.testing.conversation import calls_of
+
+OPEN = frozenset({"pending", "in_progress"})
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of the list as the conversation shows it."""
+
+    key: Any
+    text: str
+    status: str = "pending"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be done."""
+        return self.status in OPEN
+
+
+class Move(NamedTuple):
+    """A tool call to be made."""
+
+    name: str
+    args: dict[str, Any]
+
+
+class Done(NamedTuple):
+    """A tool call that was accepted, and the text of its result."""
+
+    name: str
+    args: Mapping[str, Any]
+    result: str
+
+
+class Vocabulary(Protocol):
+    """One set of todo tools: how to read the list, write it, and close an item."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The tools of this vocabulary."""
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """Those of them that begin or replace a list."""
+
+    def read(self, messages: Sequence[BaseMessage]) -> list[Item]:
+        """The list as it stands at the end of the conversation."""
+
+    def plan(self, texts: Sequence[str]) -> list[Move]:
+        """Calls that store these texts as open items."""
+
+    def close(self, items: Sequence[Item], item: Item, /) -> list[Move]:
+        """Calls that mark one item as done."""
+
+
+def vocabulary_of(tools: set[str]) -> Vocabulary | None:
+    """The vocabulary whose writing and closing tools are all bound; None if there is none."""
+    known: tuple[tuple[set[str], Vocabulary], ...] = (
+        ({"todo_write", "todo_update"}, Parley()),
+        ({"todo__init", "todo__add", "todo__done"}, Loki()),
+        ({"write_todos"}, WholeList("write_todos", "todos", "content")),
+        ({"todo"}, WholeList("todo", "items", "text", key="id")),
+    )
+    return next((vocabulary for needed, vocabulary in known if needed <= tools), None)
+
+
+class Parley:
+    """`todo_write(items)`, `todo_update(id, status, reason?)`, `todo_list()`."""
+
+    names = frozenset({"todo_write", "todo_update", "todo_list"})
+    writes = frozenset({"todo_write"})
+    _words: Mapping[str, str] = {"open": "pending", "done": "completed"}
+    _line = re.compile(
+        r"^  \[(\d+)\] (.+?)(?: \((in progress|done|completed|cancelled|blocked)(?:: .*)?\))?$", re.MULTILINE
+    )
+
+    def read(self, messages: Sequence[BaseMessage]) -> list[Item]:
+        """From list lines in todo results and user messages, and from updates that were accepted."""
+        items: dict[int, Item] = {}
+        for event in _events(messages):
+            if isinstance(event, Done) and event.name == "todo_update":
+                key = _whole(event.args.get("id"))
+                if key in items:
+                    status = str(event.args.get("status"))
+                    items[key] = replace(items[key], status=self._words.get(status, status))
+            elif isinstance(event, str) or event.name in self.names:
+                items |= self._shown(event if isinstance(event, str) else event.result)
+        return list(items.values())
+
+    def _shown(self, text: str) -> dict[int, Item]:
+        items = {}
+        for number, content, mark in self._line.findall(text):
+            status = mark.replace(" ", "_") or "pending"
+            items[int(number)] = Item(int(number), content, self._words.get(status, status))
+        return items
+
+    def plan(self, texts: Sequence[str]) -> list[Move]:
+        """One call for all."""
+        return [Move("todo_write", {"items": list(texts)})]
+
+    def close(self, _items: Sequence[Item], item: Item, /) -> list[Move]:
+        """One update."""
+        return [Move("todo_update", {"id": item.key, "status": "done"})]
+
+
+class Loki:
+    """`todo__init(goal)`, `todo__add(task)`, `todo__done(id)`, `todo__list()`, `todo__clear()`."""
+
+    names = frozenset({"todo__init", "todo__add", "todo__done", "todo__list", "todo__clear"})
+    writes = frozenset({"todo__init", "todo__add"})
+
+    def read(self, messages: Sequence[BaseMessage]) -> list[Item]:
+        """From accepted calls: numbers count from 1 after `init` and `clear`."""
+        items: dict[int, Item] = {}
+        for event in _events(messages):
+            if isinstance(event, str):
+                continue
+            match event.name:
+                case "todo__init" | "todo__clear":
+                    items = {}
+                case "todo__add":
+                    key = max(items, default=0) + 1
+                    items[key] = Item(key, str(event.args.get("task")))
+                case "todo__done" if (key := _whole(event.args.get("id"))) in items:
+                    items[key] = replace(items[key], status="completed")
+        return list(items.values())
+
+    def plan(self, texts: Sequence[str]) -> list[Move]:
+        """The goal, then one call an item."""
+        return [Move("todo__init", {"goal": "the request"}), *(Move("todo__add", {"task": t}) for t in texts)]
+
+    def close(self, _items: Sequence[Item], item: Item, /) -> list[Move]:
+        """One call."""
+        return [Move("todo__done", {"id": item.key})]
+
+
+@dataclass(frozen=True)
+class WholeList:
+    """One tool that replaces the list: `write_todos(todos[…])` or `todo(items[…])`."""
+
+    tool: str
+    list_name: str
+    text: str
+    key: str | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The one tool."""
+        return frozenset({self.tool})
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """The one tool."""
+        return frozenset({self.tool})
+
+    def read(self, messages: Sequence[BaseMessage]) -> list[Item]:
+        """The last list that was accepted."""
+        items: list[Item] = []
+        for event in _events(messages):
+            if isinstance(event, Done) and event.name == self.tool:
+                items = [
+                    Item(
+                        row.get(self.key or "", place), str(row.get(self.text)), row.get("status", "pending")
+                    )
+                    for place, row in enumerate(_rows(event.args.get(self.list_name)))
+                ]
+        return items
+
+    def plan(self, texts: Sequence[str]) -> list[Move]:
+        """All items, the first in progress."""
+        return self._write([Item(str(place), text) for place, text in enumerate(texts, start=1)])
+
+    def close(self, items: Sequence[Item], item: Item, /) -> list[Move]:
+        """All items, this one done, the next open one in progress."""
+        return self._write([replace(one, status="completed") if one == item else one for one in items])
+
+    def _write(self, items: Sequence[Item]) -> list[Move]:
+        current = next((item for item in items if item.is_open), None)
+        rows = []
+        for item in items:
+            status = "in_progress" if item is current else "pending" if item.is_open else item.status
+            row = {self.text: item.text, "status": status}
+            rows.append({self.key: item.key, **row} if self.key else row)
+        return [Move(self.tool, {self.list_name: rows})]
+
+
+def _rows(written: object) -> list[dict[str, Any]]:
+    """The list as a model wrote it, also as a JSON string; what is no list of objects was not stored."""
+    if isinstance(written, str):
+        try:
+            written = json.loads(written)
+        except ValueError:
+            return []
+    return [row for row in written if isinstance(row, dict)] if isinstance(written, list) else []
+
+
+def was_refused(result: ToolMessage) -> bool:
+    """Whether the result says that nothing was done."""
+    text = str(result.text)
+    return result.status == "error" or text.startswith(("Error", '{"error"'))
+
+
+def _events(messages: Sequence[BaseMessage]) -> Iterator[Done | str]:
+    """The user's texts and the accepted calls, in the order of the calls."""
+    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            yield str(message.text)
+        for call in calls_of(message):
+            result = results.get(call["id"] or "")
+            if result is not None and not was_refused(result):
+                yield Done(call["name"], call["args"], str(result.text))
+
+
+def _whole(value: object) -> int:
+    """A number as a model writes it; -1 for anything else."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return -1
