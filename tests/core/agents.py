@@ -1,0 +1,242 @@
+"""Agents on scripted models, by both doors and over every saver."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import StateSnapshot
+
+from wakeloop import create_todo_agent, preset, session_of
+from wakeloop.testing import ScriptedModel, awalk, calls, walk
+
+START = ["activate", "call_model"]
+TODO = ["validate_todos", "call_model"]
+WORK = ["run_tools", "call_model"]
+END = ["finalization_guard"]
+WAKE = ["finalization_guard", "wake", "call_model"]
+AGAIN = ["finalization_guard", "call_model"]
+
+SLOW = {"max_idle_wakes": 0, "guard_retries": 0}
+QUIET = {"guard_retries": 0}
+
+
+def write(*items: str) -> AIMessage:
+    """A reply that adds items."""
+    return calls(("todo_write", {"items": list(items)}))
+
+
+def update(key: Any, status: str, reason: str | None = None) -> AIMessage:
+    """A reply that changes one item."""
+    return calls(change(key, status, reason))
+
+
+def change(key: Any, status: str, reason: str | None = None) -> tuple[str, dict[str, Any]]:
+    """A call that changes one item."""
+    return "todo_update", {"id": key, "status": status} | ({"reason": reason} if reason else {})
+
+
+def done(*keys: Any) -> AIMessage:
+    """A reply that closes items."""
+    return calls(*(change(key, "done") for key in keys))
+
+
+def look(path: str) -> str:
+    """Look at a path."""
+    return f"saw {path}"
+
+
+def looks(*paths: str) -> AIMessage:
+    """A reply that looks at paths."""
+    return calls(*(("look", {"path": path}) for path in paths))
+
+
+def todo(key: Any, content: str, status: str = "pending", **more: str) -> dict[str, Any]:
+    """One item as it is stored."""
+    return {"id": key, "content": content, "status": status, **more}
+
+
+def session(state: str, reason: str | None, open: int, wakes: int = 0, budget: int = 25) -> dict[str, Any]:  # noqa: A002
+    """A session as it is stored."""
+    return {"state": state, "reason": reason, "open": open, "wakes": wakes, "budget": budget}
+
+
+def settings(**changes: Any) -> Any:
+    """The default preset, varied."""
+    return preset("wakeloop").model_copy(update=changes)
+
+
+@dataclass
+class Thread:
+    """One thread of an agent, run by the synchronous or the asynchronous door."""
+
+    graph: Any
+    model: Any
+    door: str
+    thread_id: str = "1"
+    config: dict[str, Any] = field(default_factory=dict)
+
+    def at(self, **more: Any) -> dict[str, Any]:
+        return {"configurable": {"thread_id": self.thread_id}, **self.config, **more}
+
+    def walk(self, given: Any, limit: int | None = None, config: Any = None, **more: Any) -> list[str]:
+        config = config or (self.at() if limit is None else self.at(recursion_limit=limit))
+        if self.door == "sync":
+            return walk(self.graph, given, config, **more)
+        return asyncio.run(awalk(self.graph, given, config, **more))
+
+    def run(self, given: Any, limit: int | None = None, config: Any = None, **more: Any) -> dict[str, Any]:
+        config = config or (self.at() if limit is None else self.at(recursion_limit=limit))
+        given = {"messages": [("user", given)]} if isinstance(given, str) else given
+        if self.door == "sync":
+            return self.graph.invoke(given, config, **more)
+        return asyncio.run(self.graph.ainvoke(given, config, **more))
+
+    def events(self, given: Any, **more: Any) -> list[dict[str, Any]]:
+        given = {"messages": [("user", given)]} if isinstance(given, str) else given
+        if self.door == "sync":
+            return list(self.graph.stream(given, self.at(), stream_mode="custom", **more))
+
+        async def collect() -> list[Any]:
+            return [e async for e in self.graph.astream(given, self.at(), stream_mode="custom", **more)]
+
+        return asyncio.run(collect())
+
+    @property
+    def snapshot(self) -> StateSnapshot:
+        return self.graph.get_state(self.at())
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.snapshot.values
+
+    @property
+    def todos(self) -> list[Any]:
+        return list(self.values["todos"])
+
+    @property
+    def ledger(self) -> dict[str, Any]:
+        return self.values["todo_ledger"]
+
+    @property
+    def session(self) -> dict[str, Any]:
+        return dict(session_of(self.snapshot))
+
+    @property
+    def messages(self) -> list[AnyMessage]:
+        return list(self.values["messages"])
+
+    @property
+    def kinds(self) -> list[str]:
+        """Each message as its type, or as the kind that the graph marked it with."""
+        return [kind(message) for message in self.messages]
+
+    @property
+    def asked(self) -> int:
+        """How many requests the model got."""
+        return len(self.model.requests)
+
+    def results(self) -> list[tuple[str, str]]:
+        """Status and text of every tool result."""
+        return [(m.status, m.text) for m in self.messages if m.type == "tool"]
+
+
+def kind(message: Any) -> str:
+    """What a message is: the graph's kind, else its type."""
+    return message.additional_kwargs.get("wakeloop", {}).get("kind", message.type)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A door and a saver."""
+
+    door: str
+    saver: str
+
+    def __str__(self) -> str:
+        return f"{self.door}-{self.saver}"
+
+
+WAYS = [
+    *(Way(door, saver) for door in ("invoke", "stream") for saver in ("none", "memory", "sqlite")),
+    *(Way(door, saver) for door in ("ainvoke", "astream") for saver in ("none", "memory", "asqlite")),
+]
+
+
+@dataclass
+class Played:
+    """What a script came to."""
+
+    output: dict[str, Any]
+    model: ScriptedModel
+    walked: list[str] | None
+    session: dict[str, Any] | None
+
+
+def play(way: Way, path: Path, replies: Any, given: Any = "go", **options: Any) -> Played:
+    """Play a script one way: the last output, the requests, the nodes (streamed), the session (kept)."""
+    model = ScriptedModel(replies)
+    given = {"messages": [("user", given)]} if isinstance(given, str) else given
+    if way.door in ("invoke", "stream"):
+        with _saver(way.saver, path) as saver:
+            return _play(way, create_todo_agent(model, checkpointer=saver, **options), model, given)
+    return asyncio.run(_aplay(way, path, model, given, options))
+
+
+CONFIG: Any = {"configurable": {"thread_id": "1"}}
+
+
+def _play(way: Way, agent: Any, model: ScriptedModel, given: Any) -> Played:
+    walked = None
+    if way.door == "invoke":
+        output = agent.invoke(given, CONFIG)
+    else:
+        parts = list(agent.stream(given, CONFIG, stream_mode=["updates", "values"]))
+        output, walked = _read(parts)
+    kept = dict(session_of(agent.get_state(CONFIG))) if way.saver != "none" else None
+    return Played(output, model, walked, kept)
+
+
+async def _aplay(way: Way, path: Path, model: ScriptedModel, given: Any, options: dict[str, Any]) -> Played:
+    walked = None
+    async with _asaver(way.saver, path) as saver:
+        agent = create_todo_agent(model, checkpointer=saver, **options)
+        if way.door == "ainvoke":
+            output = await agent.ainvoke(given, CONFIG)
+        else:
+            parts = [p async for p in agent.astream(given, CONFIG, stream_mode=["updates", "values"])]
+            output, walked = _read(parts)
+        kept = dict(session_of(await agent.aget_state(CONFIG))) if way.saver != "none" else None
+    return Played(output, model, walked, kept)
+
+
+def _read(parts: list[Any]) -> tuple[dict[str, Any], list[str]]:
+    walked = [name for mode, part in parts if mode == "updates" for name in part]
+    return [part for mode, part in parts if mode == "values"][-1], walked
+
+
+@contextmanager
+def _saver(name: str, path: Path) -> Iterator[Any]:
+    if name == "sqlite":
+        with SqliteSaver.from_conn_string(str(path / "threads.db")) as saver:
+            yield saver
+    else:
+        yield InMemorySaver() if name == "memory" else None
+
+
+@asynccontextmanager
+async def _asaver(name: str, path: Path) -> AsyncIterator[Any]:
+    if name == "asqlite":
+        async with AsyncSqliteSaver.from_conn_string(str(path / "threads.db")) as saver:
+            yield saver
+    else:
+        yield InMemorySaver() if name == "memory" else None
+
+
+Make = Callable[..., Thread]

@@ -1,0 +1,714 @@
+"""The loop's rules 1 to 8 as exact walks and call counts."""
+
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from agents import (
+    AGAIN,
+    END,
+    QUIET,
+    SLOW,
+    START,
+    TODO,
+    WAKE,
+    WAYS,
+    WORK,
+    Make,
+    Way,
+    change,
+    done,
+    look,
+    looks,
+    play,
+    session,
+    todo,
+    update,
+    write,
+)
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.types import Command
+
+from wakeloop import LoopSettings
+from wakeloop.testing import calls, prompt_faults, wire_faults
+
+
+def endless(*replies: Any, text: str = "still busy") -> Any:
+    return chain(replies, repeat(text))
+
+
+# -- main scripts, every way -----------------------------------------------------------------------------
+
+MAIN: dict[str, tuple[Any, dict[str, Any], int, list[str], dict[str, Any]]] = {
+    "text": (lambda: ["hi"], {}, 1, [*START, *END], session("dormant", "settled", 0)),
+    "closed": (
+        lambda: [write("a"), done(1), "done"],
+        {},
+        3,
+        [*START, *TODO, *TODO, *END],
+        session("dormant", "settled", 0),
+    ),
+    "woken": (
+        lambda: [write("a"), "stop", done(1), "bye"],
+        {},
+        4,
+        [*START, *TODO, *WAKE, *TODO, *END],
+        session("dormant", "settled", 0, 1),
+    ),
+    "stalled": (
+        lambda: endless(write("a")),
+        {},
+        6,
+        [*START, *TODO, *WAKE * 3, *AGAIN, *END],
+        session("idle", "stalled", 1, 3),
+    ),
+    "budget": (
+        lambda: endless(write("a")),
+        {"max_idle_wakes": 0},
+        28,
+        [*START, *TODO, *WAKE * 25, *AGAIN, *END],
+        session("idle", "wake_budget", 1, 25),
+    ),
+    "agentparley": (
+        lambda: endless(write("a")),
+        SLOW,
+        27,
+        [*START, *TODO, *WAKE * 25, *END],
+        session("idle", "wake_budget", 1, 25),
+    ),
+    "repeated": (
+        lambda: endless(write("a")),
+        {**SLOW, "stop_on_repeat": True},
+        3,
+        [*START, *TODO, *WAKE, *END],
+        session("idle", "repeated_reply", 1, 1),
+    ),
+    "lesson": (
+        lambda: endless(write("a")),
+        {**SLOW, "max_wake_cycles": 0},
+        2,
+        [*START, *TODO, *END],
+        session("idle", "disabled", 1, 0, 0),
+    ),
+    "cubepi": (
+        lambda: endless(write("a")),
+        {"max_wake_cycles": 0},
+        3,
+        [*START, *TODO, *AGAIN, *END],
+        session("idle", "disabled", 1, 0, 0),
+    ),
+    "strict": (
+        lambda: endless(write("a")),
+        {"max_wake_cycles": 0, "guard_retries": 2, "on_guard_exhausted": "block"},
+        5,
+        [*START, *TODO, *AGAIN * 3, *END],
+        session("idle", "guard_blocked", 1, 0, 0),
+    ),
+    "off": (
+        lambda: endless(write("a")),
+        {"auto_continue": False},
+        2,
+        [*START, *TODO, *END],
+        session("idle", "disabled", 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("name", MAIN)
+def test_main_scripts_by_every_door_and_saver(name: str, way: Way, tmp_path: Path) -> None:
+    replies, change_, asked, walked, stands = MAIN[name]
+    played = play(way, tmp_path, replies(), settings=LoopSettings(**change_))
+    assert len(played.model.requests) == asked
+    assert played.walked in (None, walked)
+    assert played.output["todo_session"] == stands
+    assert played.session in (None, stands)
+    if way.door in ("invoke", "ainvoke"):  # a stream of values shows every channel
+        assert set(played.output) == {"messages", "todos", "todo_goal", "todo_session"}
+    assert wire_faults(played.model.requests) == []
+    assert prompt_faults(played.model.requests) == []
+
+
+# -- rule 1: trigger -------------------------------------------------------------------------------------
+
+
+def test_a_reply_with_calls_ends_no_turn(thread: Make) -> None:
+    agent = thread(
+        write("a"), calls(("look", {"path": "x"}), text="and a text"), done(1), "bye", tools=[look]
+    )
+    assert agent.walk("go") == [*START, *TODO, *WORK, *TODO, *END]
+
+
+def test_held_items_do_not_wake(thread: Make) -> None:
+    agent = thread(
+        write("a", "b"), calls(change(1, "blocked", "no key"), change(2, "cancelled")), "that is all"
+    )
+    assert agent.walk("go") == [*START, *TODO, *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0)
+
+
+def test_an_item_in_progress_wakes(thread: Make) -> None:
+    agent = thread(write("a"), update(1, "in_progress"), "text", done(1), "bye")
+    assert agent.walk("go") == [*START, *TODO, *TODO, *WAKE, *TODO, *END]
+
+
+# -- rules 2 and 3: budget and reset ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [1, 2, 5])
+def test_turns_are_one_and_the_budget_and_the_corrections(budget: int, thread: Make) -> None:
+    agent = thread(
+        endless(write("a")),
+        left=True,
+        change={"max_wake_cycles": budget, "max_idle_wakes": 0, "guard_retries": 2},
+    )
+    assert agent.walk("go") == [*START, *TODO, *WAKE * budget, *AGAIN * 2, *END]
+    assert agent.session == session("idle", "wake_budget", 1, budget, budget)
+    assert agent.ledger["wake_cycles"] == budget
+
+
+def test_new_input_resets_the_budget_and_keeps_the_list(thread: Make) -> None:
+    agent = thread(endless(write("a")), left=True, change={"max_wake_cycles": 2, **QUIET})
+    assert agent.walk("go") == [*START, *TODO, *WAKE * 2, *END]
+    assert agent.walk("more") == [*START, *WAKE * 2, *END]
+    assert agent.todos == [todo(1, "a")]
+    assert agent.session == session("idle", "wake_budget", 1, 2, 2)
+
+
+def test_an_empty_kick_with_open_items_is_an_activation_of_its_own(thread: Make) -> None:
+    agent = thread(write("a"), "stop", "stop", "stop", "stop", change={"max_wake_cycles": 1, **QUIET})
+    agent.walk("go")
+    assert agent.walk({}) == [*START, *WAKE, *END]
+    assert agent.session == session("idle", "wake_budget", 1, 1, 1)
+    assert agent.kinds[-4:] == ["activate", "ai", "wake", "ai"]
+
+
+def test_an_empty_kick_on_a_settled_thread_asks_nothing(thread: Make) -> None:
+    agent = thread("hi")
+    agent.walk("go")
+    before = agent.messages
+    assert agent.walk({"messages": []}) == ["activate", "finalization_guard"]
+    assert agent.messages == before
+    assert agent.session == session("dormant", "settled", 0)
+
+
+def test_an_empty_kick_on_a_new_thread_asks_nothing(thread: Make) -> None:
+    agent = thread()
+    assert agent.walk({"messages": []}) == ["activate", "finalization_guard"]
+    assert agent.values["messages"] == []
+
+
+def test_held_items_are_not_kicked_awake(thread: Make) -> None:
+    agent = thread(write("a"), update(1, "blocked", "why"), "stop")
+    agent.walk("go")
+    assert agent.walk({}) == ["activate", "finalization_guard"]
+
+
+def test_a_fork_takes_the_counters_of_its_checkpoint(thread: Make) -> None:
+    agent = thread(endless(write("a")), checked=False, change={"max_wake_cycles": 3, **SLOW})
+    agent.run("go")
+    states = agent.graph.get_state_history(agent.at())
+    before_second_wake = next(
+        s for s in states if s.next == ("wake",) and s.values["todo_ledger"]["wake_cycles"] == 1
+    )
+    asked = agent.asked
+    assert agent.walk(None, config=before_second_wake.config) == ["wake", "call_model", *WAKE, *END]
+    assert agent.asked - asked == 2
+    assert agent.session == session("idle", "wake_budget", 1, 3, 3)
+
+
+def test_several_reasons_make_one_message_and_cost_one_cycle(thread: Make) -> None:
+
+    @tool
+    def hear(key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Hear a question."""
+        result = ToolMessage("a peer asks", tool_call_id=key)
+        return Command(update={"owed_replies": [{"id": "q1", "sender": "bob"}], "messages": [result]})
+
+    agent = thread(
+        calls(("hear", {}), ("todo_write", {"items": ["a"]})),
+        "stop",
+        "stop",
+        tools=[hear],
+        change={"max_wake_cycles": 1, **QUIET},
+    )
+    assert agent.walk("go") == [
+        "activate",
+        "call_model",
+        "run_tools",
+        "validate_todos",
+        "call_model",
+        *WAKE,
+        *END,
+    ]
+    nudge = agent.messages[-2].text
+    assert agent.kinds[-3:] == ["ai", "wake", "ai"]
+    assert nudge.index("bob") < nudge.index("[1] a")
+    assert agent.session == session("idle", "wake_budget", 1, 1, 1)
+
+
+def test_a_reply_owed_alone_wakes(thread: Make) -> None:
+    agent = thread("first", "second", "third", change={"max_wake_cycles": 1, "max_idle_wakes": 0})
+    agent.run("go")
+    agent.graph.update_state(
+        agent.at(), {"owed_replies": [{"id": "q1", "sender": "bob"}]}, as_node="finalization_guard"
+    )
+    assert agent.walk("more") == [*START, *WAKE, *END]  # no correction: nothing is open
+    assert agent.session == session("dormant", "wake_budget", 0, 1, 1)
+
+
+# -- rule 4: graceful stop -------------------------------------------------------------------------------
+
+
+def test_out_of_budget_nothing_is_lost_and_the_next_input_goes_on(thread: Make) -> None:
+    agent = thread(
+        write("a", "b"),
+        "stop",
+        done(1),
+        "stop",
+        "more?",
+        done(2),
+        "bye",
+        change={"max_wake_cycles": 1, **QUIET},
+    )
+    assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *END]
+    assert agent.session == session("idle", "wake_budget", 1, 1, 1)
+    assert agent.walk("go on") == [*START, *WAKE, *TODO, *END]
+    assert agent.todos == [todo(1, "a", "completed"), todo(2, "b", "completed")]
+
+
+# -- rule 5: progress ------------------------------------------------------------------------------------
+
+
+def idle_after(thread: Make, turns: list[list[Any]], *, items: int = 2) -> tuple[int, dict[str, Any]]:
+    """Play a first turn that writes items and looks at x, then wakes; return `idle_wakes` and the session."""
+    replies = [write(*"abcdefgh"[:items]), looks("x"), "stop", *(reply for turn in turns for reply in turn)]
+    change_ = {"max_wake_cycles": len(turns), "max_idle_wakes": 50, **QUIET}
+    agent = thread(*replies, tools=[look], change=change_)
+    agent.run("go")
+    return agent.ledger["idle_wakes"], agent.session
+
+
+PROGRESS: dict[str, tuple[list[list[Any]], int]] = {
+    "closing one": ([["."], [done(1), "."]], 0),
+    "blocking one": ([["."], [update(1, "blocked", "why"), "."]], 0),
+    "cancelling one": ([["."], [update(1, "cancelled"), "."]], 0),
+    "a call not seen before": ([["."], [looks("y"), "."]], 0),
+    "a text": ([["."], ["."]], 2),
+    "a call of the first turn": ([["."], [looks("x"), "."]], 2),
+    "a call seen before in a wake": ([[looks("y"), "."], [looks("y"), "."]], 1),
+    "a call that failed": ([["."], [calls(("look", {"wrong": 1})), "."]], 2),
+    "an unknown tool": ([["."], [calls(("peer", {"path": "z"})), "."]], 2),
+    "starting one": ([["."], [update(1, "in_progress"), "."]], 2),
+    "adding": ([["."], [write("more"), "."]], 2),
+    "adding and closing": ([["."], [write("more"), done(3), "."]], 2),
+    "reading": ([["."], [calls(("todo_list", {})), "."]], 2),
+    "to and fro": ([[done(1), "."], [update(1, "open"), "."], [done(1), "."], [update(1, "open"), "."]], 3),
+    "closing what was added in an earlier wake": ([[write("more"), "."], [done(3), "."]], 0),
+    "closing and reopening in one turn": ([["."], [done(1), update(1, "open"), "."]], 2),
+    "closing one while another is reopened": (
+        [[done(1), "."], [calls(change(1, "open"), change(2, "done")), "."]],
+        1,
+    ),
+    "a refused close": ([["."], [update(1, "blocked"), "."]], 2),
+}
+
+
+@pytest.mark.parametrize("name", PROGRESS)
+def test_what_is_progress(name: str, thread: Make) -> None:
+    turns, idle = PROGRESS[name]
+    found, stands = idle_after(thread, turns)
+    assert found == idle
+    assert stands["reason"] == "wake_budget"
+
+
+def test_progress_begins_the_count_anew(thread: Make) -> None:
+    agent = thread(
+        write("a", "b"),
+        ".",
+        ".",
+        ".",
+        looks("y"),
+        ".",
+        ".",
+        ".",
+        ".",
+        tools=[look],
+        change={"max_idle_wakes": 3, **QUIET},
+    )
+    assert agent.walk("go") == [*START, *TODO, *WAKE * 3, *WORK, *WAKE * 3, *END]
+    assert agent.session == session("idle", "stalled", 2, 6)
+    assert agent.ledger["idle_wakes"] == 3
+
+
+def test_idle_wakes_off_never_stalls(thread: Make) -> None:
+    agent = thread(endless(write("a")), left=True, change={"max_wake_cycles": 7, **SLOW})
+    assert agent.walk("go") == [*START, *TODO, *WAKE * 7, *END]
+    assert agent.session["reason"] == "wake_budget"
+
+
+def test_idle_wakes_begin_at_zero_in_each_activation(thread: Make) -> None:
+    agent = thread(endless(write("a")), left=True, change={"max_idle_wakes": 2, **QUIET})
+    assert agent.walk("go") == [*START, *TODO, *WAKE * 2, *END]
+    assert agent.walk("go") == [*START, *WAKE * 2, *END]
+
+
+def test_what_is_remembered_is_bounded(thread: Make) -> None:
+    rounds = [looks(*(f"{r}-{n}" for n in range(40))) for r in range(6)]
+    agent = thread(write("a"), "stop", *rounds, done(1), "bye", tools=[look])
+    agent.run("go")
+    seen = [
+        len(s.values.get("todo_ledger", {}).get("seen", ""))
+        for s in agent.graph.get_state_history(agent.at())
+    ]
+    assert max(seen) == 64 * 8
+
+
+# -- rule 6: nudge ---------------------------------------------------------------------------------------
+
+
+def test_the_nudge_is_a_marked_user_message_with_the_live_list(thread: Make) -> None:
+    agent = thread(
+        write("a", "b", "c", "d"),
+        calls(change(2, "blocked", "no key"), change(3, "in_progress"), change(4, "done")),
+        "stop",
+        calls(change(1, "done"), change(3, "done")),
+        "bye",
+    )
+    agent.run("go")
+    nudge = agent.model.requests[3][-1]
+    assert nudge.type == "human"
+    assert nudge.additional_kwargs == {"wakeloop": {"kind": "wake"}}
+    lines = [line for line in nudge.text.splitlines() if line.startswith("  ")]
+    assert lines == ["  [1] a", "  [2] b (blocked: no key)", "  [3] c (in progress)"]
+    assert 'todo_update(id, "done")' in nudge.text
+    assert "todo_list" in nudge.text
+    assert agent.messages[-5].id == nudge.id
+
+
+def test_a_long_list_is_cut_to_the_next_open_items(thread: Make) -> None:
+    agent = thread(
+        write(*(f"step {n}" for n in range(1, 41))),
+        calls(change(1, "blocked", "why"), change(2, "done")),
+        "stop",
+        "stop",
+        change={"max_wake_cycles": 1, **QUIET},
+    )
+    agent.run("go")
+    nudge = agent.model.requests[3][-1].text
+    lines = [line for line in nudge.splitlines() if line.startswith("  ")]
+    assert lines == [f"  [{n}] step {n}" for n in range(3, 33)]
+    assert "9 more (38 open, 1 blocked in all)" in nudge
+    assert "todo_list" in nudge
+
+
+def test_thirty_items_are_shown_whole(thread: Make) -> None:
+    agent = thread(
+        write(*(f"s{n}" for n in range(1, 31))), "stop", "stop", change={"max_wake_cycles": 1, **QUIET}
+    )
+    agent.run("go")
+    nudge = agent.model.requests[2][-1].text
+    assert [line for line in nudge.splitlines() if line.startswith("  ")] == [
+        f"  [{n}] s{n}" for n in range(1, 31)
+    ]
+    assert " more (" not in nudge
+
+
+def test_the_correction_carries_the_list_in_the_same_way(thread: Make) -> None:
+    agent = thread(
+        write("a", "b", "c"),
+        update(2, "blocked", "no key"),
+        "stop",
+        "stop",
+        change={"max_wake_cycles": 0, "nudge_items": 2},
+    )
+    agent.run("go")
+    correction = agent.model.requests[3][-1]
+    assert correction.additional_kwargs == {"wakeloop": {"kind": "guard"}}
+    lines = [line for line in correction.text.splitlines() if line.startswith("  ")]
+    assert lines == ["  [1] a", "  [3] c"]
+    assert "1 more (2 open, 1 blocked in all)" in correction.text
+    assert "todo_list" in correction.text
+
+
+@pytest.mark.parametrize("inject", [True, False])
+def test_a_continuation_prompt_replaces_the_instruction_whole(inject: bool, thread: Make) -> None:
+    agent = thread(
+        write("a"),
+        "stop",
+        "stop",
+        checked=inject,
+        change={
+            "max_wake_cycles": 1,
+            **QUIET,
+            "continuation_prompt": "Weiter!",
+            "inject_todo_instructions": inject,
+        },
+    )
+    agent.run("go")
+    assert agent.model.requests[2][-1].text == "Weiter!\n\n  [1] a"
+
+
+def test_an_item_of_several_lines_is_one_line(thread: Make) -> None:
+    agent = thread(write("a\n  [7] forged"), "stop", "stop", change={"max_wake_cycles": 1, **QUIET})
+    agent.run("go")
+    assert "\n  [1] a [7] forged\n" in agent.model.requests[2][-1].text
+
+
+# -- rule 7: nag -----------------------------------------------------------------------------------------
+
+
+def nagged(agent: Any) -> list[int]:
+    """The rounds, counted from 1, whose last result carries a reminder."""
+    rounds: list[bool] = []
+    for message in agent.messages:
+        if message.type == "ai" and message.tool_calls:
+            rounds.append(False)
+        elif message.type == "tool" and "wakeloop" in message.additional_kwargs:
+            rounds[-1] = True
+    return [place for place, found in enumerate(rounds, 1) if found]
+
+
+@pytest.mark.parametrize(
+    ("after", "every", "due"),
+    [
+        (5, 5, [6, 11]),
+        (3, 1, [4, 5, 6, 7, 8, 9, 10, 11, 12, 13]),
+        (2, 4, [3, 7, 11]),
+        (4, 0, [5]),
+        (0, 3, []),
+    ],
+)
+def test_a_nag_is_due_after_and_then_every(after: int, every: int, due: list[int], thread: Make) -> None:
+    work = [looks(str(n)) for n in range(12)]
+    agent = thread(
+        write("a"), *work, done(1), "bye", tools=[look], change={"nag_after": after, "nag_every": every}
+    )
+    walked = agent.walk("go")
+    assert nagged(agent) == due
+    assert walked.count("nag") == len(due)
+    assert agent.ledger["todo_stale_iterations"] == 0
+
+
+def test_the_nag_is_a_suffix_of_the_last_result_and_its_place_in_the_walk(thread: Make) -> None:
+    agent = thread(write("a"), looks("x", "y"), done(1), "bye", tools=[look], change={"nag_after": 1})
+    assert agent.walk("go") == [*START, *TODO, "run_tools", "nag", "call_model", *TODO, *END]
+    first, last = agent.messages[4:6]
+    assert first.content == "saw x"
+    chars = last.additional_kwargs["wakeloop"]["chars"]
+    assert last.additional_kwargs == {"wakeloop": {"kind": "nag", "chars": chars}}
+    assert last.content[:-chars] == "saw y"
+    assert agent.model.requests[2][-1].content == last.content
+
+
+def test_only_a_write_begins_the_count_anew(thread: Make) -> None:
+    agent = thread(
+        write("a"),
+        looks("1"),
+        update(9, "done"),
+        looks("2"),
+        calls(("todo_list", {})),
+        "stop",
+        looks("3"),
+        update(1, "sideways"),
+        looks("4"),
+        done(1),
+        "bye",
+        tools=[look],
+        change={"nag_after": 3, "nag_every": 0},
+    )
+    agent.run("go")
+    assert nagged(agent) == [
+        6
+    ]  # look 2, list, look 3 across a wake; the refused and the malformed write count
+    assert agent.session == session("dormant", "settled", 0, 1)
+
+
+def test_no_activation_begins_the_count_anew(thread: Make) -> None:
+    agent = thread(
+        write("a"),
+        looks("1"),
+        looks("2"),
+        ".",
+        ".",
+        looks("3"),
+        ".",
+        ".",
+        tools=[look],
+        change={"nag_after": 3, "max_wake_cycles": 1, **QUIET},
+    )
+    agent.run("go")
+    assert agent.ledger["todo_stale_iterations"] == 2
+    agent.run("more")
+    assert nagged(agent) == [4]
+    assert agent.ledger["todo_stale_iterations"] == 3
+
+
+@pytest.mark.parametrize(("when", "due"), [("open", []), ("always", [2])])
+def test_without_open_items_a_nag_comes_only_where_it_is_always_wanted(
+    when: str, due: list[int], thread: Make
+) -> None:
+    agent = thread(looks("1"), looks("2"), "bye", tools=[look], change={"nag_after": 2, "nag_when": when})
+    agent.run("go")
+    assert nagged(agent) == due
+    assert agent.ledger["todo_stale_iterations"] == (2 if when == "always" else 0)
+
+
+def test_the_count_stands_still_while_nothing_is_open(thread: Make) -> None:
+    agent = thread(
+        write("a"),
+        looks("1"),
+        done(1),
+        looks("2"),
+        looks("3"),
+        write("b"),
+        looks("4"),
+        looks("5"),
+        done(2),
+        "bye",
+        tools=[look],
+        change={"nag_after": 2},
+    )
+    agent.run("go")
+    assert nagged(agent) == [8]
+
+
+# -- rule 8: guard ---------------------------------------------------------------------------------------
+
+
+def test_a_correction_that_settles_the_list_ends_settled(thread: Make) -> None:
+    agent = thread(write("a"), "stop", done(1), "bye", change={"max_wake_cycles": 0})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0, 0, 0)
+    assert agent.ledger["todo_guard_retries"] == {"open_todos": 1}
+
+
+def test_a_correction_may_take_any_number_of_rounds(thread: Make) -> None:
+    agent = thread(
+        write("a"),
+        "stop",
+        looks("1"),
+        looks("2"),
+        looks("3"),
+        "stop",
+        tools=[look],
+        change={"max_wake_cycles": 0},
+    )
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *WORK * 3, *END]
+    assert agent.session == session("idle", "disabled", 1, 0, 0)
+
+
+def test_after_the_last_correction_no_other_gate_is_asked(thread: Make) -> None:
+    agent = thread(write("a", "b"), *["."] * 4, done(1), ".")
+    assert agent.walk("go") == [*START, *TODO, *WAKE * 3, *AGAIN, *TODO, *END]
+    assert agent.session == session(
+        "idle", "stalled", 1, 3
+    )  # progress, and 22 wakes left: it ends all the same
+
+
+def test_a_correction_is_no_wake(thread: Make) -> None:
+    agent = thread(write("a"), *["."] * 5)
+    agent.run("go")
+    assert (agent.ledger["wake_cycles"], agent.ledger["idle_wakes"]) == (3, 3)
+
+
+def test_two_corrections_each_give_a_turn(thread: Make) -> None:
+    agent = thread(write("a"), ".", ".", ".", change={"max_wake_cycles": 0, "guard_retries": 2})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *AGAIN, *END]
+    assert agent.session["reason"] == "disabled"
+
+
+def test_the_first_of_two_corrections_may_settle(thread: Make) -> None:
+    agent = thread(write("a"), ".", done(1), ".", change={"max_wake_cycles": 0, "guard_retries": 2})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *TODO, *END]
+
+
+def test_corrections_reset_with_the_activation_only(thread: Make) -> None:
+    agent = thread(write("a"), ".", ".", ".", ".", change={"max_wake_cycles": 0})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *END]
+    assert agent.walk("more") == [*START, *AGAIN, *END]
+
+
+def test_no_correction_where_auto_continue_is_off(thread: Make) -> None:
+    agent = thread(write("a"), ".", change={"auto_continue": False, "max_wake_cycles": 0})
+    assert agent.walk("go") == [*START, *TODO, *END]
+
+
+STRICT = {"max_wake_cycles": 0, "on_guard_exhausted": "block"}
+
+
+def test_an_explanation_is_demanded_without_tools_and_its_calls_are_removed(thread: Make) -> None:
+    agent = thread(
+        write("a"), ".", ".", calls(("look", {"path": "x"}), text="why"), tools=[look], change=STRICT
+    )
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *AGAIN, *END]
+    assert agent.session == session("idle", "guard_blocked", 1, 0, 0)
+    assert [len(bound) for bound in agent.model.bound] == [4, 4, 4, 0]
+    last = agent.messages[-1]
+    assert (last.content, last.tool_calls, last.invalid_tool_calls) == ("why", [], [])
+    assert agent.ledger["todo_guard_blocked"] is None
+    assert agent.ledger["todo_guard_suppressed"] is True
+
+
+def test_blocked_is_set_while_the_explanation_is_awaited(thread: Make) -> None:
+    agent = thread(write("a"), ".", ".", "why", change=STRICT)
+    agent.run("go")
+    history = list(agent.graph.get_state_history(agent.at()))
+    waiting = [s for s in history if s.values.get("todo_ledger", {}).get("todo_guard_blocked")]
+    assert {s.values["todo_ledger"]["todo_guard_blocked"]["guard"] for s in waiting} == {"open_todos"}
+    message = waiting[0].values["todo_ledger"]["todo_guard_blocked"]["message"]
+    assert message == agent.messages[-2].text
+    assert agent.messages[-2].additional_kwargs == {"wakeloop": {"kind": "guard"}}
+
+
+def test_guard_and_nag_stay_off_until_an_accepted_write(thread: Make) -> None:
+    agent = thread(
+        write("a"),
+        ".",
+        ".",
+        "why",
+        looks("1"),
+        update(9, "done"),
+        looks("2"),
+        ".",
+        update(1, "in_progress"),
+        looks("3"),
+        ".",
+        ".",
+        "why",
+        tools=[look],
+        change={**STRICT, "nag_after": 1},
+    )
+    agent.run("go")
+    assert agent.walk("more") == [*START, *WORK, *TODO, *WORK, *END]
+    assert agent.session["reason"] == "disabled"
+    assert agent.walk("again") == [*START, *TODO, "run_tools", "nag", "call_model", *AGAIN, *AGAIN, *END]
+    assert agent.session["reason"] == "guard_blocked"
+
+
+def test_an_explanation_after_no_correction_at_all_is_not_demanded(thread: Make) -> None:
+    agent = thread(write("a"), ".", change={**STRICT, "guard_retries": 0})
+    assert agent.walk("go") == [*START, *TODO, *END]
+    assert agent.session["reason"] == "disabled"
+
+
+@pytest.mark.parametrize("reason", ["wake_budget", "stalled", "repeated_reply"])
+def test_the_guard_is_called_by_gates_six_to_eight(reason: str, thread: Make) -> None:
+    limits: dict[str, dict[str, Any]] = {
+        "wake_budget": {"max_wake_cycles": 1},
+        "stalled": {"max_idle_wakes": 1},
+        "repeated_reply": {"stop_on_repeat": True},
+    }
+    agent = thread(write("a"), ".", ".", ".", change=limits[reason])
+    assert agent.walk("go") == [*START, *TODO, *WAKE, *AGAIN, *END]
+    assert agent.session["reason"] == reason
+
+
+def test_the_same_text_over_another_list_is_no_repeat(thread: Make) -> None:
+    agent = thread(
+        write("a", "b"), ".", done(1), ".", "other", ".", ".", change={"stop_on_repeat": True, **QUIET}
+    )
+    assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *WAKE, *WAKE, *WAKE, *END]
+    assert agent.session["reason"] == "repeated_reply"
