@@ -14,6 +14,8 @@ OPEN = frozenset(("pending", "in_progress"))
 CLOSED = frozenset(("completed", "cancelled"))
 KEPT = ("id", "content", "status", "reason", "evidence")
 REFUSALS = 3  # the verifier's third refusal of an item blocks it
+LONGEST = 1000  # characters of a refusal: what a model sent may be of any length
+GREATEST = 2**53  # ids stay below it: every JSON reader takes them
 
 
 class Todo(TypedDict):
@@ -93,15 +95,22 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
             f"todos item {place} ({shorten(content)}) has the status {status!r}; "
             f"allowed are {', '.join(STATUSES)}"
         )
-    if key is not None and (isinstance(key, bool) or not isinstance(key, int | str)):
+    if key is not None and not _is_id(key):
         raise Refused(
-            f"todos item {place} ({shorten(content)}) has the id {key!r}; an id is an integer or a text"
+            f"todos item {place} ({shorten(content)}) has the id {shorten(repr(key))}; "
+            "an id is an integer or a text"
         )
     for name in ("reason", "evidence"):
         if not isinstance(item.get(name, ""), str | None):
             raise Refused(f"todos item {place} ({shorten(content)}) has a {name} that is no text")
     clean = {name: item[name] for name in KEPT if item.get(name) is not None}
     return {**clean, "content": content, "status": status}
+
+
+def _is_id(key: object) -> bool:
+    if isinstance(key, int):
+        return not isinstance(key, bool) and abs(key) < GREATEST
+    return isinstance(key, str) and bool(key.strip())
 
 
 def shorten(text: str, limit: int = 60) -> str:
@@ -252,12 +261,12 @@ def _play(
     for i, call in enumerate(calls):
         operation = None if isinstance(call, str) else call
         if operation is None or i in refused:
-            outcomes.append(Outcome(operation, board, refused[i]))
+            outcomes.append(Outcome(operation, board, shorten(refused[i], LONGEST)))
             continue
         try:
             outcome = yield from _apply(board, operation, rules, i, verdicts)
         except Refused as refusal:
-            outcome = Outcome(operation, board, str(refusal))
+            outcome = Outcome(operation, board, shorten(str(refusal), LONGEST))
         board = outcome.board
         outcomes.append(outcome)
     return board, outcomes
@@ -331,7 +340,7 @@ def _change(
     old = board.find(change.id)
     if old is None:
         known = ", ".join(str(todo["id"]) for todo in board.todos[:50]) or "none, the list is empty"
-        raise Refused(f"there is no item {change.id!r}; the ids are: {known}")
+        raise Refused(f"there is no item {shorten(repr(change.id))}; the ids are: {known}")
     reason = (change.reason or "").strip()
     if change.status == "blocked" and not reason:
         raise Refused(f"item [{old['id']}] can be blocked only with a reason; send one")
@@ -359,7 +368,7 @@ def _replace(
             raise Refused(f"item {place} is blank; every item needs a text")
     ids = [str(draft.id) for draft in drafts if draft.id is not None]
     if twice := next((key for key in ids if ids.count(key) > 1), None):
-        raise Refused(f"the id {twice!r} stands twice; every id may stand once")
+        raise Refused(f"the id {shorten(repr(twice))} stands twice; every id may stand once")
     new, next_id = _identify(board, drafts)
     after = replace(board, next_id=next_id)
     old = {todo["id"]: todo for todo in board.todos}
@@ -472,9 +481,17 @@ def changed_ids(difference: Changes) -> list[int | str]:
 
 
 def next_number(todos: Sequence[Mapping[str, Any]], at_least: int = 1) -> int:
-    """Return a number that no item of the list has used, and that is not below the one given."""
-    ids: list[int] = [todo["id"] for todo in todos if isinstance(todo.get("id"), int)]
-    return max([at_least, *(key + 1 for key in ids)])
+    """Return a number that no item of the list has used, and that is not below the one given.
+
+    The text "7" counts as the number: an item is found by either.
+    """
+    return max([at_least, *(_as_number(todo.get("id")) + 1 for todo in todos)])
+
+
+def _as_number(key: object) -> int:
+    if isinstance(key, str):
+        return int(key) if key.isdecimal() and len(key) < len(str(GREATEST)) else 0
+    return key if isinstance(key, int) else 0
 
 
 def number(todos: Sequence[Mapping[str, Any]], next_id: int) -> tuple[list[Todo], int]:
