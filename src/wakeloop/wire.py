@@ -34,18 +34,12 @@ def text_of(message: BaseMessage) -> str:
     return (content if isinstance(content, str) else message.text).strip()
 
 
-def system_prompt(
-    given: SystemMessage | None, messages: Sequence[AnyMessage], instructions: str
-) -> SystemMessage | None:
-    """Join the caller's own prompt, the system messages at the head of the history, and the instructions."""
-    head = [given] if given is not None else []
-    for message in messages:
-        if not isinstance(message, SystemMessage):
-            break
+def system_prompt(given: Sequence[BaseMessage], instructions: str) -> SystemMessage | None:
+    """Join the caller's own prompt, the system messages at the head of a history, and the instructions."""
+    head: list[BaseMessage] = []
+    for message in given:
         if not _known(message, head):
             head.append(message)
-    if not instructions and len(head) == 1:
-        return head[0]
     if not instructions and not head:
         return None
     if all(isinstance(m.content, str) for m in head):
@@ -63,7 +57,7 @@ def _known(message: BaseMessage, head: Iterable[BaseMessage]) -> bool:
 def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Lines) -> list[AnyMessage]:
     """Return the messages in an order that every server takes, without the system prompt.
 
-    `head` holds the system messages that are in the prompt already: the same text is left out, other system
+    `head` holds the system messages that the prompt is made of: the same text is left out, other system
     messages are sent as the user's. Each result goes behind its call, the first for a call counts; a call
     without one is answered; a closing line stands between a result and a user message; assistants in a row
     are joined; an empty assistant's message gets a placeholder.

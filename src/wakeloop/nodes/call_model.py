@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
@@ -180,28 +181,29 @@ class Turn:
 
     def request(self) -> list[AnyMessage]:
         """Return the messages that go to the model: the system prompt and a legal history."""
-        system = self.system()
+        head = self.head()
+        system = self.system(head)
         lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
-        wire = legal(self.messages if self.seen is None else self.seen, [system] if system else [], lines)
+        wire = legal(self.messages if self.seen is None else self.seen, head, lines)
         if not wire or isinstance(wire[-1], AIMessage):
             wire.append(as_user("activate", self.say("activate")))
         return [system, *wire] if system else wire
 
-    def system(self) -> SystemMessage | None:
+    def head(self) -> list[SystemMessage]:
+        """Return the system messages that the prompt is made of: the caller's own, the history's first."""
+        first: list[Any] = list(takewhile(lambda m: isinstance(m, SystemMessage), self.messages))
+        return [self.node.prompt, *first] if self.node.prompt is not None else first
+
+    def system(self, head: Sequence[SystemMessage]) -> SystemMessage | None:
         """Return the static system prompt, made once for the same head of a history."""
-        head: list[Any] = []
-        for message in self.messages:
-            if not isinstance(message, SystemMessage):
-                break
-            head.append(message)
         instructions = self.node.dialect.instructions(self.settings)
         key = (instructions, *(str(m.content) for m in head))
         known = self.node._systems  # noqa: SLF001 - the node's own memory, bounded just below
-        if key not in known:
-            if len(known) > REMEMBERED_PROMPTS:
-                known.clear()
-            known[key] = system_prompt(self.node.prompt, head, instructions)
-        return known[key]
+        if key in known:
+            return known[key]
+        if len(known) > REMEMBERED_PROMPTS:
+            known.clear()
+        return known.setdefault(key, system_prompt(head, instructions))
 
     # -- the reply -----------------------------------------------------------------------------------
 

@@ -1,0 +1,51 @@
+"""Every case by every door, without a saver and with each."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import KEPT, PATHS, Rig
+from whole import SETTINGS, Whole
+
+from wakeloop import LoopSettings
+from wakeloop.dialects import DIALECTS, register_dialect
+
+
+def _named(pair: tuple[str, str]) -> str:
+    return "-".join(pair)
+
+
+@pytest.fixture(params=PATHS, ids=_named)
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    """An agent still to be built: four doors, each without a saver and with two."""
+    yield from _rig(request.param, tmp_path)
+
+
+@pytest.fixture(params=[("stream", "sqlite"), ("ainvoke", "memory")], ids=_named)
+def quick(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    """Two of them, for tables with many rows."""
+    yield from _rig(request.param, tmp_path)
+
+
+@pytest.fixture(params=KEPT, ids=_named)
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    """The same, on threads that a saver keeps."""
+    yield from _rig(request.param, tmp_path)
+
+
+def _rig(pair: tuple[str, str], path: Path) -> Iterator[Any]:
+    rig = Rig(*pair, path / "threads.db")
+    try:
+        yield rig
+        rig.check()
+    finally:
+        rig.shut()
+
+
+@pytest.fixture
+def replacing() -> Iterator[LoopSettings]:
+    """The settings of an agent whose one todo tool sends the whole list."""
+    register_dialect(Whole())
+    yield SETTINGS.model_copy(update={"dialect": "whole"})
+    del DIALECTS["whole"]

@@ -1,0 +1,223 @@
+"""One agent on one thread, through any door and with any saver."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from wakeloop import answer_of, create_todo_agent, session_of
+from wakeloop.testing import ScriptedModel, awalk, calls, prompt_faults, says, walk, wire_faults
+from wakeloop.todos import is_open
+
+DOORS = {
+    "invoke": ("none", "memory", "sqlite"),
+    "stream": ("none", "memory", "sqlite"),
+    "ainvoke": ("none", "memory", "asqlite"),
+    "astream": ("none", "memory", "asqlite"),
+}
+PATHS = [(door, saver) for door, savers in DOORS.items() for saver in savers]
+KEPT = [(door, saver) for door, saver in PATHS if saver != "none"]
+MODES = ["values", "updates", "custom"]
+
+
+def write(*items: str, **more: Any) -> Any:
+    """A reply whose one call plans these items."""
+    return calls(("todo_write", {"items": list(items)}), **more)
+
+
+def close(*ids: int, text: str = "") -> Any:
+    """A reply that closes these items, one call each."""
+    return calls(*(("todo_update", {"id": i, "status": "done"}) for i in ids), text=text)
+
+
+def update(id: int, status: str, reason: str | None = None) -> Any:  # noqa: A002 - the tool's word
+    """A reply whose one call gives an item a status."""
+    return calls(("todo_update", {"id": id, "status": status, **({"reason": reason} if reason else {})}))
+
+
+def statuses(todos: Sequence[Any]) -> list[str]:
+    return [todo["status"] for todo in todos]
+
+
+def results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
+    return [message for message in messages if isinstance(message, ToolMessage)]
+
+
+def users(messages: Sequence[BaseMessage]) -> list[str]:
+    """The user's own words: never the graph's."""
+    return [
+        str(m.content)
+        for m in messages
+        if isinstance(m, HumanMessage) and "wakeloop" not in m.additional_kwargs
+    ]
+
+
+def marks(messages: Sequence[BaseMessage]) -> list[str]:
+    """The kinds of the messages that the graph wrote, in order."""
+    return [m.additional_kwargs["wakeloop"]["kind"] for m in messages if "wakeloop" in m.additional_kwargs]
+
+
+class Rig:
+    """An agent, a thread, a door and a saver; `then` swaps the model's script as a new process would."""
+
+    def __init__(self, door: str, kind: str, path: Path) -> None:
+        self.door, self.kind = door, kind
+        self.runner = asyncio.Runner() if door.startswith("a") else None
+        self.config: dict[str, Any] = {"configurable": {"thread_id": "thread"}}
+        self.models: list[ScriptedModel] = []
+        self.values: dict[str, Any] = {}
+        self.events: list[dict[str, Any]] = []
+        self.chunks: list[Any] = []
+        self.path = path
+        self.saver = self.wait(self._aopen()) if kind == "asqlite" else self._open()
+        self.options: dict[str, Any] = {}
+
+    def _open(self) -> Any:
+        if self.kind == "none":
+            return None
+        if self.kind == "memory":
+            return InMemorySaver()
+        return SqliteSaver(sqlite3.connect(self.path, check_same_thread=False))
+
+    async def _aopen(self) -> Any:
+        return AsyncSqliteSaver(await aiosqlite.connect(self.path))
+
+    def wait(self, awaitable: Any) -> Any:
+        """The value of an awaitable, on this rig's own loop."""
+        assert self.runner is not None
+        return self.runner.run(awaitable)
+
+    @property
+    def keeps(self) -> bool:
+        return self.saver is not None
+
+    # -- building and running ----------------------------------------------------------------------------
+
+    def build(self, *replies: Any, **options: Any) -> "Rig":
+        self.options = options
+        return self.then(*replies)
+
+    def then(self, *replies: Any) -> "Rig":
+        """The same agent over the same thread, with a new script."""
+        self.model = ScriptedModel(*replies)
+        self.models.append(self.model)
+        self.agent = create_todo_agent(self.model, checkpointer=self.saver, **self.options)
+        return self
+
+    def run(self, given: Any, **config: Any) -> dict[str, Any]:
+        """Run once; a text is one user message. Returns the state at the end (or as far as it came)."""
+        given, config = self._input(given), {**self.config, **config}
+        if self.runner is not None:
+            return self.wait(self._arun(given, config))
+        if self.door == "invoke":
+            self.values = self.agent.invoke(given, config)
+        else:
+            for chunk in self.agent.stream(given, config, stream_mode=MODES):
+                self._see(chunk)
+        return self.values
+
+    async def _arun(self, given: Any, config: dict[str, Any]) -> dict[str, Any]:
+        if self.door == "ainvoke":
+            self.values = await self.agent.ainvoke(given, config)
+        else:
+            async for chunk in self.agent.astream(given, config, stream_mode=MODES):
+                self._see(chunk)
+        return self.values
+
+    def walk(self, given: Any) -> list[str]:
+        """Run once and return the nodes visited."""
+        if self.runner is not None:
+            return list(self.wait(awalk(self.agent, self._input(given), self.config)))
+        return walk(self.agent, self._input(given), self.config)
+
+    def _see(self, chunk: Any) -> None:
+        self.chunks.append(chunk)
+        mode, payload = chunk
+        if mode == "values":
+            self.values = payload
+        elif mode == "custom":
+            self.events.append(payload)
+
+    def _input(self, given: Any) -> Any:
+        """A text as a user message; without a saver the caller carries the state himself."""
+        if isinstance(given, str):
+            given = {"messages": [("user", given)]}
+        if self.keeps or not isinstance(given, dict) or not self.values:
+            return given
+        carried = {
+            "messages": [*self.values["messages"], *given.get("messages", ())],
+            "todos": self.values["todos"],
+        }
+        return {**given, **carried, **({"todos": given["todos"]} if "todos" in given else {})}
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    @property
+    def snapshot(self) -> Any:
+        if self.runner is not None:
+            return self.wait(self.agent.aget_state(self.config))
+        return self.agent.get_state(self.config)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return self.snapshot.values if self.keeps else self.values
+
+    @property
+    def todos(self) -> list[Any]:
+        return list(self.state.get("todos", ()))
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        return list(self.state.get("messages", ()))
+
+    @property
+    def session(self) -> dict[str, Any]:
+        return dict(session_of(self.snapshot) if self.keeps else self.values["todo_session"])
+
+    @property
+    def ending(self) -> tuple[str, str, int]:
+        session = self.session
+        return session["state"], session["reason"], session["wakes"]
+
+    @property
+    def requests(self) -> list[list[BaseMessage]]:
+        return [request for model in self.models for request in model.requests]
+
+    # -- what every case ends with -----------------------------------------------------------------------
+
+    def follow_up(self, text: str = "A second message, byte for byte: \u00e9\n  \t.") -> None:
+        """The same thread takes a second message: it reaches the model as it is, and the run settles."""
+        left = [todo["id"] for todo in self.todos if is_open(todo)]
+        self.then(*([close(*left)] if left else []), says("Second answer."))
+        out = self.run(text)
+        self.model.assert_done()
+        assert len(self.model.requests) == (2 if left else 1)
+        assert users(self.model.requests[0])[-1] == text
+        assert answer_of(out) == "Second answer."
+        assert self.ending == ("dormant", "settled", 0)
+        ids = [message.id for message in self.messages]
+        assert len(ids) == len(set(ids))
+        assert all(ids)
+
+    def check(self) -> None:
+        """No request of any run breaks the wire order or the prefix."""
+        assert wire_faults(self.requests) == []
+        if self.keeps:
+            assert prompt_faults(self.requests) == []
+
+    def shut(self) -> None:
+        if self.kind == "asqlite":
+            self.wait(self.saver.conn.close())
+        if self.kind == "sqlite":
+            with closing(self.saver.conn):
+                pass
+        if self.runner is not None:
+            self.runner.close()

@@ -1,0 +1,192 @@
+"""A strict server that speaks OpenAI's chat format, for the loopback.
+
+`python strict_server.py SCRIPT [null] [empty] [blank]` prints its port. SCRIPT is a file of replies in JSON,
+played in order: `{"content": …, "tool_calls": [["name", "arguments", "id"], …], "finish_reason": …}`, or
+`{"status": 503}` for a refusal. Every breach of the order of roles, a key that nobody may send, and by the
+switches null, empty or blank contents are answered by 400 with a sentence. `GET /seen` returns the requests.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+NEVER_SENT = ("parallel_tool_calls",)
+
+
+def breach(body: dict[str, Any], refused: frozenset[str]) -> str | None:
+    """The first breach of the rules in a request, as a server would word it."""
+    for key in NEVER_SENT:
+        if key in body:
+            return f"Unknown parameter: {key}"
+    messages = body["messages"]
+    faults = [*order(messages), *contents(messages, refused)]
+    return faults[0] if faults else None
+
+
+def order(messages: list[dict[str, Any]]) -> Iterator[str]:
+    """The order of roles: nothing that Mistral, Anthropic behind a proxy or vLLM's templates refuse."""
+    before, waiting = "", []
+    for place, message in enumerate(messages):
+        role = message["role"]
+        if role == "system" and place:
+            yield f"messages[{place}]: a system message must be the first and only one"
+        if role == "tool":
+            if message.get("tool_call_id") not in waiting:
+                yield f"messages[{place}]: a tool result for no call before it"
+            waiting = [key for key in waiting if key != message.get("tool_call_id")]
+        elif waiting:
+            yield f"messages[{place}]: calls without a result: {waiting}"
+            waiting = []
+        if role == "user" and before == "tool":
+            yield f"messages[{place}]: unexpected role user after role tool"
+        if role == "assistant":
+            waiting = [call["id"] for call in message.get("tool_calls") or []]
+            yield from (f"messages[{place}]: {fault}" for fault in assistant(message, before))
+        before = role
+    if before == "assistant":
+        yield "the last message must not be the assistant's"
+    if waiting:
+        yield f"calls without a result: {waiting}"
+
+
+def assistant(message: dict[str, Any], before: str) -> Iterator[str]:
+    """One assistant message: alone in its place, not empty, its calls sound."""
+    if before == "assistant":
+        yield "two assistant messages in a row"
+    made = message.get("tool_calls") or []
+    if not made and not str(message.get("content") or "").strip():
+        yield "an assistant message must have content or tool calls"
+    ids = [call["id"] for call in made]
+    if len(set(ids)) < len(ids) or not all(ids):
+        yield f"call ids must be there and differ: {ids}"
+    for call in made:
+        if not is_object(call["function"]["arguments"]):
+            yield f"the arguments of {call['function']['name']} are no JSON object"
+
+
+def contents(messages: list[dict[str, Any]], refused: frozenset[str]) -> Iterator[str]:
+    """What servers say of contents that are null, or empty."""
+    for place, message in enumerate(messages):
+        content = message.get("content")
+        if "null" in refused and content is None:
+            yield f"messages[{place}].content: expected a string, got null"
+        if "empty" in refused and content == "":
+            yield f"messages[{place}].content: must not be empty"
+
+
+def is_object(text: str) -> bool:
+    """Whether a text is a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+class Strict(BaseHTTPRequestHandler):
+    """Answers from the script, or with 400."""
+
+    protocol_version = "HTTP/1.1"
+    script: Iterator[dict[str, Any]]
+    refused: frozenset[str]
+    seen: list[dict[str, Any]]
+
+    def log_message(self, *args: object) -> None:
+        """Keep quiet."""
+
+    def do_GET(self) -> None:
+        """Return the requests so far."""
+        self.send(200, json.dumps(self.seen), "application/json")
+
+    def do_POST(self) -> None:
+        """Check a request and play the next reply."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append(body)
+        if fault := breach(body, self.refused):
+            return self.refuse(400, fault)
+        reply = next(self.script, {"status": 400, "error": "the script is over"})
+        if "status" in reply:
+            return self.refuse(reply["status"], reply.get("error", "no"))
+        if body.get("stream"):
+            return self.send(200, "".join(events(reply)), "text/event-stream")
+        return self.send(200, json.dumps(completion(reply)), "application/json")
+
+    def refuse(self, status: int, sentence: str) -> None:
+        """Answer with an error in OpenAI's format."""
+        error = {"error": {"message": sentence, "type": "invalid_request_error", "code": None}}
+        self.send(status, json.dumps(error), "application/json")
+
+    def send(self, status: int, text: str, kind: str) -> None:
+        """Send one whole answer."""
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def made(reply: dict[str, Any]) -> list[dict[str, Any]]:
+    """The calls of a reply."""
+    return [
+        {"index": i, "id": key, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for i, (name, arguments, key) in enumerate(reply.get("tool_calls", ()))
+    ]
+
+
+def reason(reply: dict[str, Any]) -> str | None:
+    """Why a reply ended; None where the script has it break off."""
+    return reply.get("finish_reason", "tool_calls" if reply.get("tool_calls") else "stop")
+
+
+def completion(reply: dict[str, Any]) -> dict[str, Any]:
+    """A whole reply."""
+    message = {"role": "assistant", "content": reply.get("content")}
+    if reply.get("tool_calls"):
+        message["tool_calls"] = made(reply)
+    choice = {"index": 0, "message": message, "finish_reason": reason(reply)}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return {**frame("chat.completion"), "choices": [choice], "usage": usage}
+
+
+def events(reply: dict[str, Any]) -> Iterator[str]:
+    """The same in pieces: text by the word, arguments by the half."""
+    yield event({"role": "assistant", "content": ""})
+    for word in str(reply.get("content") or "").split(" "):
+        yield event({"content": f"{word} "})
+    for call in made(reply):
+        text = call["function"]["arguments"]
+        half = len(text) // 2
+        yield event({"tool_calls": [{**call, "function": {**call["function"], "arguments": text[:half]}}]})
+        yield event({"tool_calls": [{"index": call["index"], "function": {"arguments": text[half:]}}]})
+    if reason(reply) is None:
+        return  # the connection just ends
+    yield event({}, finish_reason=reason(reply))
+    yield "data: [DONE]\n\n"
+
+
+def event(delta: dict[str, Any], **more: Any) -> str:
+    """One piece of a stream."""
+    choice = {"index": 0, "delta": delta, "finish_reason": None, **more}
+    return f"data: {json.dumps({**frame('chat.completion.chunk'), 'choices': [choice]})}\n\n"
+
+
+def frame(kind: str) -> dict[str, Any]:
+    """What every answer carries."""
+    return {"id": "chatcmpl-1", "object": kind, "created": int(time.time()), "model": "strict"}
+
+
+def main() -> None:
+    """Serve a script until killed."""
+    Strict.script = iter(json.loads(Path(sys.argv[1]).read_text()))
+    Strict.refused, Strict.seen = frozenset(sys.argv[2:]), []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Strict)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
