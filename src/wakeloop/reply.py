@@ -12,6 +12,7 @@ from wakeloop.todos import Refused, shorten
 from wakeloop.wire import text_of
 
 LONGEST = 1000  # characters of an error result that the graph writes
+GREATEST = 2**63  # the numbers that a checkpoint can hold
 _CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))
 _WHY = ("finish_reason", "stop_reason", "done_reason", "status")
 
@@ -92,11 +93,23 @@ def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[list[Tool
         if not key or key in taken or used(key):
             key = f"call_{new_id()}"
         taken.add(key)
-        args = call["args"] if isinstance(call["args"], dict) else {}
-        calls.append(ToolCall(name=call["name"] or "unknown", args=args, id=key, type="tool_call"))
-        if not isinstance(call["args"], dict):
-            faults[key] = f"Error: the arguments are no JSON object: {shorten(str(call['args']), 200)}"
+        args = call["args"]
+        if not isinstance(args, dict):
+            faults[key] = f"Error: the arguments are no JSON object: {shorten(str(args), 200)}"
+        elif not _storable(args):
+            faults[key] = "Error: a number in the arguments is too large; send it as a text"
+        sound: dict[str, Any] = {} if key in faults else args  # type: ignore[assignment]
+        calls.append(ToolCall(name=call["name"] or "unknown", args=sound, id=key, type="tool_call"))
     return calls, faults
+
+
+def _storable(value: object) -> bool:
+    """Tell whether a checkpoint takes a value: it has no number beyond 64 bits."""
+    if isinstance(value, dict):
+        return all(map(_storable, value.values()))
+    if isinstance(value, list):
+        return all(map(_storable, value))
+    return not isinstance(value, int) or -GREATEST <= value < GREATEST
 
 
 def _fault(

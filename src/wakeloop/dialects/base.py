@@ -23,7 +23,7 @@ def _parsed(value: Any) -> Any:
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError("a list is due here, and this text is no JSON") from None
 
 
