@@ -1,0 +1,265 @@
+"""The command `wakeloop`: its options, and nothing slow."""
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wakeloop.cli.failures import FAILED, INTERRUPTED, CommandError, code_of, sentence_of
+
+app = typer.Typer(
+    name="wakeloop",
+    help="A LangGraph agent whose own todo list keeps it awake.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help starts four times as fast
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 settled, 3 ended with open items, 4 waiting for an answer, 2 wrong usage, "
+    "1 failure, 130 after Ctrl-C, 143 after SIGTERM.",
+)
+
+Thread = Annotated[
+    str, typer.Argument(metavar="THREAD", help="Id of the thread, as wakeloop threads shows it.")
+]
+Db = Annotated[
+    Path | None,
+    typer.Option("--db", envvar="WAKELOOP_DB", metavar="FILE", help="SQLite file of the threads."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="openai:NAME, NAME or PROVIDER:NAME; else $WAKELOOP_MODEL."),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option(metavar="URL", help="Address of an OpenAI-like server; else $OPENAI_BASE_URL.")
+]
+System = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the system prompt.")]
+Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Named settings to begin with.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, as max_wake_cycles=5; may be repeated."),
+]
+Root = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder that the tools are confined to; else the current one."),
+]
+Tools = Annotated[
+    str | None, typer.Option(metavar="NAMES", help="files (the default), files,shell, shell, or none.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands without asking for each.")]
+
+
+def version(wanted: bool) -> None:
+    """Print the version and end."""
+    if wanted:
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"wakeloop {version_of('wakeloop')}")
+        raise typer.Exit
+
+
+@app.callback()
+def wakeloop(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A LangGraph agent whose own todo list keeps it awake."""
+
+
+@app.command()
+def run(
+    request: Annotated[
+        str, typer.Argument(metavar="REQUEST", help="What is to be done; - reads it from stdin.")
+    ],
+    model: Model = None,
+    base_url: BaseUrl = None,
+    system: System = None,
+    preset: Preset = None,
+    settings: Set = None,
+    root: Root = None,
+    tools: Tools = None,
+    thread: Annotated[
+        str | None, typer.Option(metavar="THREAD", help="Thread to continue, or the id of a new one.")
+    ] = None,
+    db: Db = None,
+    json: Json = False,
+    yes: Yes = False,
+) -> None:
+    """Work on a request until its list is settled."""
+    with sentences():
+        from wakeloop.cli.recipe import options
+
+        given = options(model, base_url, system, preset, settings or (), root, tools)
+        text = sys.stdin.read() if request == "-" else request
+        from wakeloop.cli.start import start
+        from wakeloop.cli.store import Place
+
+        raise typer.Exit(start(text, given, Place.of(db), thread, as_json=json, ask=not yes))
+
+
+@app.command()
+def resume(
+    thread: Thread,
+    message: Annotated[
+        str | None, typer.Argument(metavar="[MESSAGE]", help="Answer to its question, or a new message.")
+    ] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    system: System = None,
+    preset: Preset = None,
+    settings: Set = None,
+    root: Root = None,
+    tools: Tools = None,
+    db: Db = None,
+    json: Json = False,
+    yes: Yes = False,
+) -> None:
+    """Go on with a thread, with the options that it was begun with."""
+    with sentences():
+        from wakeloop.cli.recipe import options
+
+        given = options(model, base_url, system, preset, settings or (), root, tools)
+        from wakeloop.cli.start import resume as resume_thread
+        from wakeloop.cli.store import Place
+
+        raise typer.Exit(resume_thread(thread, message, given, Place.of(db), as_json=json, ask=not yes))
+
+
+@app.command()
+def threads(
+    everything: Annotated[
+        bool, typer.Option("--all", help="List every thread, not only the latest.")
+    ] = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """List the threads, those that changed last first."""
+    with sentences():
+        from wakeloop.cli.store import Place
+        from wakeloop.cli.threads import overview
+
+        write(overview(Place.of(db), everything=everything, json=json))
+
+
+@app.command()
+def show(
+    thread: Thread,
+    history: Annotated[bool, typer.Option("--history", help="Print the whole conversation too.")] = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Show how a thread stands: list, answer, history."""
+    with sentences():
+        from wakeloop.cli.show import details
+        from wakeloop.cli.store import Place
+
+        write(details(Place.of(db), thread, history=history, json=json))
+
+
+@app.command()
+def todo(
+    thread: Thread,
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION", help="add, done, start, block, cancel, reopen, remove, edit, clear or list."
+        ),
+    ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TEXT|ID]...", help="Texts to add; ids; or an id and its reason or text."),
+    ] = None,
+    db: Db = None,
+) -> None:
+    """Edit the list of a thread that has ended by hand."""
+    with sentences():
+        from wakeloop.cli.edit import edited
+        from wakeloop.cli.store import Place
+
+        write(edited(Place.of(db), thread, action, words or []))
+
+
+@app.command()
+def graph() -> None:
+    """Print the graph as Mermaid text."""
+    with sentences():
+        from wakeloop.cli.reader import picture
+
+        write(picture().splitlines())
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="Folder to audit; else the current one.")
+    ] = Path(),
+    preset: Preset = None,
+    delay: Annotated[
+        float, typer.Option(min=0, help="Seconds that each reply of the offline model takes.")
+    ] = 0.0,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Audit a folder's files with an offline stand-in for a model."""
+    with sentences():
+        from wakeloop.cli.recipe import options
+        from wakeloop.cli.start import rehearse
+        from wakeloop.cli.store import Place
+
+        raise typer.Exit(rehearse(folder, Place.of(db), options(preset=preset), delay, as_json=json))
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Whatever goes wrong: one sentence on stderr and an exit code, never a traceback."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except BrokenPipeError:
+        quiet_end()
+        raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise typer.Exit(INTERRUPTED) from None
+    except ModuleNotFoundError as error:
+        missing = CommandError(f"The command line needs {error.name}: pip install 'wakeloop[cli]'.")
+        typer.echo(f"wakeloop: {missing}", err=True)
+        raise typer.Exit(FAILED) from None
+    except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
+        typer.echo(f"wakeloop: {sentence_of(error)}", err=True)
+        raise typer.Exit(code_of(error)) from None
+
+
+def write(lines: Iterable[str]) -> None:
+    """Write lines to stdout; what its encoding lacks is replaced."""
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in lines:
+        typer.echo(line.encode(encoding, "replace").decode(encoding))
+
+
+def quiet_end() -> None:
+    """Nobody reads stdout any more: what is still to be flushed goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def main() -> None:
+    """Run the command."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of libraries, to developers
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

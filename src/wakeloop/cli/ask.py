@@ -1,0 +1,40 @@
+"""Asks the person what a tool asks, in the terminal."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TextIO
+
+from langgraph.types import Interrupt
+
+from wakeloop.display.screen import Line
+from wakeloop.display.words import question
+
+
+def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callable[..., dict[str, Any] | None]:
+    """Make the function that `execute` asks with: it reads a line an interrupt, where somebody can type."""
+    typed = source or sys.stdin
+
+    def ask(interrupts: Sequence[Interrupt]) -> dict[str, Any] | None:
+        """Return the answers by id; None where nobody is there, or the input ends."""
+        if typed is None or typed.closed or not typed.isatty():
+            return None
+        answers: dict[str, Any] = {}
+        for interrupt in interrupts:
+            for line in asked(interrupt):
+                say(line)
+            answer = typed.readline()
+            if not answer:
+                return None
+            answers[interrupt.id] = answer.rstrip("\r\n")
+        return answers
+
+    return ask
+
+
+def asked(interrupt: Interrupt) -> list[Line]:
+    """A question as lines, and what may be typed."""
+    command = isinstance(interrupt.value, Mapping) and "command" in interrupt.value
+    hint = "y for yes; anything else is a no, and is passed on:" if command else "Your answer, on one line:"
+    return [Line("question", f"question: {text}") for text in question(interrupt.value)] + [
+        Line("question", hint)
+    ]

@@ -1,0 +1,75 @@
+"""Edits a thread's list by hand."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from wakeloop.cli.failures import usage
+from wakeloop.cli.reader import reader, state
+from wakeloop.cli.show import listing
+from wakeloop.cli.start import look_up, must_be
+from wakeloop.cli.store import Place, reading, writing
+from wakeloop.hand import update_todos
+
+
+class Action(StrEnum):
+    """What `wakeloop todo THREAD` can do."""
+
+    ADD = "add"
+    DONE = "done"
+    START = "start"
+    BLOCK = "block"
+    CANCEL = "cancel"
+    REOPEN = "reopen"
+    REMOVE = "remove"
+    EDIT = "edit"
+    CLEAR = "clear"
+    LIST = "list"
+
+
+def edited(place: Place, thread: str, asked: str, words: Sequence[str]) -> list[str]:
+    """Edit a thread's list, and return it as lines."""
+    action = named(asked)
+    wanted = changes(action, words)
+    must_be(look_up(place, thread), thread, place)
+    if action is Action.LIST:
+        with reading(place) as store:
+            return listing(state(store, thread).values.get("todos") or [])
+    with writing(place) as store, store.held(thread):
+        return listing(update_todos(reader(store.saver), {"configurable": {"thread_id": thread}}, **wanted))
+
+
+def named(word: str) -> Action:
+    """The action of this name."""
+    try:
+        return Action(word)
+    except ValueError:
+        raise usage(f"There is no action {word!r}; there are {', '.join(Action)}.") from None
+
+
+def changes(action: Action, words: Sequence[str]) -> dict[str, Any]:
+    """The arguments of `update_todos` for a command line."""
+    if action in (Action.CLEAR, Action.LIST):
+        if words:
+            raise usage(f"wakeloop todo THREAD {action} takes nothing more, not {words[0]!r}.")
+        return {"clear": True} if action is Action.CLEAR else {}
+    takes, least, read = SHAPES[action]
+    if len(words) < least:
+        raise usage(f"wakeloop todo THREAD {action} needs {takes}.")
+    return {action.value: read(words)}
+
+
+def id_and_text(words: Sequence[str]) -> dict[str, str]:
+    """An id, and all that follows it as one text."""
+    return {words[0]: " ".join(words[1:])}
+
+
+SHAPES: dict[Action, tuple[str, int, Callable[[Sequence[str]], Any]]] = {
+    Action.ADD: ("a text for each item, in quotes", 1, list),
+    Action.BLOCK: ("an id and a reason", 2, id_and_text),
+    Action.EDIT: ("an id and a text", 2, id_and_text),
+    **dict.fromkeys(
+        (Action.DONE, Action.START, Action.CANCEL, Action.REOPEN, Action.REMOVE),
+        ("the id of an item, or several", 1, list),
+    ),
+}

@@ -1,0 +1,122 @@
+"""What went wrong, in one sentence, and the exit code for it."""
+
+import os
+import re
+import sqlite3
+from contextlib import suppress
+from typing import Any
+
+from wakeloop.display.clean import one_line
+from wakeloop.errors import EditError, InputError, SettingsError, ToolNameError, WakeloopError
+
+SETTLED, FAILED, USAGE, OPEN, WAITING, TERMINATED, INTERRUPTED = 0, 1, 2, 3, 4, 143, 130
+LONGEST = 500  # characters of a server's words
+SHORTEST_SECRET = 6  # a shorter value would be found in innocent words
+REFUSALS = {
+    401: ("The server refused the key", "Set OPENAI_API_KEY to one that it takes."),
+    403: ("The server refused the key", "Set OPENAI_API_KEY to one that it takes."),
+    404: ("The server knows no such model or address", "Look at --model and --base-url."),
+    429: ("The server takes no more requests for now", "Wait a while, or look at the quota."),
+}
+SERVER_FAILED = 500
+USER_PART = re.compile(r"(\w+://)[^/@\s]+@")
+
+
+class CommandError(Exception):
+    """A command cannot go on; the text is the sentence for the person, `code` the exit code."""
+
+    def __init__(self, sentence: str, code: int = FAILED) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+def usage(sentence: str) -> CommandError:
+    """An error of whoever typed the command."""
+    return CommandError(sentence, USAGE)
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code of what was raised."""
+    if isinstance(error, CommandError):
+        return error.code
+    return USAGE if isinstance(error, SettingsError | ToolNameError | EditError | InputError) else FAILED
+
+
+def sentence_of(error: BaseException) -> str:
+    """What was raised, in one sentence, without keys and control codes."""
+    if isinstance(error, CommandError | WakeloopError):
+        said = str(error)
+    elif isinstance(error, sqlite3.Error):
+        said = f"The database cannot be used: {error}."
+    elif _is_of_a_server(error):
+        said = server_sentence(error)
+    elif isinstance(error, OSError) and error.strerror:
+        said = f"{error.strerror}: {error.filename}." if error.filename else f"{error.strerror}."
+    else:
+        said = f"The run failed: {type(error).__name__}: {error}"
+    return one_line(redacted(said), 2 * LONGEST)
+
+
+def _is_of_a_server(error: BaseException) -> bool:
+    return isinstance(getattr(error, "status_code", None), int) or _is_like(
+        error, "Timeout", "Connect", "APIError"
+    )
+
+
+def server_sentence(error: Any) -> str:
+    """What a model's server or the way to it did; told by status and class name, whatever the provider."""
+    said = one_line(server_words(error), LONGEST)
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        before, after = REFUSALS.get(status, ("The server refused the request", ""))
+        before = "The server failed" if status >= SERVER_FAILED else before
+        return f"{before} ({status}): {said} {after}".rstrip()
+    where = server_address(error)
+    if _is_like(error, "Timeout"):
+        return f"The server{where} did not answer in time."
+    if _is_like(error, "Connect"):
+        cause = one_line(str(root_cause(error)), LONGEST).rstrip(".")
+        return f"The server{where} cannot be reached: {cause}."
+    return f"The server's answer could not be used: {said}"
+
+
+def server_words(error: Any) -> str:
+    """The server's own words, ending in a full stop."""
+    body = getattr(error, "body", None)
+    said = body.get("message") if isinstance(body, dict) else None
+    said = str(said or error).strip()
+    return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def server_address(error: Any) -> str:
+    """Which server, where the error tells."""
+    with suppress(Exception):  # httpx raises RuntimeError where there is no request
+        url = error.request.url
+        port = f":{url.port}" if url.port else ""
+        return f" at {url.scheme}://{url.host}{port}"
+    return ""
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The first of a chain of errors that says something."""
+    while (cause := error.__cause__ or error.__context__) is not None and str(cause):
+        error = cause
+    return error
+
+
+def redacted(text: str) -> str:
+    """The text without the values of variables that look like secrets, and without passwords in addresses."""
+    text = USER_PART.sub(r"\1…@", text)
+    values = {value for value in os.environ.values() if len(value) >= SHORTEST_SECRET and value in text}
+    if not values:
+        return text
+    from wakeloop.cli.shell import harmless
+
+    for value in values - set(harmless(os.environ).values()):
+        text = text.replace(value, "…")
+    return text
+
+
+def _is_like(error: BaseException, *words: str) -> bool:
+    names = [kind.__name__ for kind in type(error).__mro__ if kind.__module__.split(".")[0] != "builtins"]
+    return any(word in name for name in names for word in words)

@@ -1,0 +1,51 @@
+"""The graph without a model: to read and edit threads, and for its picture."""
+
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatResult
+from langchain_core.runnables import Runnable
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.types import StateSnapshot
+
+from wakeloop.agent import create_todo_agent
+from wakeloop.cli.run import Graph
+from wakeloop.cli.store import Store
+
+
+class Unasked(BaseChatModel):
+    """Stands where a graph needs a model and is only looked at."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "wakeloop-unasked"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[Any, AIMessage]:  # noqa: ARG002 - the interface's
+        """Take any tools."""
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        raise NotImplementedError("This graph is only looked at.")
+
+
+def reader(saver: BaseCheckpointSaver[Any] | None = None) -> Graph:
+    """The graph without tools and without a model: for states, edits and the picture."""
+    return create_todo_agent(Unasked(), checkpointer=saver)
+
+
+def picture() -> str:
+    """The graph as Mermaid text."""
+    return reader().get_graph().draw_mermaid()
+
+
+def state(store: Store, thread: str) -> StateSnapshot:
+    """How a thread is stored."""
+    return reader(store.saver).get_state({"configurable": {"thread_id": thread}})

@@ -1,0 +1,108 @@
+"""How a run has ended: words, one JSON object, an exit code."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langgraph.types import StateSnapshot
+
+from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED, WAITING
+from wakeloop.cli.store import Place
+from wakeloop.display.screen import Line
+from wakeloop.display.words import ending, item, question
+from wakeloop.events import Session
+from wakeloop.session import answer_of, session_of
+from wakeloop.todos import is_open
+
+MOST_ITEMS = 40  # of the list, at the end
+
+
+def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
+    """The exit code of a thread that stands like this, or was stopped by a signal."""
+    if stopped is not None:
+        return TERMINATED if stopped == TERMINATED - 128 else INTERRUPTED
+    if session["state"] == "waiting":
+        return WAITING
+    if session["state"] == "running":
+        return FAILED
+    if session["open"]:
+        return OPEN
+    return SETTLED if session["reason"] in ("settled", None) else FAILED
+
+
+def standing(snapshot: StateSnapshot) -> Session:
+    """How a thread stands; while it runs its wakes are the ledger's."""
+    session = session_of(snapshot)
+    if session["state"] == "running" or snapshot.interrupts:
+        session["wakes"] = (snapshot.values.get("todo_ledger") or {}).get("wake_cycles", session["wakes"])
+    return session
+
+
+def again(thread: str, place: Place, *more: str) -> str:
+    """The command line that goes on with a thread."""
+    words = ["wakeloop", "resume", thread, *more, *(["--db", str(place.path)] if place.named else [])]
+    return shlex.join(words)
+
+
+def last_lines(
+    snapshot: StateSnapshot, thread: str, place: Place, summary: str, *, whole: bool
+) -> list[Line]:
+    """What is said at the end: the list (`whole`, or what is not closed), the ending, how to go on."""
+    session = standing(snapshot)
+    todos = [t for t in snapshot.values.get("todos") or () if whole or is_open(t) or t["status"] == "blocked"]
+    lines = [Line("item", f"  {item(todo)}") for todo in todos[:MOST_ITEMS]]
+    if len(todos) > MOST_ITEMS:
+        rest = f"  … and {len(todos) - MOST_ITEMS} more: wakeloop todo {shlex.quote(thread)} list"
+        lines.append(Line("item", rest))
+    lines += [Line("end", ending(session)), Line("note", f"thread {thread}: {summary}")]
+    if snapshot.interrupts:
+        asked = [text for one in snapshot.interrupts for text in question(one.value)]
+        lines += [Line("question", f"question: {text}") for text in asked]
+        lines.append(Line("note", f"To answer: {again(thread, place, 'your answer')}"))
+    elif session["state"] == "running" or session["open"]:
+        lines.append(Line("note", f"To go on: {again(thread, place)}"))
+    return lines
+
+
+def as_object(
+    thread: str, snapshot: StateSnapshot, *, usage: Mapping[str, int] | None = None, error: str | None = None
+) -> dict[str, Any]:
+    """The final state as plain JSON.
+
+    Keys: `thread`, `session` (`state`, `reason`, `open`, `wakes`, `budget`, and `on` while waiting), `todos`,
+    `goal`, `answer` (the model's last text), `structured_response`, `messages` (their number), `wakes`,
+    `questions` (`id` and `value` of each interrupt that waits), `usage` (`input_tokens`, `output_tokens`,
+    `total_tokens` of this run's requests), `error` (a sentence, or None).
+    """
+    values, session = snapshot.values or {}, standing(snapshot)
+    return {
+        "thread": thread,
+        "session": session,
+        "todos": list(values.get("todos") or ()),
+        "goal": str(values.get("todo_goal") or ""),
+        "answer": answer_of(snapshot),
+        "structured_response": values.get("structured_response"),
+        "messages": len(values.get("messages") or ()),
+        "wakes": session["wakes"],
+        "questions": [{"id": one.id, "value": one.value} for one in snapshot.interrupts],
+        "usage": dict(usage or usage_of(values.get("messages") or ())),
+        "error": error,
+    }
+
+
+def usage_of(messages: Sequence[Any]) -> dict[str, int]:
+    """The tokens of a whole thread, as far as its messages tell."""
+    told = [usage for message in messages if (usage := getattr(message, "usage_metadata", None))]
+    read, written = (sum(usage[key] for usage in told) for key in ("input_tokens", "output_tokens"))
+    return tokens(read, written)
+
+
+def tokens(read: int, written: int) -> dict[str, int]:
+    """Token counts under the names that LangChain gives them."""
+    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+
+
+def as_json(value: Any) -> str:
+    """One line of JSON in plain ASCII: no control code of a text reaches a terminal raw."""
+    return json.dumps(value, default=str)

@@ -1,0 +1,112 @@
+"""One thread: how it stands, its list, its history."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.types import StateSnapshot
+
+from wakeloop.cli.reader import state
+from wakeloop.cli.report import as_json, as_object, standing, usage_of
+from wakeloop.cli.start import must_be
+from wakeloop.cli.store import Known, Place, reading
+from wakeloop.cli.threads import moment, summary
+from wakeloop.display import words
+from wakeloop.display.clean import clean, one_line
+from wakeloop.marks import kind_of
+
+LABELS = {
+    "wake": "graph wake",
+    "guard": "graph correction",
+    "nag": "graph reminder",
+    "retry": "graph retry",
+    "repair": "graph repair",
+    "activate": "graph",
+    "event": "event",
+    "format": "graph",
+}
+
+
+def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator[str]:
+    """One thread: how it stands and was made, its list, its answer or its history."""
+    with reading(place) as store:
+        known = must_be(store.find(thread), thread, place)
+        snapshot = state(store, thread)
+        live = store.is_held(thread)
+    messages = snapshot.values.get("messages") or ()
+    if json:
+        whole = as_object(thread, snapshot)
+        yield as_json({**whole, "history": list(map(as_plain, messages))} if history else whole)
+        return
+    yield from portrait(known, snapshot, live=live)
+    if history:
+        yield ""
+        yield from (line for message in messages for line in told(message))
+    elif answer := clean(as_object(thread, snapshot)["answer"]).strip():
+        yield f"answer: {answer}"
+
+
+def portrait(known: Known, snapshot: StateSnapshot, *, live: bool) -> Iterator[str]:
+    """The head of `show`: thread, ending, how it was made, list, questions."""
+    row, values = summary(known, snapshot, live=live), snapshot.values or {}
+    yield f"thread: {one_line(known.id)}"
+    why = f" ({one_line(row['reason'])})" if row["reason"] else ""
+    yield f"state: {row['state']}{why}, changed {moment(row['changed'])}"
+    yield f"  {words.ending(standing(snapshot))}"
+    if recipe := known.recipe:
+        tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
+        yield f"model: {one_line(recipe.title)}"
+        yield f"tools: {tools}, below {one_line(recipe.root)}"
+        yield f"preset: {one_line(recipe.preset)}"
+        if recipe.settings:
+            yield f"settings: {one_line(as_json(recipe.settings))}"
+    yield f"request: {one_line(row['request'])}"
+    usage = usage_of(values.get("messages") or ())
+    spent = words.plural(row["wakes"], "wake")
+    yield f"spent: {spent} in the last activation, {usage['total_tokens']:,} tokens in all"
+    if values.get("todo_goal"):
+        yield f"goal: {one_line(str(values['todo_goal']))}"
+    yield from listing(values.get("todos") or [])
+    for one in snapshot.interrupts:
+        yield from (f"question: {line}" for line in words.question(one.value))
+
+
+def listing(todos: Sequence[Any]) -> list[str]:
+    """The list, a line an item."""
+    return [f"list: {words.progress(todos)}", *(f"  {words.item(todo)}" for todo in todos)]
+
+
+def told(message: BaseMessage) -> Iterator[str]:
+    """One message of the history as lines; what the graph wrote is labelled as the graph's."""
+    kind, text = kind_of(message), clean(message.text)
+    if isinstance(message, ToolMessage):
+        chars = message.additional_kwargs.get("wakeloop", {}).get("chars", 0) if kind == "nag" else 0
+        result, added = (text[:-chars], text[-chars:].strip()) if chars else (text, "")
+        failed = " error" if message.status == "error" else ""
+        yield f"  result{failed} of {one_line(message.name or 'a tool')}: {one_line(result)}"
+        if added:
+            yield f"graph reminder: {one_line(added)}"
+        return
+    who = (
+        LABELS.get(kind, "graph")
+        if kind
+        else {"human": "user", "ai": "model"}.get(message.type, message.type)
+    )
+    if text.strip():
+        yield f"{who}: " + text.strip().replace("\n", "\n  ")
+    if isinstance(message, AIMessage):
+        yield from (f"  call: {words.call(made['name'], made['args'])}" for made in message.tool_calls)
+
+
+def as_plain(message: BaseMessage) -> dict[str, Any]:
+    """One message as plain JSON: who, what, and whether the graph wrote it."""
+    plain: dict[str, Any] = {"id": message.id, "type": message.type, "text": message.text}
+    if kind := kind_of(message):
+        plain["graph"] = kind
+    if isinstance(message, AIMessage) and message.tool_calls:
+        plain["tool_calls"] = [
+            {key: made[key] for key in ("id", "name", "args")} for made in message.tool_calls
+        ]
+    if isinstance(message, ToolMessage):
+        plain |= {"name": message.name, "tool_call_id": message.tool_call_id, "status": message.status}
+    return plain

@@ -1,0 +1,75 @@
+"""What run, resume and demo want of a thread."""
+
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+
+from wakeloop.cli.failures import usage
+from wakeloop.cli.job import Job, played
+from wakeloop.cli.recipe import Recipe, folder, from_surroundings
+from wakeloop.cli.store import Known, Place, reading
+
+THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
+
+
+def start(
+    request: str, given: Mapping[str, Any], place: Place, thread: str | None, *, as_json: bool, ask: bool
+) -> int:
+    """Run a request on a new thread, or as the next message of one that exists."""
+    if not request.strip():
+        raise usage("The request is empty: say what is to be done.")
+    if thread is not None and not THREAD_ID.fullmatch(thread):
+        raise usage("A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit.")
+    known = None if thread is None else look_up(place, thread)
+    recipe = known.recipe if known and known.recipe else Recipe()
+    job = Job(
+        place, from_surroundings(recipe.changed(given)), thread or new_id(), request, as_json=as_json, ask=ask
+    )
+    return played(job, {"messages": [HumanMessage(request)]})
+
+
+def resume(
+    thread: str, message: str | None, given: Mapping[str, Any], place: Place, *, as_json: bool, ask: bool
+) -> int:
+    """Go on with a thread: answer what it asked, finish its run, or send it a message or an empty kick."""
+    if message is not None and not message.strip():
+        raise usage("The message is empty: leave it out to go on without one.")
+    known = must_be(look_up(place, thread), thread, place)
+    recipe = from_surroundings((known.recipe or Recipe()).changed(given))
+    return played(Job(place, recipe, thread, known.request, as_json=as_json, ask=ask), message)
+
+
+def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *, as_json: bool) -> int:
+    """Run the demo: the offline model audits the files below `root`."""
+    from wakeloop.demo.audit import audit_files
+    from wakeloop.demo.job import request_text
+
+    where = Path(folder(root))
+    if not audit_files(where):
+        raise usage(f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder.")
+    recipe = Recipe(root=str(where), demo=True, delay=delay).changed(given)
+    job = Job(place, recipe, new_id("demo"), request_text(where), as_json=as_json)
+    return played(job, {"messages": [HumanMessage(job.request)]})
+
+
+def look_up(place: Place, thread: str) -> Known | None:
+    """Find a thread, without making a database where there is none."""
+    with reading(place) as store:
+        return store.find(thread)
+
+
+def must_be(known: Known | None, thread: str, place: Place) -> Known:
+    """Refuse a thread that is not there."""
+    if known is None:
+        name = ascii(thread) if not thread.isprintable() else repr(thread)
+        raise usage(f"There is no thread {name} in {str(place.path)!r}; wakeloop threads lists them.")
+    return known
+
+
+def new_id(prefix: str = "t") -> str:
+    """Mint a thread's id, short enough to type."""
+    return f"{prefix}-{secrets.token_hex(4)}"

@@ -1,0 +1,244 @@
+"""Threads in one SQLite file: checkpoints, and how each was made."""
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2s
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from wakeloop.cli.failures import FAILED, USAGE, CommandError, usage
+from wakeloop.cli.recipe import Recipe
+
+if sys.platform != "win32":
+    import fcntl
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+BUSY = 10.0  # seconds that a writer waits for another one
+TABLE = "wakeloop_threads"
+NEW_TABLE = "wakeloop_threads (thread_id TEXT PRIMARY KEY, recipe TEXT NOT NULL, request TEXT NOT NULL)"
+MADE = "SELECT thread_id, recipe, request FROM wakeloop_threads WHERE :only IS NULL OR thread_id = :only"
+RUN = """SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' AND (:only IS NULL OR thread_id = :only)
+         GROUP BY thread_id ORDER BY MAX(checkpoint_id) DESC"""
+REMEMBER = """INSERT INTO wakeloop_threads VALUES (?, ?, ?)
+              ON CONFLICT (thread_id) DO UPDATE SET recipe = excluded.recipe"""
+COLUMNS = {
+    "checkpoints": {
+        "thread_id",
+        "checkpoint_ns",
+        "checkpoint_id",
+        "parent_checkpoint_id",
+        "type",
+        "checkpoint",
+        "metadata",
+    },
+    "writes": {"thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "value"},
+    TABLE: {"thread_id", "recipe", "request"},
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the database is: named by an option or variable, or the default one."""
+
+    path: Path
+    named: bool = False
+
+    @classmethod
+    def of(cls, option: Path | None) -> "Place":
+        """The file that was named, else the one in the user's data folder."""
+        if option is not None:
+            return cls(option.expanduser(), named=True)
+        from platformdirs import user_data_path
+
+        return cls(user_data_path("wakeloop", appauthor=False) / "threads.sqlite")
+
+    def refuse(self, why: str) -> CommandError:
+        """Say what is wrong with the place; whose fault it is decides the exit code."""
+        hint = "name another file with --db" if self.named else "name a file with --db"
+        code = USAGE if self.named else FAILED
+        return CommandError(f"The database {str(self.path)!r} {why}: {hint}.", code)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A thread that the database holds; `recipe` is None for one that another program made."""
+
+    id: str
+    recipe: Recipe | None
+    request: str
+
+
+@dataclass(frozen=True)
+class Store:
+    """An open database; without a connection it stands for one that does not exist yet."""
+
+    place: Place
+    connection: sqlite3.Connection | None
+
+    @cached_property
+    def saver(self) -> "SqliteSaver | None":
+        """The checkpoint saver on this connection."""
+        if self.connection is None:
+            return None
+        from langgraph.checkpoint.sqlite import SqliteSaver
+
+        return SqliteSaver(self.connection)
+
+    def find(self, thread: str) -> Known | None:
+        """Return a thread, or None."""
+        return next(iter(self.threads(thread)), None)
+
+    def threads(self, only: str | None = None) -> Sequence[Known]:
+        """Return the threads, those that changed last first."""
+        if self.connection is None:
+            return ()
+        made = {key: more for key, *more in self.connection.execute(MADE, {"only": only})}
+        run = [key for (key,) in self.connection.execute(RUN, {"only": only})]
+        waiting = [key for key in made if key not in run]  # nothing of them was stored yet
+        return [
+            Known(key, Recipe.read(made[key][0]) if key in made else None, made.get(key, ("", ""))[1])
+            for key in (*waiting, *run)
+        ]
+
+    def remember(self, thread: str, recipe: Recipe, request: str) -> None:
+        """Note how a thread's agent is made; its first request stays."""
+        assert self.connection is not None  # noqa: S101 - a store that is written to is open
+        with self.connection:
+            self.connection.execute(REMEMBER, (thread, recipe.written(), request))
+
+    # -- one process a thread --------------------------------------------------------------------------
+
+    @contextmanager
+    def held(self, thread: str) -> Iterator[None]:
+        """Keep other processes from running or editing this thread; a process that dies lets go."""
+        with self.locks("ab") as file:
+            if file is not None and not locked(file, thread):
+                raise CommandError(
+                    f"The thread {thread!r} is in the hands of another process: wait for it, or stop it."
+                )
+            yield
+
+    def is_held(self, thread: str) -> bool:
+        """Whether another process runs this thread now."""
+        try:
+            with self.locks("r+b") as file:
+                return file is not None and not locked(file, thread)
+        except OSError:
+            return False
+
+    def locks(self, mode: str) -> "nullcontext[None] | BinaryIO":
+        """Open the file beside the database that is locked, a byte for each thread."""
+        if sys.platform == "win32":
+            return nullcontext()
+        return open(f"{self.place.path}-locks", mode)  # type: ignore[return-value]  # noqa: PTH123
+
+
+def locked(file: BinaryIO, thread: str) -> bool:
+    """Take a thread's byte, unless another process has it."""
+    if sys.platform == "win32":
+        return True
+    byte = int.from_bytes(blake2s(thread.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+# -- opening ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def reading(place: Place) -> Iterator[Store]:
+    """Open the database to read only; none is made where there is none."""
+    if not exists(place):
+        yield Store(place, None)
+        return
+    with sentences(place), closing(connected(place, "ro")) as connection:
+        tables = checked(place, connection)
+        if TABLE not in tables:  # a program of its own keeps threads there
+            connection.execute(f"CREATE TEMP TABLE {NEW_TABLE}")
+        yield Store(place, connection if {"checkpoints", "writes"} <= tables else None)
+
+
+@contextmanager
+def writing(place: Place) -> Iterator[Store]:
+    """Open the database to write; it is made where there is none, for its owner alone."""
+    if not exists(place):
+        made(place)
+    with sentences(place), closing(connected(place, "rw")) as connection:
+        checked(place, connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {NEW_TABLE}")
+        store = Store(place, connection)
+        assert store.saver is not None  # noqa: S101 - there is a connection
+        store.saver.setup()
+        yield store
+
+
+def exists(place: Place) -> bool:
+    """Whether there is a database; a folder in its place is refused."""
+    try:
+        if place.path.is_dir():
+            raise place.refuse("is a folder, not a file")
+        return place.path.exists()
+    except (OSError, ValueError) as error:
+        raise place.refuse(f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
+
+
+def made(place: Place) -> None:
+    """Make an empty file that only its owner can read; the default folder too."""
+    try:
+        if not place.named:
+            place.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not place.path.parent.is_dir():
+            raise usage(f"There is no folder {str(place.path.parent)!r} for the database: make it first.")
+        os.close(os.open(place.path, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise CommandError(
+            f"The database {str(place.path)!r} cannot be made ({error.strerror}): name another with --db."
+        ) from None
+
+
+def connected(place: Place, mode: str) -> sqlite3.Connection:
+    """Connect; the saver calls from threads of its own, under its own lock."""
+    uri = f"{place.path.resolve().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY, check_same_thread=False)
+
+
+def checked(place: Place, connection: sqlite3.Connection) -> set[str]:
+    """Refuse a database of another program, or of another version; return the tables that are ours."""
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    names = {name for (name,) in rows if not name.startswith("sqlite_")}
+    ours = names & set(COLUMNS)
+    if names and not ours:
+        raise place.refuse("belongs to another program")
+    for name in ours:
+        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
+        if not COLUMNS[name] <= columns:
+            raise CommandError(
+                f"The database {str(place.path)!r} is of another version ({name}): name a new file with --db."
+            )
+    return ours
+
+
+@contextmanager
+def sentences(place: Place) -> Iterator[None]:
+    """Whatever SQLite says, as one sentence."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        said = str(error)
+        if "readonly" in said or "read-only" in said:
+            said = "it is in a place that may only be read"
+        raise CommandError(
+            f"The database {str(place.path)!r} cannot be used: {said}. Name another file with --db."
+        ) from error

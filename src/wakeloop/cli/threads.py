@@ -1,0 +1,84 @@
+"""The threads of a database, a line each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.types import StateSnapshot
+
+from wakeloop.cli.reader import state
+from wakeloop.cli.report import as_json, standing
+from wakeloop.cli.store import Known, Place, reading
+from wakeloop.display.clean import one_line
+from wakeloop.marks import kind_of
+
+MOST = 20  # threads that are listed unless all are asked for
+HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST")
+
+
+def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
+    """The threads, those that changed last first: a line each."""
+    with reading(place) as store:
+        known = store.threads()
+        shown = known if everything else known[:MOST]
+        rows = [summary(one, state(store, one.id), live=store.is_held(one.id)) for one in shown]
+    if json:
+        yield as_json(rows)
+        return
+    if not rows:
+        yield f"No threads yet in {one_line(str(place.path))}."
+        return
+    yield from table(rows)
+    if len(known) > len(shown):
+        yield f"… and {len(known) - len(shown)} older ones: --all"
+
+
+def summary(known: Known, snapshot: StateSnapshot, *, live: bool) -> dict[str, Any]:
+    """One thread as plain JSON."""
+    session, values = standing(snapshot), snapshot.values or {}
+    todos = values.get("todos") or []
+    how: str = session["state"]
+    if how == "running" or not values:
+        how = "running" if live else "broken off" if values else "not begun"
+    return {
+        "thread": known.id,
+        "state": how,
+        "reason": session["reason"],
+        "open": session["open"],
+        "total": len(todos),
+        "wakes": session["wakes"],
+        "changed": snapshot.created_at,
+        "request": known.request or first_request(values.get("messages") or ()),
+    }
+
+
+def first_request(messages: Sequence[BaseMessage]) -> str:
+    """What the person asked first."""
+    return next((m.text for m in messages if isinstance(m, HumanMessage) and kind_of(m) is None), "")
+
+
+def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Rows in columns, as wide as their longest cell; the request takes what is left."""
+    cells = [HEAD, *map(cells_of, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """One thread's cells."""
+    return (
+        one_line(row["thread"]),
+        row["state"],
+        one_line(str(row["reason"] or "-"), 20),
+        f"{row['open']}/{row['total']}",
+        str(row["wakes"]),
+        moment(row["changed"]),
+        one_line(row["request"], 50),
+    )
+
+
+def moment(stamp: str | None) -> str:
+    """A time as it is here, to the minute."""
+    return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M") if stamp else "-"

@@ -1,0 +1,133 @@
+"""A live view in a terminal: the list, the running tool, the text."""
+
+import os
+from collections.abc import Iterator
+from typing import Any, Self, TextIO
+
+from rich.console import Console, Group
+from rich.live import Live as Region
+from rich.text import Text
+
+from wakeloop.display import words
+from wakeloop.display.clean import one_line
+from wakeloop.display.screen import Line, Screen
+from wakeloop.todos import Todo, is_open
+
+STYLES = {
+    "note": "dim",
+    "tool": "cyan",
+    "error": "red",
+    "wake": "bold yellow",
+    "nag": "yellow",
+    "guard": "magenta",
+    "question": "bold",
+    "end": "bold",
+}
+ITEMS = {
+    "pending": ("○", ""),
+    "in_progress": ("▸", "bold cyan"),
+    "completed": ("✔", "green"),
+    "cancelled": ("–", "dim"),
+    "blocked": ("■", "red"),
+}
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+BAR = 24  # characters of the progress bar
+AROUND = 8  # rows of the region beside list and text
+TEXT_ROWS = 4
+
+
+class Live:
+    """A view that redraws a region at the bottom; lines that stay scroll by above it."""
+
+    def __init__(self, screen: Screen, out: TextIO) -> None:
+        self.screen = screen
+        self.console = Console(file=out, highlight=False, markup=False, emoji=False)
+        self.region = Region(
+            get_renderable=self.drawn, console=self.console, refresh_per_second=8, transient=True
+        )
+
+    def __enter__(self) -> Self:
+        self.region.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.region.stop()
+
+    def feed(self, mode: str, data: Any) -> None:
+        """Take one part of the stream; the list's changes show in the region."""
+        for line in self.screen.feed(mode, data):
+            if line.kind != "item":
+                self.say(line)
+
+    def say(self, line: Line) -> None:
+        """Write a line that stays, above the region."""
+        self.console.print(Text(line.text, style=STYLES.get(line.kind, "")), soft_wrap=True)
+
+    # -- the region ------------------------------------------------------------------------------------
+
+    def drawn(self) -> Group:
+        """The region as it is now; asked several times a second, from a thread of rich's."""
+        return Group(*self.rows())
+
+    def rows(self) -> Iterator[Text]:
+        """Its rows: list, progress, text, running tools, counts; never more than the terminal has."""
+        screen = self.screen
+        yield row("")
+        room = max(self.console.height - AROUND - TEXT_ROWS, 3)
+        todos = screen.todos
+        yield from (drawn_item(todo) for todo in window(todos, room))
+        if len(todos) > room:
+            yield row(f"  … {len(todos)} items in all", "dim")
+        if todos:
+            yield bar(todos)
+        yield from (row(line, "italic") for line in last_rows(screen.streamed, self.console.width))
+        running = list(screen.running.values())
+        spinner = SPINNER[int(self.console.get_time() * 8) % len(SPINNER)]
+        for told in running[:3] or ["waiting for the model" if not screen.streamed else "writing"]:
+            yield row(f"{spinner} {told}", "cyan")
+        budget = f" (budget {screen.budget})" if screen.budget else ""
+        yield row(f"{screen.title}  {screen.summary}{budget}", "dim")
+
+
+def row(text: str, style: str = "") -> Text:
+    """One row that never wraps."""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def drawn_item(todo: Todo) -> Text:
+    """One item with its mark."""
+    mark, style = ITEMS.get(todo["status"], ("?", ""))
+    return row(f"  {words.item(todo, mark)}", style)
+
+
+def window(todos: list[Todo], room: int) -> list[Todo]:
+    """As much of the list as fits, from the item before the first open one."""
+    if len(todos) <= room:
+        return todos
+    first = next((place for place, todo in enumerate(todos) if is_open(todo)), len(todos))
+    start = max(min(first - 1, len(todos) - room), 0)
+    return todos[start : start + room]
+
+
+def bar(todos: list[Todo]) -> Text:
+    """How much of the list is no longer open."""
+    full = BAR * sum(not is_open(todo) for todo in todos) // len(todos)
+    drawn = row("  ").append("━" * full, "green").append("━" * (BAR - full), "dim")
+    return drawn.append(f" {words.progress(todos)}")
+
+
+def last_rows(text: str, width: int) -> list[str]:
+    """The end of a text, a few rows of it."""
+    lines = [line for line in text.splitlines() if line.strip()][-TEXT_ROWS:]
+    return [one_line(line[-max(width - 2, 10) :], width) for line in lines]
+
+
+def fits(out: TextIO) -> bool:
+    """Whether an output can show a region: a terminal that obeys, with letters for the marks."""
+    if not out.isatty() or os.environ.get("TERM", "") in ("dumb", "unknown"):
+        return False
+    try:
+        "✔▸○–■━⠋…".encode(out.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

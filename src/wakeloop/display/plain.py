@@ -1,0 +1,29 @@
+"""Plain lines, for pipes, logs and simple terminals."""
+
+from typing import Any, Self, TextIO
+
+from wakeloop.display.screen import Line, Screen
+
+
+class Plain:
+    """A view that writes each line as it comes, and flushes it."""
+
+    def __init__(self, screen: Screen, out: TextIO) -> None:
+        self.screen, self.out = screen, out
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def feed(self, mode: str, data: Any) -> None:
+        """Take one part of the stream."""
+        for line in self.screen.feed(mode, data):
+            self.say(line)
+
+    def say(self, line: Line) -> None:
+        """Write a line; what the output's encoding lacks is replaced."""
+        encoding = getattr(self.out, "encoding", None) or "utf-8"
+        self.out.write(line.text.encode(encoding, "replace").decode(encoding) + "\n")
+        self.out.flush()

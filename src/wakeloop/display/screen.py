@@ -1,0 +1,160 @@
+"""What is on the screen, fed by the stream of a run."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
+
+from wakeloop.display import words
+from wakeloop.display.clean import clean, one_line
+from wakeloop.marks import kind_of
+from wakeloop.todos import Todo
+
+Kind = Literal["note", "item", "tool", "error", "model", "wake", "nag", "guard", "question", "end"]
+STREAM: tuple[Literal["custom", "updates", "messages"], ...] = (
+    "custom",
+    "updates",
+    "messages",
+)  # the stream modes that a screen is fed with
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, or a few, that stay on the screen; safe for any terminal."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass
+class Screen:
+    """The state of the screen, and the lines that each event adds to it; the views only draw.
+
+    `todo_tools` names the tools of the list, which show as the list itself and not as calls.
+    """
+
+    title: str = ""
+    todo_tools: frozenset[str] = frozenset()
+    todos: list[Todo] = field(default_factory=list)
+    running: dict[str, str] = field(default_factory=dict)
+    streamed: str = ""
+    wakes: int = 0
+    budget: int = 0
+    requests: int = 0
+    read: int = 0
+    written: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def feed(self, mode: str, data: Any) -> list[Line]:
+        """Take one part of the stream, and return what it adds to the screen."""
+        if mode == "custom":
+            return self.event(data) if isinstance(data, Mapping) else []
+        if mode == "messages":
+            self.token(data[0])
+            return []
+        return [line for node, update in data.items() for line in self.updated(node, update)]
+
+    @property
+    def summary(self) -> str:
+        """What the run has taken until now."""
+        seconds = time.monotonic() - self.started
+        return words.counts(self.wakes, self.requests, (self.read, self.written), seconds)
+
+    # -- events of the graph ---------------------------------------------------------------------------
+
+    def event(self, event: Mapping[str, Any]) -> list[Line]:
+        """Take an event of the graph; one of another kind, from a tool, adds nothing."""
+        take = getattr(self, f"on_{event.get('type')}", None)
+        return take(event) if take is not None else []
+
+    def on_activated(self, event: Mapping[str, Any]) -> list[Line]:
+        """An activation began: its budget is whole."""
+        self.wakes, self.budget = 0, event["budget"]
+        return []
+
+    def on_todos(self, event: Mapping[str, Any]) -> list[Line]:
+        """The list changed: its changed items, and how far it is."""
+        self.todos = list(event["todos"])
+        by_id = {todo["id"]: todo for todo in self.todos}
+        lines = [
+            Line("item", f"  {words.item(by_id[key])}" if key in by_id else one_line(f"[-] {key} removed"))
+            for key in event["changed"]
+        ]
+        return [*lines, Line("item", f"list: {words.progress(self.todos)}")] if lines else []
+
+    def on_wake(self, event: Mapping[str, Any]) -> list[Line]:
+        """The graph wakes itself."""
+        self.wakes, self.budget = event["cycle"], event["budget"]
+        why = []
+        if "reply" in event["reasons"]:
+            why.append("a reply is owed")
+        if "subagent" in event["reasons"]:
+            why.append("a helper has finished")
+        if event["open"] or not why:
+            why.append(f"{event['open']} incomplete todo(s) remain")
+        return [Line("wake", f"Auto-continuing ({event['cycle']}/{event['budget']}): {', '.join(why)}")]
+
+    def on_nag(self, event: Mapping[str, Any]) -> list[Line]:
+        """A reminder went to the model."""
+        told = f"{event['rounds']} rounds without a change to the list, {event['open']} open"
+        return [Line("nag", f"graph reminder: {told}")]
+
+    def on_guard(self, event: Mapping[str, Any]) -> list[Line]:
+        """The guard asks for a correction or an explanation."""
+        why = f"the run would end ({one_line(str(event['reason']))}) with {event['open']} open"
+        asked = (
+            f"bring the list up to date ({event['retry']}/{event['retries']})"
+            if event["action"] == "correct"
+            else "explain in plain text what was not done"
+        )
+        return [Line("guard", f"graph correction: {why}; the model is asked to {asked}")]
+
+    def on_verify(self, event: Mapping[str, Any]) -> list[Line]:
+        """The verifier ruled; only a refusal is news."""
+        if event["accepted"]:
+            return []
+        return [Line("error", one_line(f"not accepted: {event['id']} {event['content']}: {event['reason']}"))]
+
+    # -- tokens and updates ----------------------------------------------------------------------------
+
+    def token(self, chunk: Any) -> None:
+        """Take a piece of the reply that is being written."""
+        if isinstance(chunk, AIMessageChunk):
+            self.streamed = clean(self.streamed + chunk.text)
+
+    def updated(self, node: str, update: Any) -> Iterable[Line]:
+        """Take what a node wrote: a reply, results of tools, a message of the graph's own."""
+        for part in update if isinstance(update, list) else [update]:
+            messages = part.get("messages") if isinstance(part, Mapping) else None
+            if node == "call_model" and isinstance(part, Mapping):
+                self.requests += 1
+                self.streamed = ""
+            for message in messages if isinstance(messages, list) else []:
+                if isinstance(message, ToolMessage):
+                    yield from self.answered(message)
+                elif isinstance(message, AIMessage) and kind_of(message) is None:
+                    yield from self.replied(message)
+                elif kind_of(message) == "retry":
+                    yield Line("guard", f"graph retry: {one_line(message.text)}")
+
+    def replied(self, message: AIMessage) -> Iterable[Line]:
+        """A reply: its tokens, its text, the calls that it makes."""
+        if usage := message.usage_metadata:
+            self.read += usage["input_tokens"]
+            self.written += usage["output_tokens"]
+        if text := clean(message.text).strip():
+            yield Line("model", "model: " + text.replace("\n", "\n       "))
+        for made in message.tool_calls:
+            if made["name"] not in self.todo_tools:
+                told = self.running[made["id"] or ""] = words.call(made["name"], made["args"])
+                yield Line("tool", f"tool: {told}")
+
+    def answered(self, message: ToolMessage) -> Iterable[Line]:
+        """A tool's result: only a failure is worth a line of its own; one that was shown already is not."""
+        known = self.running.pop(message.tool_call_id, None) is not None
+        refused = message.name in self.todo_tools
+        if message.status == "error" and (known or refused):
+            text = one_line(message.text.removeprefix("Error: "))
+            yield Line("error", f"list refused: {text}" if refused else f"tool error: {message.name}: {text}")

@@ -1,0 +1,101 @@
+"""What is said of a run: endings, counts, questions."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wakeloop.display.clean import clean, escaped, one_line
+from wakeloop.todos import Todo, is_closed
+
+ENDINGS = {
+    "settled": "Settled: nothing on the list is open.",
+    "interrupted": "Waiting for your answer to a tool's question.",
+    "waiting": "Waiting for {on}.",
+    "disabled": "Idle with {open} open: it does not go on by itself (auto_continue off, or no budget).",
+    "drained": "Idle with {open} open: the run was asked to come to rest.",
+    "step_limit": "The run came near the limit of supersteps and was parked, {open} open.",
+    "wake_budget": "Idle with {open} open: all {budget} wakes of this activation are spent.",
+    "repeated_reply": "Idle with {open} open: the model said the same again over the same list.",
+    "stalled": "Idle with {open} open: several wakes in a row brought no progress.",
+    "guard_blocked": "Idle with {open} open, also after being asked; the model's explanation is above.",
+    "truncated": "The model's replies were cut off at the length limit again and again; {open} open.",
+    "empty_reply": "The model gave empty replies only; {open} open.",
+    "malformed_calls": "The model's tool calls were malformed again and again; {open} open.",
+    "handed_over": "Handed over to a parent graph, {open} open.",
+}
+UNFINISHED = "The run has not finished; {open} open."
+NOT_BEGUN = "Nothing has been run yet; {open} open."
+MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
+
+
+def ending(session: Mapping[str, Any]) -> str:
+    """How a thread stands, in a sentence; a reason from elsewhere is named as it is."""
+    reason = session.get("reason")
+    blanks = {"open": 0, "budget": 0, "on": "a peer"} | dict(session)
+    if reason is None:
+        return (UNFINISHED if session.get("state") == "running" else NOT_BEGUN).format(**blanks)
+    return ENDINGS.get(reason, f"Ended: {one_line(str(reason))}; {{open}} open.").format(**blanks)
+
+
+def progress(todos: Sequence[Todo]) -> str:
+    """How far a list is: what is closed, of all, and what is held."""
+    blocked = sum(todo["status"] == "blocked" for todo in todos)
+    held = f", {blocked} blocked" if blocked else ""
+    return f"{sum(map(is_closed, todos))}/{len(todos)} closed{held}"
+
+
+def item(todo: Todo, mark: str | None = None) -> str:
+    """One item as one line: mark, id, text, and why it is held."""
+    why = f" ({todo['status']}: {todo['reason']})" if todo.get("reason") else ""
+    text = one_line(f"{todo['id']} {todo['content']}{why}", 300)
+    return f"{mark or MARKS.get(todo['status'], '[?]')} {text}"
+
+
+def call(name: str, args: Mapping[str, Any]) -> str:
+    """A tool call as one line; long arguments are cut."""
+    told = (f"{key}={as_text(value)}" for key, value in args.items())
+    return one_line(f"{name}({', '.join(told)})", 160)
+
+
+def as_text(value: Any) -> str:
+    """A value as short JSON that a person can read."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def counts(wakes: int, requests: int, tokens: tuple[int, int], seconds: float) -> str:
+    """What a run took, on one line."""
+    read, written = tokens
+    told = [plural(wakes, "wake"), plural(requests, "request")]
+    if read or written:
+        told.append(f"{read + written:,} tokens ({read:,} in, {written:,} out)")
+    return ", ".join([*told, elapsed(seconds)])
+
+
+def plural(count: int, word: str) -> str:
+    """A count with its word."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def elapsed(seconds: float) -> str:
+    """A time span: 4.2 s, 3 min 05 s, 2 h 07 min."""
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    if hours:
+        return f"{hours:.0f} h {minutes:02.0f} min"
+    return f"{minutes:.0f} min {int(rest):02} s" if minutes else f"{rest:.1f} s"
+
+
+def question(value: Any) -> list[str]:
+    """An interrupt's value as lines: nothing in it stays hidden, since a person may approve it."""
+    if isinstance(value, str):
+        return escaped(value).splitlines() or [""]
+    if not isinstance(value, Mapping):
+        return [escaped(as_text(value))]
+    asked = value.get("question")
+    lines = escaped(asked).splitlines() if isinstance(asked, str) else []
+    for key, more in value.items():
+        if key == "question" and lines:
+            continue
+        told = more if isinstance(more, str) else as_text(more)
+        lines += [f"  {clean(str(key))}: {escaped(told)}"]
+    return lines or ["{}"]
