@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from pydantic import (
@@ -71,8 +72,7 @@ class LoopSettings(BaseModel):
     @classmethod
     def _speak_plainly(cls, values: Any, handler: ValidatorFunctionWrapHandler) -> Self:
         if isinstance(values, Mapping):
-            for key in values:
-                check_key(str(key))
+            values = canonical(values)
         try:
             return handler(values)  # type: ignore[no-any-return]
         except ValidationError as error:
@@ -89,10 +89,29 @@ class LoopSettings(BaseModel):
         """Return a validated copy with some fields changed (pydantic's own validates nothing)."""
         if not update:
             return super().model_copy(deep=deep)
-        return type(self).model_validate({**self.model_dump(), **update})
+        return type(self).model_validate({**self.model_dump(), **canonical(update)})
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
+
+
+class WholeSettings(LoopSettings):
+    """The settings of an agent file: they override all others, and a thread's values do not count."""
+
+
+ALIASES = MappingProxyType({"max_auto_continues": "max_wake_cycles"})  # loki's names
+
+
+def canonical(values: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return settings under their own names. Raises `SettingsError` for a name that is none."""
+    named: dict[str, Any] = {}
+    for given, value in values.items():
+        key = ALIASES.get(str(given), str(given))
+        check_key(key)
+        if key in named:
+            raise SettingsError(f"The setting {key!r} is given twice, once as {given!r}; give it once.")
+        named[key] = value
+    return named
 
 
 def check_key(key: str) -> None:
@@ -125,8 +144,10 @@ def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
     """
     if not isinstance(overrides, Mapping):
         raise SettingsError(f"todo_settings must be a mapping of setting to value, not {overrides!r}.")
+    if isinstance(base, WholeSettings):
+        return {}
+    overrides = canonical(overrides)
     for key in overrides:
-        check_key(str(key))
         if key in FIXED:
             raise SettingsError(
                 f"The setting {key!r} is fixed when the agent is built; leave it out of todo_settings."

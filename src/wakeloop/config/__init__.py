@@ -1,0 +1,1 @@
+"""Configuration from files and the environment, level by level."""

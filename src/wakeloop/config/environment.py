@@ -1,0 +1,39 @@
+"""Reads the variables WAKELOOP_… as settings."""
+
+import os
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import create_model
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
+
+from wakeloop.errors import SettingsError as WrongSetting
+from wakeloop.settings import ALIASES, LoopSettings
+
+PREFIX = "WAKELOOP_"
+OTHERS = ("DB", "CONFIG")  # variables that are no settings
+
+
+class _Variables(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, env_parse_none_str="null")
+
+
+def from_environment(beside: Iterable[str]) -> dict[str, Any]:
+    """Return what the environment says of settings, aliases and the keys `beside` them; values unchecked.
+
+    Raises `SettingsError` for a variable of an unknown name and for a value that cannot be read.
+    """
+    fields: dict[str, Any] = {name: (f.annotation, None) for name, f in LoopSettings.model_fields.items()}
+    fields |= {alias: fields[name] for alias, name in ALIASES.items()}
+    fields |= dict.fromkeys(beside, (str | None, None))
+    known = {f"{PREFIX}{name.upper()}" for name in (*fields, *OTHERS)}
+    for variable in os.environ:
+        if variable.startswith(PREFIX) and variable not in known:
+            near = get_close_matches(variable, known, n=1) or [f"one of {', '.join(sorted(known))}"]
+            raise WrongSetting(f"There is no variable {variable}; did you mean {near[0]}?")
+    model = create_model("Variables", __base__=_Variables, **fields)
+    try:
+        return EnvSettingsSource(model)()
+    except SettingsError as error:
+        raise WrongSetting(f"The environment cannot be read: {error}.") from None

@@ -1,0 +1,81 @@
+"""Reads YAML and Markdown with a front matter, keeping the lines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from wakeloop.errors import SettingsError
+
+FENCE = "---"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's values, the line of each key (from 1), and the text beneath a front matter."""
+
+    path: Path
+    values: Mapping[str, Any] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    body: str = ""
+
+    def error(self, key: str | None, why: str) -> SettingsError:
+        """Name the file, the line and what is wrong there."""
+        at = self.lines.get(key or "")
+        line = f", line {at}" if at else ""
+        return SettingsError(f"{self.path}{line}: {why}")
+
+
+def read_yaml(path: Path) -> Document:
+    """Read a YAML file that holds a mapping. Raises `SettingsError` with file and line."""
+    return _document(path, _text(path), first=1)
+
+
+def read_markdown(path: Path) -> Document:
+    """Read a Markdown file; the front matter between two lines `---` holds the values."""
+    text = _text(path)
+    lines = text.splitlines()
+    if not lines or lines[0].strip() != FENCE:
+        return Document(path, body=text.strip())
+    end = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == FENCE), None)
+    if end is None:
+        raise SettingsError(
+            f"{path}, line 1: the front matter has no end; close it with a line of three dashes."
+        )
+    front = "\n".join(lines[1:end])
+    document = _document(path, front, first=2)
+    return Document(path, document.values, document.lines, "\n".join(lines[end + 1 :]).strip())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is not UTF-8 text.") from None
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _document(path: Path, text: str, first: int) -> Document:
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + first}" if mark is not None else ""
+        raise SettingsError(f"{path}{line}: this is no YAML: {getattr(error, 'problem', error)}.") from None
+    if node is None:
+        return Document(path)
+    if not isinstance(node, yaml.MappingNode):
+        raise SettingsError(f"{path}, line {first}: a mapping of key to value is due here.")
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        name, line = str(key.value), key.start_mark.line + first
+        if name in lines:
+            raise SettingsError(f"{path}, line {line}: the key {name!r} stands twice.")
+        lines[name] = line
+        if isinstance(value, yaml.MappingNode):
+            lines |= {f"{name}.{k.value}": k.start_mark.line + first for k, _ in value.value}
+    return Document(path, {str(key): value for key, value in values.items()}, lines)

@@ -1,0 +1,208 @@
+"""Who overrides whom: levels, and what holds in the end."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from platformdirs import user_config_path
+
+from wakeloop.config.environment import PREFIX, from_environment
+from wakeloop.config.files import Document, read_markdown, read_yaml
+from wakeloop.errors import SettingsError
+from wakeloop.presets import preset
+from wakeloop.settings import ALIASES, FIXED, LoopSettings, WholeSettings, check_overrides
+
+BESIDE = ("model", "base_url", "preset", "tools", "system_prompt")  # keys that are no settings
+TOOLS = ("files", "shell")
+
+
+@dataclass(frozen=True)
+class Level:
+    """One place that settings come from: its name, where exactly, and what it says."""
+
+    name: str
+    source: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def expanded(self) -> dict[str, Any]:
+        """Return the values, with what a named preset brings beneath those that are said outright."""
+        named = self.values.get("preset")
+        if named is None:
+            return dict(self.values)
+        standard = LoopSettings()
+        chosen = preset(named)
+        brought = {
+            name: getattr(chosen, name)
+            for name in LoopSettings.model_fields
+            if getattr(chosen, name) != getattr(standard, name)
+        }
+        return {**brought, **self.values}
+
+
+class Held(NamedTuple):
+    """What holds for one key: the value, its level and place, and whether it was said outright."""
+
+    value: Any
+    level: str
+    source: str
+    outright: bool
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What holds in the end, key by key; `whole` where an agent file overrides everything."""
+
+    held: Mapping[str, Held]
+    whole: bool = False
+    ignored: Sequence[str] = ()
+
+    @property
+    def settings(self) -> LoopSettings:
+        """The agent's base: everything beneath the thread's own values."""
+        kind = WholeSettings if self.whole else LoopSettings
+        base = {name: held.value for name, held in self.held.items() if name in LoopSettings.model_fields}
+        return kind.model_validate(base)
+
+    def get(self, key: str) -> Any:
+        """Return one value that is no setting (`model`, `base_url`, `preset`, `tools`, `system_prompt`)."""
+        return self.held[key].value if key in self.held else None
+
+
+def resolve(levels: Iterable[Level], *, whole: Level | None = None) -> Resolved:
+    """Let each level override those before it, field by field; a `whole` level overrides all of them.
+
+    Beneath every level stand the built-in values. Of a whole level the settings count alone; what it does
+    not say of model, address or tools is taken from the others.
+    """
+    built_in = {name: getattr(LoopSettings(), name) for name in LoopSettings.model_fields}
+    held = {name: Held(value, "built-in", "wakeloop", outright=False) for name, value in built_in.items()}
+    given = list(levels)
+    ignored: list[str] = []
+    if whole is not None:
+        ignored = [level.name for level in given if any(key in built_in for key in level.expanded())]
+        given = [Level(v.name, v.source, _beside(v.values)) for v in given] + [whole]
+    for level in given:
+        for key, value in level.expanded().items():
+            outright = key in level.values
+            before = held.get(key)
+            if key == "prompts" and before is not None:
+                value = {**before.value, **value}  # noqa: PLW2901 - texts are replaced one by one
+            held[key] = Held(value, level.name, level.source, outright)
+    return Resolved(held, whole is not None, tuple(dict.fromkeys(ignored)))
+
+
+def _beside(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key in BESIDE and key != "preset"}
+
+
+# -- the levels ------------------------------------------------------------------------------------------
+
+
+def config_folder() -> Path:
+    """Return the folder of configuration: `WAKELOOP_CONFIG`, else the user's own for wakeloop."""
+    given = os.environ.get("WAKELOOP_CONFIG")
+    return Path(given).expanduser() if given else user_config_path("wakeloop", appauthor=False)
+
+
+def global_levels(folder: Path) -> list[Level]:
+    """Return `config.yaml` (where there is one) and above it the variables `WAKELOOP_…`."""
+    path = folder / "config.yaml"
+    levels = [Level("global", str(path), checked(read_yaml(path)))] if path.is_file() else []
+    for key, value in from_environment(BESIDE).items():
+        variable = f"{PREFIX}{key.upper()}"
+        levels.append(Level("global", variable, checked(Document(Path(variable), {key: value}))))
+    return levels
+
+
+def role_level(folder: Path, name: str) -> Level:
+    """Return a role: `roles/NAME.md`, settings in its front matter, the system prompt beneath it."""
+    document = read_markdown(_named(folder / "roles", name, ".md", "role"))
+    values = checked(document)
+    if document.body:
+        values["system_prompt"] = document.body
+    return Level("role", str(document.path), values)
+
+
+def agent_level(folder: Path, name: str) -> Level:
+    """Return an agent: `agents/NAME.yaml` with model, tools, system_prompt, preset and settings."""
+    document = read_yaml(_named(folder / "agents", name, ".yaml", "agent"))
+    top = {key: value for key, value in document.values.items() if key != "settings"}
+    inner = document.values.get("settings") or {}
+    if not isinstance(inner, Mapping):
+        raise document.error("settings", "settings must be a mapping of setting to value.")
+    for key in top:
+        if key not in BESIDE:
+            raise document.error(
+                key, f"there is no key {key!r} in an agent; {_near(key, (*BESIDE, 'settings'))}"
+            )
+    lines = {key: document.lines.get(f"settings.{key}", 0) for key in inner}
+    values = checked(Document(document.path, inner, lines), beside=())
+    return Level(
+        "agent", str(document.path), {**checked(Document(document.path, top, document.lines)), **values}
+    )
+
+
+def thread_level(base: LoopSettings, overrides: Mapping[str, Any]) -> Level:
+    """Return a thread's own values, checked against the base that they override."""
+    return Level("thread", "todo_settings", check_overrides(base, overrides))
+
+
+def names(folder: Path, kind: str) -> list[str]:
+    """List the roles or agents that there are: `kind` is `roles` or `agents`."""
+    suffix = ".md" if kind == "roles" else ".yaml"
+    return sorted(path.stem for path in (folder / kind).glob(f"*{suffix}"))
+
+
+def _named(folder: Path, name: str, suffix: str, what: str) -> Path:
+    path = folder / f"{name}{suffix}"
+    if path.parent != folder or not path.is_file():
+        there = ", ".join(names(folder.parent, folder.name)) or "none"
+        raise SettingsError(f"There is no {what} {name!r} in {folder}; there are: {there}.")
+    return path
+
+
+def checked(document: Document, beside: Sequence[str] = BESIDE) -> dict[str, Any]:
+    """Check a file's values one by one, so that an error names file, line, key and what is allowed."""
+    values: dict[str, Any] = {}
+    for given, value in document.values.items():
+        key = ALIASES.get(given, given)
+        if key in beside:
+            values[key] = _checked_beside(document, given, key, value)
+            continue
+        if key not in LoopSettings.model_fields:
+            known = (*LoopSettings.model_fields, *ALIASES, *beside)
+            raise document.error(given, f"there is no setting {given!r}; {_near(given, known)}")
+        try:
+            values[key] = getattr(LoopSettings.model_validate({key: value}), key)
+        except SettingsError as error:
+            raise document.error(given, str(error)) from None
+    return values
+
+
+def _checked_beside(document: Document, given: str, key: str, value: Any) -> Any:
+    if key == "tools":
+        names_given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(names_given, list) or any(name not in TOOLS for name in names_given):
+            raise document.error(given, f"tools must be a list of {', '.join(TOOLS)}, not {value!r}.")
+        return tuple(names_given)
+    if not isinstance(value, str):
+        raise document.error(given, f"{key} must be a text, not {value!r}.")
+    if key == "preset":
+        try:
+            preset(value)
+        except SettingsError as error:
+            raise document.error(given, str(error)) from None
+    return value
+
+
+def _near(key: str, known: Sequence[str]) -> str:
+    near = get_close_matches(key, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"allowed are {', '.join(known)}."
+
+
+def may_vary(key: str) -> bool:
+    """Tell whether a thread may set a key."""
+    return ALIASES.get(key, key) in LoopSettings.model_fields and key not in FIXED
