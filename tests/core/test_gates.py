@@ -94,11 +94,21 @@ def test_each_gate_at_its_edge(change: dict[str, Any], reason: str | None) -> No
 @pytest.mark.parametrize(
     ("reason", "allowed"),
     [
-        ("waiting", False), ("settled", False), ("disabled", True), ("drained", False), ("step_limit", False),
-        ("wake_budget", True), ("repeated_reply", True), ("stalled", True), ("truncated", False),
-        ("malformed_calls", False), ("empty_reply", False), ("handed_over", False), ("guard_blocked", False),
+        ("waiting", False),
+        ("settled", False),
+        ("disabled", True),
+        ("drained", False),
+        ("step_limit", False),
+        ("wake_budget", True),
+        ("repeated_reply", True),
+        ("stalled", True),
+        ("truncated", False),
+        ("malformed_calls", False),
+        ("empty_reply", False),
+        ("handed_over", False),
+        ("guard_blocked", False),
     ],
-)  # fmt: skip
+)
 def test_which_ends_the_guard_may_correct(reason: Any, allowed: bool) -> None:
     budget = settings(max_wake_cycles=0)
     assert may_correct(reason, Case(open=1, settings=budget)) is allowed
@@ -122,10 +132,15 @@ def test_what_a_session_yields_as(reason: Any) -> None:
 @pytest.mark.parametrize(
     ("wrote", "open_", "when", "count"),
     [
-        (True, 1, "open", 0), (True, 0, "open", 0), (True, 1, "always", 0),
-        (False, 1, "open", 5), (False, 0, "open", 4), (False, 1, "always", 5), (False, 0, "always", 5),
+        (True, 1, "open", 0),
+        (True, 0, "open", 0),
+        (True, 1, "always", 0),
+        (False, 1, "open", 5),
+        (False, 0, "open", 4),
+        (False, 1, "always", 5),
+        (False, 0, "always", 5),
     ],
-)  # fmt: skip
+)
 def test_rounds_without_a_write(wrote: bool, open_: int, when: str, count: int) -> None:
     assert count_stale(4, wrote=wrote, open_count=open_, settings=settings(nag_when=when)) == count
 

@@ -68,14 +68,27 @@ def test_no_call_of_a_cut_reply_is_fine() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        ("peer", {}), ("", {}), malformed("look", "{"), malformed(None, None), malformed("todo_write", "[1"),
-        ("todo_write", {}), ("todo_write", {"items": "['a']"}), ("todo_write", {"items": '"a"'}),
-        ("todo_write", {"items": [1]}), ("todo_write", {"items": {"a": 1}}), ("todo_write", {"items": "[" * 100_000}),
-        ("todo_update", {"id": 1}), ("todo_update", {"id": 1, "status": "finished"}), ("todo_update", {"status": "done"}),
-        ("todo_update", {"id": None, "status": "done"}), ("todo_update", {"id": 10**30, "status": "done"}),
-        ("look", {"path": [{"n": -(10**30)}]}), ("peer" * 1000, {}), ("todo_update", {"id": 1, "status": "x" * 5000}),
+        ("peer", {}),
+        ("", {}),
+        malformed("look", "{"),
+        malformed(None, None),
+        malformed("todo_write", "[1"),
+        ("todo_write", {}),
+        ("todo_write", {"items": "['a']"}),
+        ("todo_write", {"items": '"a"'}),
+        ("todo_write", {"items": [1]}),
+        ("todo_write", {"items": {"a": 1}}),
+        ("todo_write", {"items": "[" * 100_000}),
+        ("todo_update", {"id": 1}),
+        ("todo_update", {"id": 1, "status": "finished"}),
+        ("todo_update", {"status": "done"}),
+        ("todo_update", {"id": None, "status": "done"}),
+        ("todo_update", {"id": 10**30, "status": "done"}),
+        ("look", {"path": [{"n": -(10**30)}]}),
+        ("peer" * 1000, {}),
+        ("todo_update", {"id": 1, "status": "x" * 5000}),
     ],
-)  # fmt: skip
+)
 def test_what_a_malformed_call_is(call: Any) -> None:
     reply = read(calls(call, ("look", {"path": "x"})))
     (text,) = reply.faults.values()
@@ -88,12 +101,18 @@ def test_what_a_malformed_call_is(call: Any) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        ("look", {}), ("look", {"wrong": 1}), ("todo_list", {}), ("todo_list", {"extra": 1}),
-        ("todo_write", {"items": []}), ("todo_write", {"items": [""]}), ("todo_write", {"items": '["a"]'}),
-        ("todo_update", {"id": 9, "status": "done"}), ("todo_update", {"id": "9", "status": "blocked"}),
+        ("look", {}),
+        ("look", {"wrong": 1}),
+        ("todo_list", {}),
+        ("todo_list", {"extra": 1}),
+        ("todo_write", {"items": []}),
+        ("todo_write", {"items": [""]}),
+        ("todo_write", {"items": '["a"]'}),
+        ("todo_update", {"id": 9, "status": "done"}),
+        ("todo_update", {"id": "9", "status": "blocked"}),
         ("todo_update", {"id": 2**63 - 1, "status": "done"}),
     ],
-)  # fmt: skip
+)
 def test_what_a_malformed_call_is_not(call: Any) -> None:
     reply = read(calls(call))
     assert reply.faults == {}
@@ -187,9 +206,12 @@ def test_what_was_given_is_left_as_it_was() -> None:
 NAMES = st.sampled_from(["look", "todo_write", "todo_update", "todo_list", "peer", ""])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["items", "id", "status"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["items", "id", "status"]), inner, max_size=3)
+    ),
     max_leaves=6,
-)  # fmt: skip
+)
 IDS = st.none() | st.sampled_from(["", "a", "b"])
 MADE = st.tuples(
     NAMES, st.dictionaries(st.sampled_from(["items", "id", "status", "path"]), VALUES, max_size=3), IDS

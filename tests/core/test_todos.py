@@ -208,9 +208,12 @@ def test_a_refusal_is_short_whatever_the_model_sent() -> None:
     start = board(*(todo(f"{n:0200}", "a" * 900) for n in range(60)))
     rules = Rules(in_progress="at_most_one")
     outcomes = playing(
-        start, Change("9" * 5000, "completed"), Replace((Draft("a", "pending", "b" * 5000),) * 2),
-        *(Change(f"{n:0200}", "in_progress") for n in range(20)), rules=rules,
-    )[1]  # fmt: skip
+        start,
+        Change("9" * 5000, "completed"),
+        Replace((Draft("a", "pending", "b" * 5000),) * 2),
+        *(Change(f"{n:0200}", "in_progress") for n in range(20)),
+        rules=rules,
+    )[1]
     assert all(len(outcome.error or "") < 2_000 for outcome in outcomes)
 
 

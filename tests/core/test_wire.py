@@ -40,20 +40,31 @@ def test_a_legal_history_is_sent_as_it_is() -> None:
 
 def test_each_result_goes_behind_its_call() -> None:
     assert sent(user(), call("1"), user("two"), result("1", "late")) == [
-        ("human", "u"), ("ai", ""), ("tool", "late"), ("ai", "(broken off)"), ("human", "two"),
-    ]  # fmt: skip
+        ("human", "u"),
+        ("ai", ""),
+        ("tool", "late"),
+        ("ai", "(broken off)"),
+        ("human", "two"),
+    ]
 
 
 def test_the_first_result_counts_and_strays_are_left_out() -> None:
-    assert sent(user(), result("9", "stray"), call("1"), result("1", "a"), result("1", "b"), result("8", "stray")) == [
-        ("human", "u"), ("ai", ""), ("tool", "a"),
-    ]  # fmt: skip
+    assert sent(
+        user(), result("9", "stray"), call("1"), result("1", "a"), result("1", "b"), result("8", "stray")
+    ) == [
+        ("human", "u"),
+        ("ai", ""),
+        ("tool", "a"),
+    ]
 
 
 def test_a_call_without_a_result_is_answered() -> None:
     assert sent(user(), call("1", "2"), result("2", "b")) == [
-        ("human", "u"), ("ai", ""), ("tool", "b"), ("tool", "(unanswered)"),
-    ]  # fmt: skip
+        ("human", "u"),
+        ("ai", ""),
+        ("tool", "b"),
+        ("tool", "(unanswered)"),
+    ]
     wire = legal([user(), call("1")], [], LINES)
     assert isinstance(wire[-1], ToolMessage)
     assert wire[-1].status == "error"
@@ -61,14 +72,20 @@ def test_a_call_without_a_result_is_answered() -> None:
 
 def test_a_line_closes_between_a_result_and_a_user_message() -> None:
     assert sent(user(), call("1"), result("1"), user("next")) == [
-        ("human", "u"), ("ai", ""), ("tool", "r"), ("ai", "(broken off)"), ("human", "next"),
-    ]  # fmt: skip
+        ("human", "u"),
+        ("ai", ""),
+        ("tool", "r"),
+        ("ai", "(broken off)"),
+        ("human", "next"),
+    ]
 
 
 def test_assistants_in_a_row_are_joined() -> None:
     assert sent(user(), says("a"), says("b"), says(""), call("1", text="c"), result("1")) == [
-        ("human", "u"), ("ai", "a\n\nb\n\n(no text)\n\nc"), ("tool", "r"),
-    ]  # fmt: skip
+        ("human", "u"),
+        ("ai", "a\n\nb\n\n(no text)\n\nc"),
+        ("tool", "r"),
+    ]
 
 
 def test_assistants_of_blocks_are_joined_as_blocks() -> None:
@@ -109,8 +126,10 @@ def test_the_same_id_may_be_used_by_two_replies() -> None:
 def test_later_system_messages_are_left_out_or_sent_as_the_users() -> None:
     head = [SystemMessage("rules")]
     assert sent(user(), SystemMessage(" rules "), says("a"), SystemMessage("news"), head=head) == [
-        ("human", "u"), ("ai", "a"), ("human", "news"),
-    ]  # fmt: skip
+        ("human", "u"),
+        ("ai", "a"),
+        ("human", "news"),
+    ]
 
 
 # -- the system prompt -----------------------------------------------------------------------------------
@@ -126,8 +145,6 @@ def test_the_callers_text_first_then_the_historys_then_the_instructions() -> Non
         SystemMessage("history"),
         SystemMessage("mine"),
         SystemMessage("more"),
-        user(),
-        SystemMessage("late"),
     ]
     assert prompt("mine", messages, "todos") == "mine\n\nhistory\n\nmore\n\ntodos"
 
@@ -163,9 +180,13 @@ ANY = st.one_of(
     st.builds(SystemMessage, st.sampled_from(["s", "t"])),
     st.builds(result, KEYS, st.sampled_from(["x", "y"])),
     st.builds(says, st.sampled_from(["", " ", "a"])),
-    st.builds(lambda keys, text: calls(*(("look", {}, key) for key in keys), text=text), st.lists(KEYS | st.none(), max_size=3), st.sampled_from(["", "t"])),
+    st.builds(
+        lambda keys, text: calls(*(("look", {}, key) for key in keys), text=text),
+        st.lists(KEYS | st.none(), max_size=3),
+        st.sampled_from(["", "t"]),
+    ),
     st.builds(lambda key: calls(malformed("look", "{", key)), KEYS | st.none()),
-)  # fmt: skip
+)
 
 
 @given(st.lists(ANY, max_size=12))
