@@ -23,6 +23,7 @@ from wakeloop.todos import (
     worth_showing,
 )
 
+LONGEST_ID = 18  # digits; Python reads 4,300 at most
 Anything = Annotated[Any, WithJsonSchema({"type": "integer"})]
 
 
@@ -129,14 +130,14 @@ def progress(todos: Sequence[Todo]) -> str:
     return f"{sum(map(is_closed, todos))}/{len(todos)}"
 
 
-def _number(value: Any) -> int:
-    """Read an id; a text of digits is one, too."""
+def _number(value: Any) -> int | str:
+    """Read an id; a text of digits is one, too. One that no list can reach stays a text."""
     if value is None:
         raise Refused("the id is missing; send the number of a task")
     text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
     if isinstance(value, bool) or not text.isdecimal():
         raise Refused(f"the id {shorten(repr(value))} is no number")
-    return int(text)
+    return int(text) if len(text) <= LONGEST_ID else text
 
 
 def _item(todo: Todo) -> Mapping[str, Any]:
