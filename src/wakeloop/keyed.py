@@ -35,11 +35,12 @@ class Keyed(list[T]):
             return place
         return next((i for i, item in enumerate(self) if self.key(item) == key), None)
 
-    def put(self, item: T) -> None:
-        """Replace the item of the same id in its place, or append it."""
+    def put(self, item: T) -> int:
+        """Replace the item of the same id in its place, or append it; return the place."""
         place = self.find(self.key(item))
-        if place is None:
-            self.where[self.key(item)] = len(self)
-            self.append(item)
-        else:
+        if place is not None:
             self[place] = item
+            return place
+        self.where[self.key(item)] = len(self)
+        self.append(item)
+        return len(self) - 1

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from hashlib import blake2s
+from itertools import chain
 from typing import Annotated, Any, NotRequired, Self, TypedDict, cast
 
 from langchain_core.messages import (
@@ -39,18 +40,20 @@ class Messages(Keyed[Any]):
         """Return a message's id."""
         return item.id
 
-    def put(self, item: Any) -> None:
-        """Replace the message of the same id in its place, or append it."""
+    def put(self, item: Any) -> int:
+        """Replace the message of the same id in its place, or append it; return the place."""
+        place = super().put(item)
         if item.type == "tool":
-            self.where["call", item.tool_call_id] = len(self)
-        super().put(item)
+            self.where["call", item.tool_call_id] = place
+        return place
 
     def answered(self, call_id: str) -> bool:
         """Tell whether a result for a call of this id stands in the conversation."""
         place = self.where.get(("call", call_id))
-        return (
-            place is not None and place < len(self) and getattr(self[place], "tool_call_id", None) == call_id
-        )
+        if place is None:
+            return False
+        there = chain(self[place : place + 1], self)  # most often it is the first
+        return any(getattr(message, "tool_call_id", None) == call_id for message in there)
 
 
 def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
@@ -206,8 +209,10 @@ def merge_entries(old: list[Any], new: Any) -> list[Any]:
             return []
         gone = set(new.get("drop", ()))
         return [entry for entry in old if _entry_id(entry) not in gone]
-    known = {_entry_id(entry) for entry in old}
-    return [*old, *(entry for entry in new or () if _entry_id(entry) not in known)]
+    entries: dict[Any, Any] = {}
+    for entry in (*old, *(new or ())):
+        entries.setdefault(_entry_id(entry), entry)
+    return list(entries.values())
 
 
 def _entry_id(entry: Any) -> Any:
@@ -317,8 +322,9 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
     """Merge two lists so that no item and no completion is lost: for a parent with parallel agents.
 
     Annotate the parent's channel: `todos: Annotated[list[Todo], join_todos]`. Of two items with one id and
-    one content the further one is kept; two different items under one number are both kept, the later one
-    under a new number. Pass `Overwrite([])` to empty the channel.
+    one content the further one is kept; of two different items under one number the later one is the item of
+    its content that is there already, else it is kept under a new number. Pass `Overwrite([])` to empty the
+    channel.
     """
     merged = list(left or ())
     places = {todo["id"]: i for i, todo in enumerate(merged)}
@@ -328,11 +334,15 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
         if place is None:
             places[todo["id"]] = len(merged)
             merged.append(todo)
-        elif merged[place]["content"] == todo["content"]:
-            merged[place] = max(merged[place], todo, key=lambda item: _RANK[item["status"]])
-        elif not any(old["content"] == todo["content"] for old in merged):
+            continue
+        if merged[place]["content"] != todo["content"]:
+            place = next((i for i, old in enumerate(merged) if old["content"] == todo["content"]), None)
+        if place is None:
             merged.append({**todo, "id": next_id})
             next_id += 1
+        else:
+            further = max(merged[place], todo, key=lambda item: _RANK[item["status"]])
+            merged[place] = {**further, "id": merged[place]["id"]}
     return merged
 
 
