@@ -1,0 +1,522 @@
+"""Cases C25 to C32: what the platform does to a thread."""
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from killed import THREAD, log_of, tools_over
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import ToolException, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.prebuilt import InjectedState
+from langgraph.types import Command, interrupt
+from rig import Rig, close, marks, results, statuses, users, write
+
+from wakeloop import answer_of, create_todo_agent, preset, session_of
+from wakeloop.errors import ToolError
+from wakeloop.testing import ScriptedModel, calls, wire_faults
+
+HERE = Path(__file__).parent
+
+
+@tool
+def ask(question: str) -> str:
+    """Ask the person."""
+    return str(interrupt(question))
+
+
+def editing() -> tuple[list[str], Any]:
+    ran: list[str] = []
+
+    @tool
+    def edit(what: str = "x") -> str:
+        """Change something."""
+        ran.append(what)
+        return f"edited {what}"
+
+    return ran, edit
+
+
+# -- C25 -------------------------------------------------------------------------------------------------
+
+
+def test_c25_interrupt_then_a_plain_message(kept: Rig) -> None:
+    ran, edit = editing()
+    both = calls(("ask", {"question": "?"}, "1"), ("edit", {}, "2"), ("todo_write", {"items": ["b"]}, "3"))
+    kept.build(write("a"), both, tools=[ask, edit])
+    kept.run("go")
+    assert kept.session["reason"] == "interrupted"
+    kept.then(close(1), "As you like.")
+    kept.run("never mind")
+    kept.model.assert_done()
+    assert ran == ["x"]
+    request = kept.model.requests[0]
+    assert [m.type for m in request] == [
+        "system",
+        "human",
+        "ai",
+        "tool",
+        "ai",
+        "tool",
+        "tool",
+        "tool",
+        "ai",
+        "human",
+    ]
+    synthetic = request[5:8]
+    assert sorted(m.tool_call_id for m in synthetic if isinstance(m, ToolMessage)) == ["1", "2", "3"]
+    told = {m.tool_call_id: str(m.content) for m in synthetic if isinstance(m, ToolMessage)}
+    assert "may or may not have run" in told["1"]
+    assert "may or may not have run" in told["2"]
+    assert "nothing was stored" in told["3"]
+    assert marks(request) == ["repair"] * 4
+    assert request[-1].content == "never mind"
+    state = kept.messages
+    assert [m.id for m in state[: len(request) - 1]] == [m.id for m in request[1:]]
+    assert [todo["content"] for todo in kept.todos] == ["a"]
+    kept.follow_up()
+
+
+def test_c25_the_resume_before_that_still_works(kept: Rig) -> None:
+    ran, edit = editing()
+    both = calls(("ask", {"question": "?"}, "1"), ("edit", {}, "2"), ("todo_write", {"items": ["b"]}, "3"))
+    kept.build(write("a"), both, close(1, 2), "Done.", tools=[ask, edit])
+    kept.run("go")
+    kept.run(Command(resume="yes"))
+    kept.model.assert_done()
+    assert ran == ["x"]
+    told = {m.tool_call_id: str(m.content) for m in results(kept.messages)}
+    assert (told["1"], told["2"]) == ("yes", "edited x")
+    assert marks(kept.messages) == []
+    assert [todo["content"] for todo in kept.todos] == ["a", "b"]
+
+
+def test_c25_the_question_again_and_again(kept: Rig) -> None:
+    """Each plain message closes its own question; the history stays legal."""
+    kept.build(write("a"), calls(("ask", {"question": "1"})), tools=[ask])
+    kept.run("go")
+    for n in range(3):
+        kept.then(calls(("ask", {"question": str(n)})))
+        kept.run(f"no {n}")
+    assert wire_faults(kept.requests) == []
+    assert users(kept.messages) == ["go", "no 0", "no 1", "no 2"]
+    kept.follow_up()
+
+
+def killed(db: Path, where: str) -> None:
+    process = subprocess.run(
+        [sys.executable, str(HERE / "killed.py"), str(db), where], capture_output=True, timeout=60
+    )
+    assert process.returncode == -9, process.stderr.decode()
+
+
+def reopened(db: Path, *replies: Any) -> tuple[Any, ScriptedModel, sqlite3.Connection]:
+    connection = sqlite3.connect(db, check_same_thread=False)
+    model = ScriptedModel(*replies)
+    agent = create_todo_agent(model, tools_over(db, deadly=False), checkpointer=SqliteSaver(connection))
+    return agent, model, connection
+
+
+KILLED = {
+    # where and how it goes on: the log of the tools, the results' texts
+    "tool, on": ("tool", None, ["edit x", "risky"], ["edited x", "survived"]),
+    "tool, message": ("tool", "hello", ["edit x"], ["may or may not", "may or may not"]),
+    "model, on": ("model", None, ["edit x"], ["edited x"]),
+    "model, message": ("model", "hello", ["edit x"], ["edited x"]),
+    "parked, resume": ("parked", Command(resume="yes"), ["edit x"], ["edited x", "yes", "Stored 1 item"]),
+    "parked, message": (
+        "parked",
+        "hello",
+        ["edit x"],
+        ["may or may not", "may or may not", "nothing was stored"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("where", "given", "log", "told"), KILLED.values(), ids=KILLED)
+def test_c25_killed(tmp_path: Path, where: str, given: Any, log: list[str], told: list[str]) -> None:
+    db = tmp_path / "threads.db"
+    killed(db, where)
+    ids = (1, 2) if isinstance(given, Command) else (1,)
+    agent, model, connection = reopened(db, close(*ids), "Done.", "Second.")
+    before = agent.get_state(THREAD)
+    assert session_of(before)["state"] == ("waiting" if where == "parked" else "running")
+    # what finished beside the question shows until a plain message drops it
+    shown = [todo["content"] for todo in before.values["todos"]]
+    assert shown == (["a", "b"] if where == "parked" else ["a"])
+    agent.invoke({"messages": [("user", given)]} if isinstance(given, str) else given, THREAD)
+    assert log_of(db).read_text().split("\n")[:-1] == log
+    messages = agent.get_state(THREAD).values["messages"]
+    found = sorted(str(m.content) for m in results(messages) if m.tool_call_id in ("e", "r", "q", "w"))
+    assert len(found) == len(told)
+    assert all(any(part in text for text in found) for part in told)
+    assert users(messages) == (["go", given] if isinstance(given, str) else ["go"])
+    assert session_of(agent.get_state(THREAD))["reason"] == "settled"
+    assert [todo["id"] for todo in agent.get_state(THREAD).values["todos"]] == list(ids)
+    agent.invoke({"messages": [("user", "again")]}, THREAD)
+    model.assert_done()
+    assert wire_faults(model.requests) == []
+    connection.close()
+
+
+# -- C26 -------------------------------------------------------------------------------------------------
+
+
+@tool
+def bad_value() -> str:
+    """Raise a ValueError."""
+    raise ValueError("no such thing: 7")
+
+
+@tool
+def bad_tool() -> str:
+    """Raise a ToolException."""
+    raise ToolException("the service says no")
+
+
+@tool
+def nothing_said() -> str:
+    """Raise an exception without a text."""
+    raise RuntimeError
+
+
+@tool
+def huge() -> str:
+    """Raise a very long exception."""
+    raise ValueError("x" * 100_000)
+
+
+@tool
+def see(todos: Annotated[list[Any], InjectedState("todos")]) -> str:
+    """See the list."""
+    return f"{len(todos)} items"
+
+
+@tool
+def lacking(what: Annotated[Any, InjectedState("no_such_channel")]) -> str:
+    """Ask for a channel that is not there."""
+    return "never"
+
+
+RAISING = {
+    "ValueError": (bad_value, "no such thing: 7"),
+    "ToolException": (bad_tool, "the service says no"),
+    "without a text": (nothing_said, "RuntimeError"),
+    "huge": (huge, "ValueError"),
+    "unknown channel": (lacking, "no_such_channel"),
+}
+
+
+@pytest.mark.parametrize(("raising", "text"), RAISING.values(), ids=RAISING)
+def test_c26_tools_that_raise(rig: Rig, raising: Any, text: str) -> None:
+    ran, edit = editing()
+    rig.build(
+        write("a"),
+        calls((raising.name, {}, "bad"), ("edit", {}, "good"), ("unknown", {}, "what")),
+        close(1),
+        "Done.",
+        tools=[raising, edit],
+    )
+    rig.run("go")
+    rig.model.assert_done()
+    assert ran == ["x"]
+    found = {m.tool_call_id: m for m in results(rig.messages)}
+    assert found["bad"].status == "error"
+    assert str(found["bad"].content).startswith("Error: ")
+    assert text in str(found["bad"].content)
+    assert len(str(found["bad"].content)) <= 1000
+    assert "Traceback" not in str(found["bad"].content)
+    assert (found["good"].status, found["good"].content) == ("success", "edited x")
+    assert found["what"].status == "error"
+    assert "'unknown'" in str(found["what"].content)
+    assert rig.ending == ("dormant", "settled", 0)
+
+
+def test_c26_injected_state_on_a_fresh_thread(rig: Rig) -> None:
+    rig.build(calls(("see", {})), write("a"), calls(("see", {})), close(1), "Done.", tools=[see])
+    rig.run("go")
+    rig.model.assert_done()
+    assert [m.content for m in results(rig.messages) if m.name == "see"] == ["0 items", "1 items"]
+
+
+def test_c26_arguments_that_do_not_fit(rig: Rig) -> None:
+    @tool
+    def strict(number: int) -> str:
+        """Take a number."""
+        return str(number)
+
+    rig.build(
+        calls(("strict", {"number": "many"}), ("strict", {}), ("strict", {"number": "3"})),
+        "Done.",
+        tools=[strict],
+    )
+    out = rig.run("go")
+    rig.model.assert_done()
+    assert [m.status for m in results(out["messages"])] == ["error", "error", "success"]
+    assert all("number" in str(m.content) for m in results(out["messages"])[:2])
+
+
+def test_c26_an_interrupt_passes_through_beside_a_failure(kept: Rig) -> None:
+    kept.build(calls(("bad_value", {}), ("ask", {"question": "?"}, "q")), "Done.", tools=[bad_value, ask])
+    kept.run("go")
+    assert kept.session["reason"] == "interrupted"
+    kept.run(Command(resume="yes"))
+    kept.model.assert_done()
+    assert {m.name: m.status for m in results(kept.messages)} == {"bad_value": "error", "ask": "success"}
+
+
+# -- C27 -------------------------------------------------------------------------------------------------
+
+
+def endless() -> Any:
+    """Each call a new one, for ever."""
+    n = 0
+    while True:
+        n += 1
+        yield calls(("edit", {"what": str(n)}))
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_c27_endless_calls_park(rig: Rig, planned: bool) -> None:
+    ran, edit = editing()
+    script = endless()
+    rig.build(*([write("a")] if planned else []), *(next(script) for _ in range(20)), tools=[edit])
+    rig.run("go", recursion_limit=12)
+    assert rig.ending == ("idle" if planned else "dormant", "step_limit", 0)
+    assert len(ran) == len([m for m in results(rig.messages) if m.name == "edit"])
+    assert len(ran) >= 2
+    rig.follow_up()
+
+
+@pytest.mark.parametrize("limit", range(5, 24))
+@pytest.mark.parametrize(
+    "habit",
+    [
+        [calls(("edit", {}))],
+        [calls(("edit", {})), "stop"],
+        ["stop"],
+        [calls(("edit", {})), calls(("edit", {})), "stop"],
+    ],
+    ids=["calls", "call and stop", "stops", "two calls and stop"],
+)
+def test_c27_no_limit_from_5_raises(limit: int, habit: list[Any]) -> None:
+    _, edit = editing()
+    model = ScriptedModel([write("a"), *(habit * 30)])
+    settings = preset("wakeloop").model_copy(
+        update={"max_idle_wakes": 0, "nag_after": 1, "nag_every": 1, "guard_retries": 5}
+    )
+    agent = create_todo_agent(model, [edit], settings=settings)
+    out = agent.invoke({"messages": [("user", "go")]}, {"recursion_limit": limit})
+    assert out["todo_session"]["reason"] == "step_limit"
+    assert out["todo_session"]["state"] == "idle"
+    assert wire_faults(model.requests) == []
+
+
+def test_c27_wakes_and_rounds_fit_the_default_limit() -> None:
+    """25 wakes of 100 rounds: what 25 wakes of 4 rounds and of 8 take, drawn out to 100."""
+
+    def steps(rounds: int) -> int:
+        seen: list[int] = []
+        turn = [*(calls(("edit", {"what": str(n)})) for n in range(rounds)), "stop"]
+        _, edit = editing()
+        settings = preset("wakeloop").model_copy(
+            update={"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0}
+        )
+        agent = create_todo_agent(ScriptedModel([write("a"), *(turn * 26)]), [edit], settings=settings)
+        for chunk in agent.stream({"messages": [("user", "go")]}, stream_mode="debug"):
+            seen.append(chunk["step"])
+        return max(seen)
+
+    four, eight = steps(4), steps(8)
+    assert (eight - four) == 26 * 4 * 2  # a round is two supersteps
+    assert eight + 26 * 92 * 2 < 10_000
+
+
+# -- C28 -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("waking", [False, True], ids=["plain", "waking"])
+def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
+    connection = sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)
+    connection.execute("PRAGMA synchronous=OFF")
+    settings = preset("wakeloop").model_copy(
+        update={"max_wake_cycles": 1, "guard_retries": 0, "max_idle_wakes": 0}
+    )
+    text = "x" * 1000
+    model = ScriptedModel([*([write("a")] if waking else []), *([text] * 400)])
+    agent = create_todo_agent(model, settings=settings, checkpointer=SqliteSaver(connection))
+
+    def stored(channels: str) -> int:
+        (writes,) = connection.execute(
+            f"SELECT sum(length(value)) FROM writes WHERE channel {channels}"
+        ).fetchone()
+        return int(writes or 0)
+
+    def turns(count: int) -> tuple[int, int, int]:
+        for _ in range(count):
+            agent.invoke({"messages": [("user", "go on")]}, THREAD)
+        (whole,) = connection.execute(
+            "SELECT sum(length(checkpoint) + length(metadata)) FROM checkpoints"
+        ).fetchone()
+        (steps,) = connection.execute("SELECT count(*) FROM checkpoints").fetchone()
+        return whole + stored("IS NOT NULL"), stored("LIKE 'todo%'"), steps
+
+    first, own_first, steps_first = turns(100)
+    second, own_second, steps_second = turns(100)
+    assert second / first < 2.3
+    assert own_second / own_first < 2.1
+    assert own_second / steps_second < 400
+    assert steps_second <= 2 * steps_first
+    connection.close()
+
+
+# -- C30 -------------------------------------------------------------------------------------------------
+
+
+def half(db: Path, which: str, *, strict: bool) -> dict[str, Any]:
+    env = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "true" if strict else "false", "PYTHONWARNINGS": "error"}
+    command = [sys.executable, str(HERE / "fresh_process.py"), str(db), which]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return dict(json.loads(done.stdout))
+
+
+def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
+    strict = [half(tmp_path / "strict.db", which, strict=True) for which in ("begin", "end")]
+    loose = [half(tmp_path / "loose.db", which, strict=False) for which in ("begin", "end")]
+    assert strict == loose
+    begun, ended = strict
+    assert begun["session"]["reason"] == "interrupted"
+    assert begun["ledger"]["wake_cycles"] == 1
+    assert begun["ledger"]["refusals"] == {"2": 1}
+    assert begun["todo_settings"] == {"max_wake_cycles": 7}
+    assert ended["structured_response"] == {"number": 42}
+    assert statuses(ended["todos"]) == ["completed", "blocked", "pending"]
+    assert ended["session"]["budget"] == 7
+    assert [kind for *_, kind in ended["messages"] if kind] == [
+        "nag",
+        "wake",
+        "retry",
+        "wake",
+        "format",
+        "format",
+    ]
+
+
+def test_c30_no_type_of_ours_is_stored(tmp_path: Path) -> None:
+    """Whatever the rows hold is plain JSON or a langchain message."""
+    half(tmp_path / "strict.db", "begin", strict=True)
+    connection = sqlite3.connect(tmp_path / "strict.db")
+    rows = connection.execute(
+        "SELECT value FROM writes UNION ALL SELECT checkpoint FROM checkpoints"
+    ).fetchall()
+    assert len(rows) > 20
+    assert not [row for (row,) in rows if b"wakeloop." in row]
+    connection.close()
+
+
+# -- C31 -------------------------------------------------------------------------------------------------
+
+
+@tool
+async def slow() -> str:
+    """Wait a moment: there is no synchronous way."""
+    await asyncio.sleep(0)
+    return "waited"
+
+
+async def test_c31_invoke_inside_a_running_loop() -> None:
+    agent = create_todo_agent(
+        ScriptedModel(write("a"), "stop", close(1), "Done."), checkpointer=InMemorySaver()
+    )
+    out = agent.invoke({"messages": [("user", "go")]}, THREAD)
+    assert answer_of(out) == "Done."
+    assert out["todo_session"]["wakes"] == 1
+
+
+async def test_c31_async_only_tools() -> None:
+    agent = create_todo_agent(ScriptedModel(calls(("slow", {})), "Done."), [slow])
+    out = await agent.ainvoke({"messages": [("user", "go")]})
+    assert [m.content for m in results(out["messages"])] == ["waited"]
+
+
+def test_c31_async_only_tools_in_a_synchronous_run_say_what_to_do(kept: Rig) -> None:
+    if kept.runner is not None:
+        pytest.skip("a synchronous run is meant")
+    kept.build(write("a"), calls(("slow", {})), tools=[slow])
+    with pytest.raises(ToolError, match="ainvoke"):
+        kept.run("go")
+    assert kept.session["state"] == "running"
+    kept.follow_up()
+
+
+async def test_c31_a_synchronous_saver_in_an_asynchronous_run(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)
+    model = ScriptedModel("hi")
+    agent = create_todo_agent(model, checkpointer=SqliteSaver(connection))
+    with pytest.raises(NotImplementedError, match="AsyncSqliteSaver"):
+        await agent.ainvoke({"messages": [("user", "go")]}, THREAD)
+    assert model.requests == []
+    assert agent.get_state(THREAD).values == {}
+    out = agent.invoke({"messages": [("user", "go")]}, THREAD)
+    assert users(out["messages"]) == ["go"]
+    connection.close()
+
+
+async def test_c31_an_asynchronous_saver_in_a_synchronous_run(tmp_path: Path) -> None:
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+        model = ScriptedModel("hi")
+        agent = create_todo_agent(model, checkpointer=saver)
+        with pytest.raises(asyncio.InvalidStateError, match="different thread"):
+            agent.invoke({"messages": [("user", "go")]}, THREAD)
+        assert model.requests == []
+        assert (await agent.aget_state(THREAD)).values == {}
+        out = await agent.ainvoke({"messages": [("user", "go")]}, THREAD)
+        assert users(out["messages"]) == ["go"]
+
+
+def test_c31_a_saver_without_a_thread() -> None:
+    model = ScriptedModel("hi")
+    agent = create_todo_agent(model, checkpointer=InMemorySaver())
+    with pytest.raises(ValueError, match="thread_id"):
+        agent.invoke({"messages": [("user", "go")]})
+    assert model.requests == []
+
+
+# -- C32 -------------------------------------------------------------------------------------------------
+
+
+def test_c32_the_exported_graph_has_no_checkpointer_of_its_own() -> None:
+    root = HERE.parents[1]
+    entry = json.loads((root / "langgraph.json").read_text())["graphs"]["wakeloop"]
+    path, name = entry.split(":")
+    if not (root / path).exists():
+        pytest.skip(f"{path} is not there yet")
+    program = f"""
+import importlib.util, socket
+class Shut(socket.socket):
+    def __init__(self, *a, **k): raise AssertionError("a socket at import")
+socket.socket = Shut
+spec = importlib.util.spec_from_file_location("exported", {str(root / path)!r})
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from langgraph.graph.state import CompiledStateGraph
+graphs = [v for v in vars(module).values() if isinstance(v, CompiledStateGraph)]
+assert all(g.checkpointer is None and g.store is None for g in graphs), graphs
+assert callable(getattr(module, {name!r})) or graphs
+print("fine")
+"""
+    env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=env, timeout=60
+    )
+    assert done.stdout == "fine\n", done.stderr
