@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
@@ -92,6 +93,8 @@ class ValidateTodos(Node):
             return None
         try:
             verdict = self.verify(question.todo, state)
+        except GraphBubbleUp:  # it asks a person
+            raise
         except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
             return _failed(error)
         if isawaitable(verdict):
@@ -107,6 +110,8 @@ class ValidateTodos(Node):
         try:
             verdict = self.verify(question.todo, state)
             return (await verdict if isawaitable(verdict) else verdict) or None
+        except GraphBubbleUp:
+            raise
         except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
             return _failed(error)
 

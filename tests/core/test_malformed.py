@@ -1,0 +1,353 @@
+"""Rule 14: malformed, empty and cut replies; rules 9 and 10 where a call is refused."""
+
+from typing import Any
+
+import pytest
+from agents import (
+    AGAIN,
+    END,
+    START,
+    TODO,
+    WAKE,
+    WORK,
+    Make,
+    change,
+    done,
+    kind,
+    look,
+    looks,
+    session,
+    todo,
+    update,
+    write,
+)
+
+from wakeloop.testing import calls, malformed, says
+
+BOTH = ["run_tools", "validate_todos", "call_model"]
+OVER = ["run_tools", "finalization_guard"]
+BAD = calls(("peer", {}))
+CUT = says("a text that", finish_reason="length")
+GO_ON = "retry"
+
+
+# -- malformed calls -------------------------------------------------------------------------------------
+
+
+def test_each_malformed_call_gets_its_error_result_from_its_node(thread: Make) -> None:
+    agent = thread(
+        calls(
+            ("peer", {}),
+            malformed("look", "{"),
+            ("todo_write", {"items": "['a']"}),
+            malformed("todo_update", ""),
+        ),
+        "bye",
+        tools=[look],
+    )
+    assert agent.walk("go") == [*START, *BOTH, *END]
+    assert [status for status, _ in agent.results()] == ["error"] * 4
+    assert all(text.startswith("Error: ") and len(text) <= 1000 for _, text in agent.results())
+    assert agent.todos == []
+    assert agent.ledger.get("bad_replies") is None
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2, 4])
+def test_one_round_more_than_the_retries_with_nothing_else_ends_the_run(retries: int, thread: Make) -> None:
+    agent = thread([BAD] * (retries + 1), change={"reply_retries": retries})
+    assert agent.walk("go") == [*START, *WORK * retries, *OVER]
+    assert agent.asked == retries + 1
+    assert agent.session == session("dormant", "malformed_calls", 0)
+
+
+def test_with_open_items_it_ends_idle_without_a_correction(thread: Make) -> None:
+    agent = thread(write("a"), *[update(1, "sideways")] * 3)
+    assert agent.walk("go") == [*START, *TODO * 3, "validate_todos", "finalization_guard"]
+    assert agent.session == session("idle", "malformed_calls", 1)
+
+
+@pytest.mark.parametrize(
+    "between", [looks("x"), calls(("look", {"wrong": 1})), update(7, "done"), write("a", "")]
+)
+def test_any_well_formed_call_begins_the_count_anew(between: Any, thread: Make) -> None:
+    agent = thread(BAD, BAD, between, BAD, BAD, "bye", tools=[look])
+    agent.run("go")
+    assert agent.asked == 6
+    assert agent.session == session("dormant", "settled", 0)
+
+
+def test_a_round_with_one_sound_call_is_none_of_them(thread: Make) -> None:
+    agent = thread(*[calls(("peer", {}), ("look", {"path": str(n)})) for n in range(5)], "bye", tools=[look])
+    agent.run("go")
+    assert agent.asked == 6
+
+
+def test_a_text_begins_the_count_anew(thread: Make) -> None:
+    agent = thread(write("a"), BAD, BAD, ".", BAD, BAD, done(1), "bye")
+    assert agent.walk("go") == [*START, *TODO, *WORK * 2, *WAKE, *WORK * 2, *TODO, *END]
+
+
+def test_the_next_input_goes_on(thread: Make) -> None:
+    agent = thread([BAD, BAD, BAD, BAD, BAD, "hi"])
+    agent.run("go")
+    assert agent.session["reason"] == "malformed_calls"
+    assert agent.walk("more") == [*START, *WORK * 2, *END]
+    assert agent.session == session("dormant", "settled", 0)
+
+
+def test_a_refused_call_is_not_malformed_and_only_the_steps_bound_it(thread: Make) -> None:
+    agent = thread([update(9, "done")] * 40, left=True)
+    agent.run("go", limit=60)
+    assert agent.session["reason"] == "step_limit"
+    assert agent.asked == 28
+
+
+def test_malformed_rounds_within_a_correction_end_the_run(thread: Make) -> None:
+    agent = thread(write("a"), ".", BAD, BAD, BAD, change={"max_wake_cycles": 0})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *WORK * 2, *OVER]
+    assert agent.session == session("idle", "malformed_calls", 1, 0, 0)
+
+
+# -- empty replies ---------------------------------------------------------------------------------------
+
+
+def test_with_open_items_an_empty_reply_ends_a_turn_like_any_other(thread: Make) -> None:
+    agent = thread(write("a"), "", done(1), "bye")
+    assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0, 1)
+
+
+@pytest.mark.parametrize("empty", ["", " \n", calls(text="")])
+def test_with_none_open_and_nothing_said_the_same_request_comes_again(empty: Any, thread: Make) -> None:
+    agent = thread(empty, empty, "hi")
+    assert agent.walk("go") == [*START, *AGAIN * 2, *END]
+    first, second, third = agent.model.requests
+    assert first == second == third
+    assert agent.kinds == ["human", "ai"]
+    assert agent.session == session("dormant", "settled", 0)
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_an_empty_reply_again_and_again_ends_the_run(retries: int, thread: Make) -> None:
+    agent = thread([""] * (retries + 1), change={"reply_retries": retries})
+    assert agent.walk("go") == [*START, *AGAIN * retries, *END]
+    assert agent.session == session("dormant", "empty_reply", 0)
+
+
+def test_after_a_text_of_this_activation_an_empty_reply_is_settled(thread: Make) -> None:
+    agent = thread(calls(("look", {"path": "x"}), text="looking"), "", tools=[look])
+    assert agent.walk("go") == [*START, *WORK, *END]
+    assert agent.session == session("dormant", "settled", 0)
+
+
+def test_after_a_todo_write_an_empty_reply_is_settled(thread: Make) -> None:
+    agent = thread(write("a"), done(1), "")
+    assert agent.walk("go") == [*START, *TODO, *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0)
+
+
+def test_a_tool_call_alone_says_nothing(thread: Make) -> None:
+    agent = thread(looks("x"), calls(("todo_list", {})), "", "", "", tools=[look])
+    assert agent.walk("go") == [*START, *WORK, *TODO, *AGAIN * 2, *END]
+    assert agent.session == session("dormant", "empty_reply", 0)
+
+
+def test_the_text_of_an_earlier_activation_does_not_count(thread: Make) -> None:
+    agent = thread("hi", "", "", "")
+    agent.run("go")
+    assert agent.walk("more") == [*START, *AGAIN * 2, *END]
+    assert agent.session == session("dormant", "empty_reply", 0)
+
+
+def test_an_empty_reply_asked_again_spends_no_budget(thread: Make) -> None:
+    agent = thread("", "", write("a"), ".", done(1), "bye", change={"max_wake_cycles": 1})
+    assert agent.walk("go") == [*START, *AGAIN * 2, *TODO, *WAKE, *TODO, *END]
+
+
+# -- cut replies -----------------------------------------------------------------------------------------
+
+
+def test_no_call_of_a_cut_reply_runs(thread: Make) -> None:
+    ran: list[str] = []
+
+    def run(path: str) -> str:
+        """Run."""
+        ran.append(path)
+        return path
+
+    cut = calls(("run", {"path": "x"}), ("todo_write", {"items": ["a"]}), text="I", finish_reason="length")
+    agent = thread(cut, "bye", tools=[run])
+    assert agent.walk("go") == [*START, *BOTH, *END]
+    assert ran == []
+    assert agent.todos == []
+    assert [(status, text.startswith("Error: ")) for status, text in agent.results()] == [("error", True)] * 2
+    assert "smaller steps" in agent.results()[0][1]
+
+
+def test_a_cut_text_is_kept_and_asked_to_go_on(thread: Make) -> None:
+    agent = thread(CUT, " goes on")
+    assert agent.walk("go") == [*START, *AGAIN, *END]
+    assert agent.kinds == ["human", "ai", GO_ON, "ai"]
+    assert agent.messages[1].text == "a text that"
+    assert agent.session == session("dormant", "settled", 0)
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_cut_again_and_again_a_text_ends_the_run(retries: int, thread: Make) -> None:
+    agent = thread([CUT] * (retries + 1), change={"reply_retries": retries})
+    assert agent.walk("go") == [*START, *AGAIN * retries, *END]
+    assert agent.session == session("dormant", "truncated", 0)
+    assert agent.kinds == ["human", *["ai", GO_ON] * retries, "ai"]
+
+
+def test_cut_again_and_again_calls_end_the_run(thread: Make) -> None:
+    cut = calls(("look", {"path": "x"}), finish_reason="length")
+    agent = thread(write("a"), cut, cut, cut, tools=[look])
+    assert agent.walk("go") == [*START, *TODO, *WORK * 2, *OVER]
+    assert agent.session == session("idle", "truncated", 1)
+
+
+def test_a_cut_reply_ends_no_turn(thread: Make) -> None:
+    agent = thread(write("a"), CUT, done(1), "bye", change={"max_wake_cycles": 1})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0, 0, 1)
+
+
+def test_a_cut_reply_without_text_asks_to_go_on_too(thread: Make) -> None:
+    agent = thread(says("", finish_reason="length"), "hi")
+    assert agent.walk("go") == [*START, *AGAIN, *END]
+
+
+def test_a_cut_reply_in_a_wake_leaves_its_count_alone(thread: Make) -> None:
+    agent = thread(write("a"), ".", CUT, ".", ".", ".", change={"guard_retries": 0})
+    assert agent.walk("go") == [*START, *TODO, *WAKE, *AGAIN, *WAKE, *WAKE, *END]
+    assert agent.session == session("idle", "stalled", 1, 3)
+
+
+def test_a_cut_reply_in_a_correction_is_still_its_turn(thread: Make) -> None:
+    agent = thread(write("a"), ".", CUT, done(1), "bye", change={"max_wake_cycles": 0})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *AGAIN, *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0, 0, 0)
+
+
+def test_bad_replies_of_all_kinds_count_in_one_row(thread: Make) -> None:
+    agent = thread(write("a"), BAD, CUT, calls(("look", {"path": "x"}), finish_reason="length"), tools=[look])
+    assert agent.walk("go") == [*START, *TODO, *WORK, *AGAIN, *OVER]
+    assert agent.session == session("idle", "truncated", 1)
+
+
+# -- refused calls (rules 9 and 10) ----------------------------------------------------------------------
+
+
+def test_a_call_applies_whole_or_not_at_all_and_leaves_the_others(thread: Make) -> None:
+    agent = thread(
+        calls(
+            ("todo_write", {"items": ["a", " "]}),
+            ("todo_write", {"items": ["b"]}),
+            change(5, "done"),
+            change(1, "blocked"),
+        ),
+        done(1),
+        "bye",
+    )
+    agent.run("go")
+    assert agent.todos == [todo(1, "b", "completed")]
+    assert [status for status, _ in agent.results()] == ["error", "success", "error", "error", "success"]
+    first, second, third, fourth, fifth = (text for _, text in agent.results())
+    assert second == "Stored 1 item:\n  [1] b"
+    assert fifth == "[1] done: b. 1 of 1 closed, 0 open."
+    assert "blank" in first
+    assert "5" in third
+    assert "reason" in fourth
+    assert not any("Traceback" in text or "wakeloop" in text for _, text in agent.results())
+
+
+def test_results_answer_their_calls_in_order(thread: Make) -> None:
+    reply = calls(
+        ("todo_list", {}, "1"),
+        ("look", {"path": "x"}, "2"),
+        ("todo_write", {"items": ["a"]}, "3"),
+        ("peer", {}, "4"),
+    )
+    agent = thread(reply, done(1), "bye", tools=[look])
+    agent.run("go")
+    found = {
+        m.tool_call_id: (m.name, m.status)
+        for m in agent.messages
+        if m.type == "tool" and m.tool_call_id in "1234"
+    }
+    assert found == {
+        "1": ("todo_list", "success"),
+        "2": ("look", "success"),
+        "3": ("todo_write", "success"),
+        "4": ("peer", "error"),
+    }
+
+
+def test_the_list_is_read_whole(thread: Make) -> None:
+    agent = thread(
+        write("a", "b", "c", "d"),
+        calls(change(1, "done"), change(2, "blocked", "no key"), change(3, "in_progress"), ("todo_list", {})),
+        calls(change(3, "done"), change(4, "cancelled")),
+        "bye",
+    )
+    agent.run("go")
+    assert agent.results()[4][1] == (
+        "  [1] a (done)\n  [2] b (blocked: no key)\n  [3] c (in progress)\n  [4] d\n1 of 4 closed, 2 open."
+    )
+
+
+def test_a_write_in_the_middle_of_an_open_list_says_what_is_stored_only(thread: Make) -> None:
+    agent = thread(write("a"), write("b", "c"), done(1, 2, 3), "bye")
+    agent.run("go")
+    assert agent.results()[1][1] == "Stored 2 items:\n  [2] b\n  [3] c"
+
+
+def test_a_second_item_in_progress_is_refused_and_start_and_close_in_one_reply_is_not(thread: Make) -> None:
+    agent = thread(
+        write("alpha", "beta"),
+        update(1, "in_progress"),
+        update(2, "in_progress"),
+        calls(change(2, "in_progress"), change(1, "done")),
+        done(2),
+        "bye",
+    )
+    agent.run("go")
+    statuses = [status for status, _ in agent.results()]
+    assert statuses == ["success", "success", "error", "success", "success", "success"]
+    assert "alpha" in agent.results()[2][1]
+    assert "beta" in agent.results()[2][1]
+
+
+def test_more_than_one_whole_list_in_a_round_is_refused_and_other_calls_run(thread: Make) -> None:
+    def whole(*contents: str) -> tuple[str, dict[str, Any]]:
+        rows = [
+            {"content": c, "status": "in_progress" if n == 0 else "pending"} for n, c in enumerate(contents)
+        ]
+        return "write_todos", {"todos": rows}
+
+    closed = ("write_todos", {"todos": [{"content": "a", "status": "completed"}]})
+    agent = thread(
+        calls(whole("a")),
+        calls(whole("b"), ("look", {"path": "x"}), whole("a", "c")),
+        calls(closed),
+        "bye",
+        settings="cubepi",
+        tools=[look],
+    )
+    assert agent.walk("go") == [*START, *TODO, *BOTH, *TODO, *END]
+    answered = [(m.name, m.status) for m in agent.messages if m.type == "tool"]
+    assert [status for name, status in answered if name == "write_todos"] == [
+        "success",
+        "error",
+        "error",
+        "success",
+    ]
+    assert [status for name, status in answered if name == "look"] == ["success"]
+    assert agent.todos == [todo(1, "a", "completed")]
+
+
+def test_no_message_of_a_bad_reply_is_marked_but_the_graphs_own(thread: Make) -> None:
+    agent = thread(CUT, BAD, "bye")
+    agent.run("go")
+    assert [kind(m) for m in agent.messages] == ["human", "ai", "retry", "ai", "tool", "ai"]
