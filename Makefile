@@ -32,7 +32,9 @@ ifeq ($(DIR),)
 	@rm -rf build/demo && mkdir -p build/demo && cp -R src docs build/demo/
 	@find build/demo -name __pycache__ -prune -exec rm -rf {} +
 endif
-	@WAKELOOP_DB=$(CURDIR)/build/demo.db $(BIN)/wakeloop demo $(or $(DIR),build/demo)
+	@mkdir -p build
+	@$(BIN)/wakeloop demo '$(or $(DIR),build/demo)' --db build/demo.db
+	@echo "report: $(or $(DIR),build/demo)/wakeloop-report.md"
 
 test: $(VENV)/with-dev ## Run the tests, with every code block of README and docs
 	$(BIN)/python -m pytest -n $(WORKERS)
