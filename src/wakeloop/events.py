@@ -3,9 +3,10 @@
 Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custom")` yields them.
 """
 
+from collections.abc import Sequence
 from typing import Literal, TypedDict
 
-from wakeloop.todos import Todo
+from wakeloop.todos import Todo, changed_ids, changes
 
 StopReason = Literal[
     "waiting", "settled", "disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"
@@ -45,6 +46,11 @@ class TodosChanged(TypedDict):
     type: Literal["todos"]
     todos: list[Todo]
     changed: list[int | str]
+
+
+def todos_changed(before: Sequence[Todo], todos: Sequence[Todo]) -> TodosChanged:
+    """Report a list that came in the place of another."""
+    return {"type": "todos", "todos": list(todos), "changed": changed_ids(changes(before, todos))}
 
 
 class Woken(TypedDict):

@@ -56,6 +56,14 @@ def with_suffix(message: ToolMessage, text: str) -> ToolMessage:
     return message.model_copy(update={"content": content, "additional_kwargs": kwargs})
 
 
+def opens(message: AnyMessage) -> bool:
+    """Tell whether the graph opened an activation with this message; a subagent's result continues one."""
+    kind = kind_of(message)
+    if kind == "event":
+        return message.additional_kwargs[KEY].get("kinds") != ["subagent_done"]
+    return kind == "activate"
+
+
 def by_model(message: AnyMessage) -> bool:
     """Tell whether a message is a reply that the model wrote."""
     return isinstance(message, AIMessage) and kind_of(message) is None

@@ -7,7 +7,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.types import StateSnapshot
 
 from wakeloop.events import Session
-from wakeloop.marks import by_model, by_user, kind_of
+from wakeloop.marks import by_model, by_user, opens
 from wakeloop.todos import count_open
 from wakeloop.wire import text_of
 
@@ -35,7 +35,7 @@ def answer_of(state: Mapping[str, Any] | StateSnapshot) -> str:
     values = state.values if isinstance(state, StateSnapshot) else state
     messages: list[AnyMessage] = list(values.get("messages") or ())
     for message in reversed(messages):
-        if by_user(message) or kind_of(message) in ("activate", "event"):
+        if by_user(message) or opens(message):
             return ""
         if by_model(message) and (text := text_of(message)):
             return text

@@ -20,7 +20,7 @@ from langgraph.managed import RemainingSteps
 
 from wakeloop.events import Ending, Session
 from wakeloop.keyed import Keyed
-from wakeloop.todos import Changes, Refused, Todo, next_number, read_list
+from wakeloop.todos import Changes, Refused, Todo, next_number, number, read_list
 
 # -- messages --------------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     for write in writes:
         if write is None:
             continue
-        if isinstance(write, dict):
+        if isinstance(write, dict) and _CHANGES.issuperset(write):
             merged = _changed(merged, write)  # type: ignore[arg-type]
             continue
         before = merged.before if merged.before is not None else list(merged)
@@ -150,18 +150,31 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     return merged
 
 
+_CHANGES = frozenset(Changes.__annotations__)
+
+
 def _changed(todos: Todos, difference: Changes) -> Todos:
     if "all" in difference:
         return Todos(difference["all"])
+    before = todos.before  # a tool may have replaced the list in the same round
     if gone := set(difference.get("drop", ())):
         todos = Todos([todo for todo in todos if todo.get("id") not in gone])
     for todo in difference.get("put", ()):
         todos.put(todo)
     if "order" in difference:
         rank = {key: i for i, key in enumerate(difference["order"])}
-        todos = Todos(sorted(todos, key=lambda todo: rank.get(todo["id"], len(rank))))
-    todos.before, todos.fault = None, None
+        todos = Todos(sorted(todos, key=lambda todo: rank.get(todo.get("id"), len(rank))))
+    todos.before = before
     return todos
+
+
+def taken_in(todos: Sequence[Todo], ledger: "Ledger") -> list[Todo] | None:
+    """Give ids to a list that a tool wrote, and note the next number; None where no tool wrote it."""
+    before = getattr(todos, "before", None)
+    if before is None:
+        return None
+    numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
+    return numbered
 
 
 # -- other channels --------------------------------------------------------------------------------------
@@ -264,7 +277,7 @@ class Ledger(TypedDict, total=False):
     next_id: int
     refusals: dict[str, int]
     tail: str
-    injected: str
+    injected: list[str]
     settings: dict[str, Any]
     refused: str
     events: list[str]

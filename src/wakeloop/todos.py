@@ -154,9 +154,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Put a new list in the place of the old one."""
+    """Put a new list in the place of the old one; one that is `refused` already still counts as a write."""
 
     items: tuple[Draft, ...]
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +237,11 @@ def play_round(
     the refusal. Returns the board that the round leaves and one outcome a call. Whether too many items are
     in progress is judged on that last board; then the calls that started items are refused, the last first.
     """
-    refused: dict[int, str] = {i: call for i, call in enumerate(calls) if isinstance(call, str)}
+    refused = {i: why for i, call in enumerate(calls) if (why := _refused_already(call)) is not None}
     writes = [i for i, call in enumerate(calls) if isinstance(call, Replace)]
     if rules.one_write and len(writes) > 1:
-        refused |= dict.fromkeys(writes, "the list was sent more than once in one reply; send it once, whole")
+        twice = "the list was sent more than once in one reply; send it once, whole"
+        refused = dict.fromkeys(writes, twice) | refused
     verdicts: Verdicts = {}
     while True:
         after, outcomes = yield from _play(board, calls, rules, refused, verdicts)
@@ -248,6 +250,10 @@ def play_round(
         if fault is None or culprit is None:
             return after, outcomes
         refused[culprit] = fault
+
+
+def _refused_already(call: Operation | str) -> str | None:
+    return call if isinstance(call, str) else call.refused if isinstance(call, Replace) else None
 
 
 def _play(
@@ -280,7 +286,7 @@ def progress_fault(todos: Sequence[Todo], rules: Rules) -> str | None:
     if running:
         names = " and ".join(f"[{todo['id']}] {shorten(todo['content'])}" for todo in running)
         return f"only one item may be in progress, and these would be: {names}; close or reopen one first"
-    if rules.in_progress == "at_most_one" or all(todo["status"] == "completed" for todo in todos):
+    if rules.in_progress == "at_most_one" or not any(map(is_open, todos)):  # also what a verifier has blocked
         return None
     return "exactly one item must be in progress unless all are completed, and none would be"
 

@@ -303,8 +303,9 @@ def test_a_call_that_started_none_is_never_refused_for_it() -> None:
         (["in_progress", "pending", "completed"], True, True),
         (["in_progress", "in_progress"], False, False),
         (["completed", "completed"], True, True),
-        (["completed", "cancelled"], True, False),
-        (["completed", "blocked"], True, False),
+        (["completed", "cancelled"], True, True),
+        (["completed", "blocked"], True, True),  # what a verifier has blocked keeps no list from its end
+        (["pending", "blocked"], True, False),
     ],
 )
 def test_rules_about_items_in_progress(statuses: list[str], at_most: bool, exactly: bool) -> None:

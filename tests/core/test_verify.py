@@ -123,7 +123,6 @@ def test_it_stays_blocked_when_a_whole_list_repeats_it(door: str, thread: Make) 
         whole("pending"),
         last,
         ".",
-        ".",
         verify=judged(door, judge),
         settings="cubepi",
     )
@@ -173,6 +172,10 @@ async def verify_later(item: Any, state: Any) -> str | None:
     return None
 
 
+def verify_unseen(item: Any, state: Any) -> Any:
+    return verify_later(item, state)
+
+
 class LaterJudge:
     async def __call__(self, item: Any, state: Any) -> str | None:
         return None
@@ -189,17 +192,13 @@ def test_an_async_verify_is_refused_when_a_sync_run_starts(verify: Any) -> None:
 
 def test_an_async_verify_that_cannot_be_seen_is_refused_at_its_first_use() -> None:
     model = ScriptedModel(write("a"), done(1))
-    agent = create_todo_agent(
-        model, verify=lambda item, state: verify_later(item, state), checkpointer=InMemorySaver()
-    )
+    agent = create_todo_agent(model, verify=verify_unseen, checkpointer=InMemorySaver())
     with pytest.raises(WakeloopError, match="ainvoke"):
         agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "1"}})
     assert len(model.requests) == 2
 
 
-@pytest.mark.parametrize(
-    "verify", [lambda item, state: verify_later(item, state), LaterJudge(), lambda item, state: None]
-)
+@pytest.mark.parametrize("verify", [verify_unseen, LaterJudge(), lambda item, state: None])
 async def test_every_kind_is_fine_in_an_async_run(verify: Any) -> None:
     agent = create_todo_agent(ScriptedModel(write("a"), done(1), "bye"), verify=verify)
     assert (await agent.ainvoke({"messages": [("user", "go")]}))["todos"] == [todo(1, "a", "completed")]

@@ -18,12 +18,13 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
-from wakeloop.inline import Node
-from wakeloop.marks import as_assistant, as_user, mark, new_id, unmarked
+from wakeloop.events import todos_changed
+from wakeloop.inline import Node, has_parent
+from wakeloop.marks import as_assistant, as_user, kind_of, mark, new_id, unmarked
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, check_overrides, effective
-from wakeloop.state import Goal, Ledger, Overrides, Todos, TodoState, WakeEvent, ledger_of
-from wakeloop.todos import Todo, changed_ids, changes, count_open, is_open, next_number, number
+from wakeloop.state import Goal, Ledger, Overrides, TodoState, WakeEvent, ledger_of
+from wakeloop.todos import Todo, count_open, is_open, next_number, number
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
 CARRIED = (  # what outlives an activation
@@ -75,19 +76,18 @@ class Activate(Node):
         if before is not None or any("id" not in todo for todo in todos):
             todos, next_id = number(todos, next_number(before or (), next_id))
             update["todos"] = {"all": todos}
-            runtime.stream_writer(
-                {"type": "todos", "todos": todos, "changed": _came_in(state["todos"], todos)}
-            )
+            runtime.stream_writer(todos_changed(before or (), todos))
         settings = effective(self.settings, overrides)
         opening = Opening.of(state, old)
         ledger = self.counted(old, opening, todos, settings)
         ledger["next_id"] = next_id
         if overrides:
             ledger["settings"] = overrides
-        messages = self.put_in_order(state, old, opening, todos, settings)
+        messages, marked = self.put_in_order(state, old, opening, todos, settings)
         ledger["next"] = self.first_step(opening, ledger, todos)
         if messages and (opening.came_in or ledger["next"] == "call_model"):
             update["messages"] = messages
+        ledger["injected"] = marked
         if opening.events or state.get("todo_inbox"):
             update["todo_inbox"] = []
             seen = [*ledger.get("events", ()), *(e["id"] for e in opening.events if e.get("id"))]
@@ -116,6 +116,7 @@ class Activate(Node):
         """Return the counters to begin with: all anew, or one cycle more for a subagent's result."""
         if opening.continues:
             ledger = ledger_of({"todo_ledger": old})
+            ledger.pop("refused", None)
             spent = ledger.get("wake_cycles", 0)
             ledger["wake_cycles"] = min(spent + 1, settings.max_wake_cycles)
             ledger["end"] = "wake_budget" if spent >= settings.max_wake_cycles else None
@@ -144,27 +145,31 @@ class Activate(Node):
 
     def put_in_order(
         self, state: TodoState, old: Ledger, opening: "Opening", todos: Sequence[Todo], settings: LoopSettings
-    ) -> list[BaseMessage]:
-        """Return what makes the history legal: repairs where a run broke off, the input behind them."""
+    ) -> tuple[list[BaseMessage], list[str]]:
+        """Return what makes the history legal: repairs where a run broke off, the input behind them.
+
+        Also the ids of the graph's own among the user messages that wait for an answer.
+        """
         messages = state["messages"]
         tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
         head = messages[: len(messages) - len(tail)]
-        clean = [m if m.id == old.get("injected") else unmarked(m) for m in tail]
+        clean = [m if m.id in old.get("injected", ()) else unmarked(m) for m in tail]
         repairs = self.repairs(head, settings)
-        writes: list[BaseMessage] = []
+        given = head[_outside(state, old) :]
+        writes: list[BaseMessage] = [new for m in given if (new := unmarked(m)) is not m]
         if repairs:
-            writes = [*(RemoveMessage(m.id or "") for m in tail), *repairs, *clean]
+            writes += [*(RemoveMessage(m.id or "") for m in tail), *repairs, *clean]
         else:
-            writes = [new for new, given in zip(clean, tail, strict=True) if new is not given]
-        writes += opening.messages()
-        if opening.messages() or any(isinstance(m, HumanMessage) for m in clean):
-            return writes
-        text = (
-            self.dialect.nudge(todos, state["todo_goal"], settings)
-            if count_open(todos)
-            else fill("activate", self.dialect.name, settings.prompts)
-        )
-        return [*writes, as_user("activate", text)]
+            writes += [new for new, m in zip(clean, tail, strict=True) if new is not m]
+        arrived = opening.messages()
+        if not arrived and not any(isinstance(m, HumanMessage) for m in clean):
+            text = (
+                self.dialect.nudge(todos, state["todo_goal"], settings)
+                if count_open(todos)
+                else fill("activate", self.dialect.name, settings.prompts)
+            )
+            arrived = [as_user("activate", text)]
+        return [*writes, *arrived], [m.id or "" for m in (*clean, *arrived) if kind_of(m)]
 
     def repairs(self, head: Sequence[AnyMessage], settings: LoopSettings) -> list[BaseMessage]:
         """Answer the calls that a broken run left open and close it with a line."""
@@ -247,9 +252,20 @@ class Opening:
         written: list[BaseMessage] = [HumanMessage(e["text"], id=_event_id(e)) for e in people]
         if others:
             text = "\n\n".join(f"[{_label(e)}] {e['text']}" for e in others)
-            marked = mark("event", events=[str(e.get("id", "")) for e in others])
+            kinds = list(dict.fromkeys(str(e.get("kind")) for e in others))
+            marked = mark("event", events=[str(e.get("id", "")) for e in others], kinds=kinds)
             written.append(HumanMessage(text, id=_event_id(others[0]), additional_kwargs=marked))
         return written
+
+
+def _outside(state: TodoState, old: Ledger) -> int:
+    """Return the place from which all messages came with this input, as far as that can be told."""
+    messages = state["messages"]
+    if not old:
+        return len(messages) if has_parent() else 0
+    if (state.get("todo_session") or {}).get("reason") is None:
+        return len(messages)  # the run broke off: behind its end stands what it wrote itself
+    return next((i + 1 for i, m in enumerate(messages) if m.id == old.get("tail")), len(messages))
 
 
 def _event_id(event: WakeEvent) -> str:
@@ -288,7 +304,3 @@ def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:
     if isinstance(state["todo_settings"], Overrides):
         update["todo_settings"] = dict(state["todo_settings"].before or {})
     return update
-
-
-def _came_in(given: Todos | Sequence[Todo], todos: Sequence[Todo]) -> list[int | str]:
-    return changed_ids(changes(getattr(given, "before", None) or [], todos))

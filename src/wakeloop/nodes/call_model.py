@@ -8,19 +8,20 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.runtime import get_runtime
 from pydantic import BaseModel
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
-from wakeloop.events import Ending
+from wakeloop.events import Ending, todos_changed
 from wakeloop.gates import ROUND_STEPS, count_stale, fingerprint, nag_due, seen_before
 from wakeloop.inline import Node
 from wakeloop.marks import as_user, mark, new_id, with_suffix
 from wakeloop.prompts import fill
 from wakeloop.reply import Reply, read_reply
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import Messages, ledger_of, merge_messages
-from wakeloop.todos import count_open, number, shorten
+from wakeloop.state import Messages, ledger_of, merge_messages, taken_in
+from wakeloop.todos import count_open, shorten
 from wakeloop.wire import Lines, legal, system_prompt, text_of
 
 REMEMBERED_PROMPTS = 64
@@ -91,9 +92,10 @@ class Turn:
             turn.over = True
             turn.update = {"todo_ledger": {**turn.ledger, "next": "finalization_guard", "end": "handed_over"}}
             return turn
-        if getattr(turn.todos, "before", None) is not None:  # a tool wrote the list
-            turn.todos, turn.ledger["next_id"] = number(turn.todos, turn.ledger.get("next_id", 1))
-            turn.update["todos"] = {"all": turn.todos}
+        if (written := taken_in(turn.todos, turn.ledger)) is not None:
+            get_runtime().stream_writer(todos_changed(turn.todos.before, written))
+            turn.todos = written
+            turn.update["todos"] = {"all": written}
         turn.take_in()
         return turn
 

@@ -10,7 +10,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.events import Ending, Session
+from wakeloop.events import Ending, Session, todos_changed
 from wakeloop.gates import (
     CORRECTION_STEPS,
     GATES,
@@ -26,11 +26,24 @@ from wakeloop.inline import Node
 from wakeloop.marks import as_user
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import Ledger, TodoState, ledger_of
+from wakeloop.state import Ledger, TodoState, ledger_of, taken_in
 from wakeloop.todos import count_open, is_open
 from wakeloop.wire import text_of
 
 GUARD = "open_todos"  # the name of this guard in the ledger
+PASSING = (  # what a run's end makes meaningless; a subagent's result goes on with the rest
+    "end",
+    "again",
+    "asking",
+    "called_by",
+    "waking",
+    "worked",
+    "open_at_wake",
+    "after",
+    "todo_calls",
+    "faults",
+    "bad_replies",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +57,15 @@ class FinalizationGuard(Node):
     def __call__(self, state: Any, config: RunnableConfig) -> Any:
         """Return the update that the ruling brings; the fork reads `next` in it."""
         ledger = ledger_of(state)
+        written = taken_in(state["todos"], ledger)
+        if written is None:
+            return self.ruling(state, ledger)
+        get_runtime().stream_writer(todos_changed(state["todos"].before, written))
+        ruling = self.ruling({**state, "todos": written}, ledger)
+        return ruling if isinstance(ruling, Command) else {**ruling, "todos": {"all": written}}
+
+    def ruling(self, state: Any, ledger: Ledger) -> Any:
+        """Ask in order: what has ended the run, what is asked again, the guard's own turn, the gates."""
         settings = effective(self.settings, ledger.get("settings"))
         case = self.turn_ended(state, ledger, settings)
         if ending := already_over(ledger):
@@ -134,7 +156,7 @@ class FinalizationGuard(Node):
     def asked(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
         """Inject a user message and go back to the model."""
         message = as_user(kind, fill(prompt, self.dialect.name, case.settings.prompts, **blanks))
-        ledger |= {"next": "call_model", "injected": message.id or ""}
+        ledger |= {"next": "call_model", "injected": [message.id or ""]}
         if "list" in blanks:
             ledger["shown"] = message.id or ""
         return {"messages": [message], "todo_ledger": ledger}
@@ -157,19 +179,7 @@ class FinalizationGuard(Node):
         if session["state"] == "waiting":
             session["on"] = _waits_on(state)
         get_runtime().stream_writer({"type": "parked", "session": session})
-        for key in (
-            "end",
-            "again",
-            "asking",
-            "called_by",
-            "waking",
-            "worked",
-            "open_at_wake",
-            "seen",
-            "after",
-        ):
-            ledger.pop(key, None)  # type: ignore[misc]
-        for key in ("todo_calls", "faults", "bad_replies", "spoke", "peak", "last_wake"):
+        for key in PASSING:
             ledger.pop(key, None)  # type: ignore[misc]
         ledger["next"] = "__end__"
         messages: list[BaseMessage] = state["messages"]

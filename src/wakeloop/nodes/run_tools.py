@@ -9,17 +9,16 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp, ParentCommand
 from langgraph.prebuilt import ToolNode
-from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 from pydantic import ValidationError
 
 from wakeloop.errors import ToolError
-from wakeloop.inline import Node
+from wakeloop.inline import Node, has_parent
 from wakeloop.marks import new_id, unmarked
 from wakeloop.reply import LONGEST
 from wakeloop.todos import Refused, read_list, shorten
 
-NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
+PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +133,14 @@ def _messages_of(command: Command[Any]) -> list[Any]:
 
 
 def _check(command: Command[Any]) -> None:
-    """Refuse a list that a tool writes badly, before it is stored."""
+    """Refuse what a tool may not write, and a list that it writes badly, before it is stored."""
     if command.goto:
         raise ToolError("a tool may go to a node of the parent graph only (graph=Command.PARENT)")
-    todos = dict(command.update or ()).get("todos") if command.update else None
-    if todos is not None and not isinstance(todos, dict):
+    update = dict(command.update or ())
+    if private := PRIVATE & update.keys():
+        raise ToolError(f"a tool may not write {min(private)!r}, which the graph keeps for itself")
+    todos = update.get("todos")
+    if todos is not None:
         try:
             read_list(todos)
         except Refused as refusal:
@@ -154,8 +156,7 @@ def _handed_over(call: dict[str, Any], signal: GraphBubbleUp) -> Any:
 
 def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
     """Note where a tool wants to go, so that siblings and history are kept; the guard sends it."""
-    info = get_runtime().execution_info
-    if info is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
+    if not has_parent():
         return {"messages": [_error(call, "Error: there is no parent graph to hand over to.")]}
     goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
     sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]

@@ -22,6 +22,7 @@ from wakeloop.todos import (
     Outcome,
     Question,
     Refused,
+    Replace,
     Rules,
     Show,
     Todo,
@@ -79,13 +80,17 @@ class ValidateTodos(Node):
 
     def operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
-        if fault := ledger.get("faults", {}).get(call["id"]):
-            return fault
-        try:
-            operation = self.dialect.read(call["name"], call["args"])
-        except Refused as refusal:
-            return str(refusal)
-        return self.dialect.refusal(operation, board) or operation
+        why = ledger.get("faults", {}).get(call["id"])
+        if why is None:
+            try:
+                operation = self.dialect.read(call["name"], call["args"])
+            except Refused as refusal:
+                why = str(refusal)
+            else:
+                why = self.dialect.refusal(operation, board)
+                if why is None:
+                    return operation
+        return Replace((), why) if self.dialect.replaces and call["name"] in self.dialect.writes else why
 
     def ask(self, question: Question, state: TodoState) -> str | None:
         """Ask the verifier; what it raises is a refusal that names it."""

@@ -49,7 +49,7 @@ class Wake(Node):
             "waking": True,
             "worked": False,
             "open_at_wake": [todo["id"] for todo in todos if is_open(todo)],
-            "injected": nudge.id,
+            "injected": [nudge.id or ""],
             "todo_finalization_correction": None,
         }
         if left:
