@@ -1,0 +1,221 @@
+"""Who overrides whom: every pair of levels, agent files, wrong files."""
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from wakeloop import LoopSettings, SettingsError, create_todo_agent
+from wakeloop.config.levels import (
+    Level,
+    agent_level,
+    config_folder,
+    global_levels,
+    may_vary,
+    names,
+    resolve,
+    role_level,
+    thread_level,
+)
+from wakeloop.settings import WholeSettings
+from wakeloop.testing import ScriptedModel, calls, says
+
+VALUES = {"config file": 11, "environment": 12, "role": 13, "base": 14, "thread": 15}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("roles", "agents"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("WAKELOOP_CONFIG", str(tmp_path))
+    return tmp_path
+
+
+def said(folder: Path, level: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let one level say `max_wake_cycles`."""
+    match level:
+        case "config file":
+            (folder / "config.yaml").write_text(f"max_wake_cycles: {value}\n")
+        case "environment":
+            monkeypatch.setenv("WAKELOOP_MAX_WAKE_CYCLES", str(value))
+        case "role":
+            (folder / "roles" / "r.md").write_text(f"---\nmax_wake_cycles: {value}\n---\nYou are r.\n")
+
+
+def budget(folder: Path, speaking: tuple[str, ...]) -> int:
+    """Run a thread under the levels, and read the budget that its activation had."""
+    levels = global_levels(folder)
+    if "role" in speaking:
+        levels.append(role_level(folder, "r"))
+    if "base" in speaking:
+        levels.append(Level("base", "--set", {"max_wake_cycles": VALUES["base"]}))
+    agent = create_todo_agent(ScriptedModel([says("hi")]), settings=resolve(levels).settings)
+    given = {"todo_settings": {"max_wake_cycles": VALUES["thread"]}} if "thread" in speaking else {}
+    result = agent.invoke({"messages": [("user", "hi")], **given})
+    return int(result["todo_session"]["budget"])
+
+
+def test_built_in_is_beneath_all(folder: Path) -> None:
+    assert budget(folder, ()) == 25
+
+
+@pytest.mark.parametrize("level", VALUES)
+def test_each_level_overrides_what_is_built_in(
+    level: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(folder, level, VALUES[level], monkeypatch)
+    assert budget(folder, (level,)) == VALUES[level]
+
+
+@pytest.mark.parametrize(("lower", "higher"), list(combinations(VALUES, 2)))
+def test_the_higher_of_two_levels_holds(
+    lower: str, higher: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for level in (lower, higher):
+        said(folder, level, VALUES[level], monkeypatch)
+    assert budget(folder, (lower, higher)) == VALUES[higher]
+
+
+def test_levels_override_field_by_field(folder: Path) -> None:
+    (folder / "config.yaml").write_text("max_wake_cycles: 7\nnag_after: 9\nmodel: m\n")
+    (folder / "roles" / "r.md").write_text("---\nnag_after: 2\n---\nYou are r.\n")
+    held = resolve([*global_levels(folder), role_level(folder, "r")])
+    assert (held.settings.max_wake_cycles, held.settings.nag_after) == (7, 2)
+    assert (held.get("model"), held.get("system_prompt"), held.get("tools")) == ("m", "You are r.", None)
+    assert held.held["nag_after"].level == "role"
+    assert held.held["nag_after"].source == str(folder / "roles" / "r.md")
+    assert held.held["max_wake_cycles"].level == "global"
+    assert held.held["nag_every"].level == "built-in"
+
+
+def test_a_named_preset_brings_its_values_beneath_what_its_level_says_outright(folder: Path) -> None:
+    (folder / "config.yaml").write_text("preset: lesson\nnag_after: 4\n")
+    held = resolve(global_levels(folder))
+    assert (held.settings.dialect, held.settings.nag_after, held.settings.nag_every) == ("checklist", 4, 1)
+    assert held.held["nag_after"].outright
+    assert not held.held["nag_every"].outright
+
+
+def test_loki_names_are_accepted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "config.yaml").write_text("max_auto_continues: 3\n")
+    assert resolve(global_levels(folder)).settings.max_wake_cycles == 3
+    monkeypatch.setenv("WAKELOOP_MAX_AUTO_CONTINUES", "4")
+    assert resolve(global_levels(folder)).settings.max_wake_cycles == 4
+    assert LoopSettings.model_validate({"max_auto_continues": 5}).max_wake_cycles == 5
+    with pytest.raises(SettingsError, match="'max_wake_cycles' is given twice"):
+        LoopSettings.model_validate({"max_auto_continues": 5, "max_wake_cycles": 5})
+
+
+def test_an_agent_file_overrides_everything_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for level in ("config file", "environment", "role"):
+        said(folder, level, VALUES[level], monkeypatch)
+    (folder / "agents" / "a.yaml").write_text(
+        "model: m\ntools: [files]\nsystem_prompt: You are a.\npreset: loki\nsettings:\n  auto_continue: true\n"
+    )
+    levels = [*global_levels(folder), role_level(folder, "r")]
+    held = resolve(levels, whole=agent_level(folder, "a"))
+    assert held.whole
+    assert held.ignored == ("global", "role")
+    assert held.settings.max_wake_cycles == 10
+    assert (held.get("model"), held.get("tools"), held.get("system_prompt")) == ("m", ("files",), "You are a.")
+    assert isinstance(held.settings, WholeSettings)
+
+
+def test_under_an_agent_file_a_threads_values_are_ignored() -> None:
+    model = ScriptedModel([calls(("todo_write", {"items": ["a"]})), *[says("x")] * 30])
+    base = WholeSettings(max_wake_cycles=2, max_idle_wakes=0, guard_retries=0)
+    agent = create_todo_agent(model, settings=base, checkpointer=InMemorySaver())
+    result = agent.invoke(
+        {"messages": [("user", "go")], "todo_settings": {"max_wake_cycles": 9}},
+        {"configurable": {"thread_id": "t"}},
+    )
+    assert (result["todo_session"]["wakes"], result["todo_session"]["budget"]) == (2, 2)
+
+
+def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
+    level = thread_level(LoopSettings(), {"max_wake_cycles": 3, "nag_after": 5})
+    assert level.values == {"max_wake_cycles": 3}
+    with pytest.raises(SettingsError, match="'dialect' is fixed when the agent is built"):
+        thread_level(LoopSettings(), {"dialect": "loki"})
+    assert may_vary("max_auto_continues")
+    assert not may_vary("dialect")
+    assert not may_vary("model")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ("max_wake_cycle: 3\n", 1, "there is no setting 'max_wake_cycle'; did you mean 'max_wake_cycles'?"),
+        ("\nnag_after: -1\n", 2, "The setting 'nag_after' cannot be -1: input should be greater than or"),
+        ("a: [1\n", 2, "this is no YAML"),
+        ("- x\n", 1, "a mapping of key to value is due here."),
+        ("preset: lessen\n", 1, "There is no preset 'lessen'; did you mean 'lesson'?"),
+        ("nag_after: 1\ntools: [knife]\n", 2, "tools must be a list of files, shell, not ['knife']."),
+        ("model: 3\n", 1, "model must be a text, not 3."),
+        ("nag_after: 1\nnag_after: 2\n", 2, "the key 'nag_after' stands twice."),
+        ("prompts: {nudge: $nothing}\n", 1, "The prompt 'nudge' has the blank $nothing"),
+    ],
+)
+def test_a_wrong_file_names_file_line_and_key(text: str, line: int, why: str, folder: Path) -> None:
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(SettingsError) as refused:
+        global_levels(folder)
+    assert str(refused.value).startswith(f"{folder / 'config.yaml'}, line {line}: {why}")
+
+
+def test_lines_of_a_front_matter_and_of_an_agents_settings_are_the_files_own(folder: Path) -> None:
+    (folder / "roles" / "r.md").write_text("---\nmodel: m\nnag_aftre: 2\n---\nText\n")
+    with pytest.raises(SettingsError, match=r"r\.md, line 3: there is no setting 'nag_aftre'"):
+        role_level(folder, "r")
+    (folder / "roles" / "open.md").write_text("---\nmodel: m\n")
+    with pytest.raises(SettingsError, match=r"open\.md, line 1: the front matter has no end"):
+        role_level(folder, "open")
+    (folder / "agents" / "a.yaml").write_text("model: m\nsettings:\n  nag_after: 1\n  nag_evry: 2\n")
+    with pytest.raises(SettingsError, match=r"a\.yaml, line 4: there is no setting 'nag_evry'"):
+        agent_level(folder, "a")
+    (folder / "agents" / "b.yaml").write_text("nag_after: 1\n")
+    with pytest.raises(SettingsError, match=r"b\.yaml, line 1: there is no key 'nag_after' in an agent"):
+        agent_level(folder, "b")
+
+
+def test_roles_and_agents_are_found_by_name_and_only_in_their_folder(folder: Path) -> None:
+    (folder / "roles" / "b.md").write_text("B")
+    (folder / "roles" / "a.md").write_text("A")
+    assert names(folder, "roles") == ["a", "b"]
+    assert role_level(folder, "a").values == {"system_prompt": "A"}
+    with pytest.raises(SettingsError, match=r"There is no role 'c' in .*; there are: a, b\."):
+        role_level(folder, "c")
+    with pytest.raises(SettingsError, match="There is no agent"):
+        agent_level(folder, "../roles/a")
+
+
+def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config_folder() == folder
+    monkeypatch.setenv("WAKELOOP_AUTO_CONTINUE", "false")
+    monkeypatch.setenv("WAKELOOP_MAX_ITEMS", "null")
+    monkeypatch.setenv("WAKELOOP_PROMPTS", '{"nudge": "Go on: $list"}')
+    monkeypatch.setenv("WAKELOOP_MODEL", "openai:m")
+    monkeypatch.setenv("WAKELOOP_NAG_AFTER", "")
+    held = resolve(global_levels(folder))
+    assert held.settings.model_dump(include={"auto_continue", "max_items", "prompts", "nag_after"}) == {
+        "auto_continue": False,
+        "max_items": None,
+        "prompts": {"nudge": "Go on: $list"},
+        "nag_after": 5,
+    }
+    assert held.get("model") == "openai:m"
+    assert held.held["auto_continue"].source == "WAKELOOP_AUTO_CONTINUE"
+    monkeypatch.setenv("WAKELOOP_NAG_EVRY", "3")
+    with pytest.raises(SettingsError, match="no variable WAKELOOP_NAG_EVRY; did you mean WAKELOOP_NAG_EVERY"):
+        global_levels(folder)
+
+
+def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAKELOOP_NAG_AFTER", "often")
+    with pytest.raises(SettingsError, match="^WAKELOOP_NAG_AFTER: The setting 'nag_after' cannot be 'often'"):
+        global_levels(folder)
+    monkeypatch.setenv("WAKELOOP_NAG_AFTER", "1")
+    monkeypatch.setenv("WAKELOOP_PROMPTS", "{not json")
+    with pytest.raises(SettingsError, match="The environment cannot be read"):
+        global_levels(folder)
