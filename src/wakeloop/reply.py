@@ -1,6 +1,6 @@
 """What a reply of the model is: cut, empty, malformed, or fine."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,13 +52,14 @@ def read_reply(
     thread, `known` whether a message id is; `cut_call` is the result of a call in a reply that was cut off.
     """
     cut = is_cut(raw)
-    calls, faults = _sound_calls(raw, used)
+    calls, broken = _sound_calls(raw, used)
+    faults: dict[str, str] = {}
     names = dialect.names if dialect is not None else frozenset()
     for call in calls:
         key = call["id"]
         if cut:
             faults[key] = cut_call  # type: ignore[index]
-        elif key not in faults and (fault := _fault(call, dialect, names, tools)):
+        elif fault := _fault(call, broken, dialect, names, tools):
             faults[key] = fault  # type: ignore[index]
     return Reply(
         message=_stored(raw, calls, known),
@@ -84,9 +85,9 @@ def is_cut(message: AIMessage) -> bool:
 
 
 def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[list[ToolCall], dict[str, str]]:
-    """Return every call, also those that could not be parsed, under ids that are there and unique."""
+    """Return every call under an id that is there and unique, and what is wrong with those of no JSON."""
     calls: list[ToolCall] = []
-    faults: dict[str, str] = {}
+    broken: dict[str, str] = {}
     taken: set[str] = set()
     for call in [*raw.tool_calls, *raw.invalid_tool_calls]:
         key = call["id"]
@@ -95,12 +96,12 @@ def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[list[Tool
         taken.add(key)
         args = call["args"]
         if not isinstance(args, dict):
-            faults[key] = f"Error: the arguments are no JSON object: {shorten(str(args), 200)}"
+            broken[key] = f"the arguments are no JSON object: {shorten(str(args), 200)}"
         elif not _storable(args):
-            faults[key] = "Error: a number in the arguments is too large; send it as a text"
-        sound: dict[str, Any] = {} if key in faults else args  # type: ignore[assignment]
+            broken[key] = "a number in the arguments is too large; send it as a text"
+        sound: dict[str, Any] = {} if key in broken else args  # type: ignore[assignment]
         calls.append(ToolCall(name=call["name"] or "unknown", args=sound, id=key, type="tool_call"))
-    return calls, faults
+    return calls, broken
 
 
 def _storable(value: object) -> bool:
@@ -113,16 +114,24 @@ def _storable(value: object) -> bool:
 
 
 def _fault(
-    call: ToolCall, dialect: Dialect | None, names: Collection[str], tools: Collection[str]
+    call: ToolCall,
+    broken: Mapping[str, str],
+    dialect: Dialect | None,
+    names: Collection[str],
+    tools: Collection[str],
 ) -> str | None:
-    name = call["name"]
+    name, why = call["name"], broken.get(call["id"] or "")
     if dialect is not None and name in names:
+        if why is not None:
+            return dialect.error(why)
         try:
             dialect.read(name, call["args"])
         except Misfit as misfit:
             return dialect.error(str(misfit))
         except Refused:
             return None  # a soft error: for the round to say
+    elif why is not None:
+        return f"Error: {why}"
     elif name not in tools:
         known = ", ".join((*sorted(names), *sorted(tools))) or "none"
         return f"Error: there is no tool {shorten(name)!r}; there are {known}."
