@@ -76,7 +76,8 @@ class Activate(Node):
         if before is not None or any("id" not in todo for todo in todos):
             todos, next_id = number(todos, next_number(before or (), next_id))
             update["todos"] = {"all": todos}
-            runtime.stream_writer(todos_changed(before or (), todos))
+            if todos != (before or []):  # a parent may pass on what the thread has already
+                runtime.stream_writer(todos_changed(before or (), todos))
         settings = effective(self.settings, overrides)
         opening = Opening.of(state, old)
         ledger = self.counted(old, opening, todos, settings)

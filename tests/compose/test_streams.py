@@ -1,0 +1,231 @@
+"""What streams, batches and running loops show."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+
+from wakeloop import TodoState, answer_of, create_todo_agent, preset
+from wakeloop.testing import ScriptedModel, calls, wire_faults
+
+THREAD: Any = {"configurable": {"thread_id": "thread"}}
+GO: Any = {"messages": [("user", "go")]}
+
+
+@tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return f"seen {place}"
+
+
+def write(*items: str) -> Any:
+    return calls(("todo_write", {"items": list(items)}))
+
+
+def close(*ids: int) -> Any:
+    return calls(*(("todo_update", {"id": i, "status": "done"}) for i in ids))
+
+
+def scripted(**options: Any) -> tuple[ScriptedModel, Any]:
+    """A run with a wake, a reminder and a correction in it."""
+    model = ScriptedModel(
+        write("a", "b"),
+        calls(("look", {"place": "x"}), ("look", {"place": "y"})),
+        close(1),
+        "I stop here.",
+        *["Nothing more to do."] * 2,
+        close(2),
+        "All done now.",
+    )
+    settings = preset("wakeloop").model_copy(update={"nag_after": 1, "max_idle_wakes": 2})
+    return model, create_todo_agent(model, [look], settings=settings, **options)
+
+
+def streamed(door: str, agent: Any, **options: Any) -> list[Any]:
+    """All that a stream yields, by either door."""
+    if door == "stream":
+        return list(agent.stream(GO, THREAD, **options))
+
+    async def collected() -> list[Any]:
+        return [chunk async for chunk in agent.astream(GO, THREAD, **options)]
+
+    return asyncio.run(collected())
+
+
+DOORS = ["stream", "astream"]
+NODES = [
+    "activate",
+    "call_model",
+    "validate_todos",
+    "call_model",
+    "run_tools",
+    "run_tools",
+    "nag",
+    "call_model",
+    "validate_todos",
+    "call_model",
+    "finalization_guard",
+    "wake",
+    "call_model",
+    "finalization_guard",
+    "wake",
+    "call_model",
+    "finalization_guard",
+    "call_model",
+    "validate_todos",
+    "call_model",
+    "finalization_guard",
+]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_updates_name_the_nodes(door: str) -> None:
+    model, agent = scripted()
+    assert [name for chunk in streamed(door, agent, stream_mode="updates") for name in chunk] == NODES
+    model.assert_done()
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_values_end_with_what_invoke_returns(door: str) -> None:
+    _, agent = scripted()
+    chunks = streamed(door, agent, stream_mode="values")
+    _, other = scripted()
+    out = other.invoke(GO)
+    last = chunks[-1]
+    assert (
+        last.keys() >= out.keys()
+    )  # a stream of values shows every channel, whatever the output schema says
+    assert last["todos"] == out["todos"]
+    assert last["todo_session"] == out["todo_session"]
+    assert [(m.type, m.content) for m in last["messages"]] == [(m.type, m.content) for m in out["messages"]]
+    assert all(isinstance(chunk["todos"], list) for chunk in chunks)
+    assert set(out) == {"messages", "todos", "todo_goal", "todo_session"}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_messages_stream_by_the_piece_and_add_up(door: str) -> None:
+    _, agent = scripted(checkpointer=InMemorySaver())
+    pieces: dict[str, AIMessageChunk] = {}
+    for message, metadata in streamed(door, agent, stream_mode="messages"):
+        if isinstance(message, AIMessageChunk):
+            assert metadata["langgraph_node"] == "call_model"
+            pieces[message.id or ""] = pieces[message.id or ""] + message if message.id in pieces else message
+    stored = [m for m in agent.get_state(THREAD).values["messages"] if isinstance(m, AIMessage)]
+    assert len(pieces) == len(stored) == 8
+    for message in stored:
+        whole = pieces[message.id or ""]
+        assert whole.content == message.content
+        assert [c["args"] for c in whole.tool_calls] == [c["args"] for c in message.tool_calls]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_messages_show_every_message_once(door: str) -> None:
+    """Whole messages of the graph and of tools come once; a reminder comes as a new version."""
+    _, agent = scripted(checkpointer=InMemorySaver())
+    seen = [m for m, _ in streamed(door, agent, stream_mode="messages") if not isinstance(m, AIMessageChunk)]
+    ids = [m.id for m in seen]
+    stored = agent.get_state(THREAD).values["messages"]
+    injected = [m.id for m in stored if m.type == "human" and m.additional_kwargs]
+    assert len(injected) == 3
+    assert all(ids.count(key) == 1 for key in injected)
+    assert {m.id for m in stored if m.type == "tool"} <= set(ids)
+
+
+EVENTS: list[dict[str, Any]] = [
+    {"type": "activated", "sources": ["human"], "open": 0, "budget": 25},
+    {"type": "todos", "changed": [1, 2]},
+    {"type": "nag", "rounds": 1, "open": 2},
+    {"type": "todos", "changed": [1]},
+    {"type": "wake", "cycle": 1, "budget": 25, "open": 1, "reasons": ["todos"]},
+    {"type": "wake", "cycle": 2, "budget": 25, "open": 1, "reasons": ["todos"]},
+    {"type": "guard", "action": "correct", "retry": 1, "retries": 1, "open": 1, "reason": "stalled"},
+    {"type": "todos", "changed": [2]},
+    {
+        "type": "parked",
+        "session": {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25},
+    },
+]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_custom_events(door: str) -> None:
+    _, agent = scripted()
+    events = streamed(door, agent, stream_mode="custom")
+    lists = [[todo["status"] for todo in e.pop("todos")] for e in events if e["type"] == "todos"]
+    assert events == EVENTS
+    assert lists == [["pending", "pending"], ["completed", "pending"], ["completed", "completed"]]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_several_modes_and_subgraphs(door: str) -> None:
+    _, child = scripted()
+    parent = (
+        StateGraph(TodoState)
+        .add_node("child", child)
+        .add_edge(START, "child")
+        .compile(checkpointer=InMemorySaver())
+    )
+    chunks = streamed(door, parent, stream_mode=["updates", "custom", "values", "messages"], subgraphs=True)
+    inner = [chunk for chunk in chunks if chunk[0]]
+    assert {namespace[0].split(":")[0] for namespace, *_ in inner} == {"child"}
+    assert [name for _, mode, chunk in inner if mode == "updates" for name in chunk] == NODES
+    assert [event["type"] for _, mode, event in inner if mode == "custom"] == [e["type"] for e in EVENTS]
+    outer = [chunk for namespace, mode, chunk in chunks if not namespace and mode == "updates"]
+    assert [list(chunk) for chunk in outer] == [["child"]]
+
+
+async def test_events_version_2_names_the_nodes() -> None:
+    _, agent = scripted()
+    names = [
+        event["name"]
+        async for event in agent.astream_events(GO, version="v2")
+        if event["event"] == "on_chain_start" and event["name"] in NODES
+    ]
+    assert names == NODES
+
+
+# -- batches and loops -----------------------------------------------------------------------------------
+
+
+def echoing() -> Any:
+    """A model that plans, works and answers for each question on its own."""
+
+    def reply(request: list[Any]) -> Any:
+        question = next(m.content for m in request if m.type == "human")
+        step = sum(m.type == "ai" for m in request)
+        return [write(question), close(1), f"Answer to {question}"][step]
+
+    return reply
+
+
+@pytest.mark.parametrize("saver", [None, InMemorySaver()], ids=["bare", "kept"])
+async def test_batches_do_not_mix(saver: Any) -> None:
+    model = ScriptedModel([echoing()] * 48)
+    agent = create_todo_agent(model, checkpointer=saver)
+    questions = [f"question {n}" for n in range(8)]
+    inputs = [{"messages": [("user", question)]} for question in questions]
+    for many in ("batch", "abatch"):
+        configs: Any = [{"configurable": {"thread_id": f"{many} {n}"}} for n in range(8)]
+        outs = agent.batch(inputs, configs) if many == "batch" else await agent.abatch(inputs, configs)
+        assert [answer_of(out) for out in outs] == [f"Answer to {question}" for question in questions]
+        assert [out["todos"][0]["content"] for out in outs] == questions
+    model.assert_done()
+    assert wire_faults(model.requests) == []
+
+
+async def test_ainvoke_in_a_running_loop_many_at_once() -> None:
+    model = ScriptedModel([echoing()] * 60)
+    agent = create_todo_agent(model, checkpointer=InMemorySaver())
+
+    async def one(n: int) -> None:
+        config: Any = {"configurable": {"thread_id": str(n)}}
+        out = await agent.ainvoke({"messages": [("user", f"q{n}")]}, config)
+        assert answer_of(out) == f"Answer to q{n}"
+        assert [todo["content"] for todo in out["todos"]] == [f"q{n}"]
+
+    await asyncio.gather(*(one(n) for n in range(20)))
+    model.assert_done()
