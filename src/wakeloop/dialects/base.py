@@ -163,5 +163,7 @@ def schema_of(tool: type[BaseModel]) -> dict[str, Any]:
     schema = convert_to_openai_tool(tool)
     function = schema["function"]
     function["name"] = tool_name(tool)
-    function["parameters"].setdefault("properties", {})
+    properties = function["parameters"].setdefault("properties", {})
+    for told in properties.values():
+        told.pop("default", None)  # None is no value of the type that stands beside it
     return schema

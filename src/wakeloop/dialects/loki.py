@@ -44,7 +44,7 @@ class AddTask(BaseModel):
 class Done(BaseModel):
     """Mark a task of the todo list as done."""
 
-    model_config = ConfigDict(title="todo__done")
+    model_config = ConfigDict(title="todo__done", json_schema_extra={"required": ["id"]})
     id: Anything = Field(None, description="The id of the task.")
 
 

@@ -1,0 +1,223 @@
+"""The table of presets: every value, every tool, and what it costs when nothing moves."""
+
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stage import Make
+
+import wakeloop
+from wakeloop import LoopSettings, SettingsError, create_todo_agent, preset
+from wakeloop.presets import PRESETS
+from wakeloop.testing import ScriptedModel, calls
+
+SAME = {
+    "inject_todo_instructions": True,
+    "continuation_prompt": None,
+    "nudge_items": 30,
+    "reply_retries": 2,
+    "tool_description": None,
+    "prompts": {},
+}
+WAKELOOP = {
+    **SAME,
+    "dialect": "parley",
+    "statuses": None,
+    "max_items": 200,
+    "in_progress": "at_most_one",
+    "auto_continue": True,
+    "max_wake_cycles": 25,
+    "max_idle_wakes": 3,
+    "stop_on_repeat": False,
+    "nag_after": 5,
+    "nag_every": 5,
+    "nag_when": "open",
+    "guard_retries": 1,
+    "on_guard_exhausted": "proceed",
+}
+CUBEPI = {
+    **WAKELOOP,
+    "dialect": "write_todos",
+    "max_items": None,
+    "in_progress": "exactly_one",
+    "max_wake_cycles": 0,
+    "max_idle_wakes": 0,
+}
+TABLE: dict[str, dict[str, Any]] = {
+    "wakeloop": WAKELOOP,
+    "agentparley": {
+        **WAKELOOP,
+        "statuses": ("done", "blocked"),
+        "max_items": None,
+        "in_progress": "any",
+        "max_idle_wakes": 0,
+        "nag_after": 0,
+        "guard_retries": 0,
+    },
+    "loki": {
+        **WAKELOOP,
+        "dialect": "loki",
+        "max_items": None,
+        "in_progress": "any",
+        "auto_continue": False,
+        "max_wake_cycles": 10,
+        "max_idle_wakes": 0,
+        "stop_on_repeat": True,
+        "nag_after": 0,
+        "guard_retries": 0,
+    },
+    "lesson": {
+        **WAKELOOP,
+        "dialect": "checklist",
+        "max_items": 20,
+        "max_wake_cycles": 0,
+        "max_idle_wakes": 0,
+        "nag_after": 3,
+        "nag_every": 1,
+        "nag_when": "always",
+        "guard_retries": 0,
+    },
+    "cubepi": CUBEPI,
+    "cubepi-strict": {**CUBEPI, "guard_retries": 2, "on_guard_exhausted": "block"},
+}
+
+
+def test_these_are_all_presets_and_all_their_values() -> None:
+    assert {name: settings.model_dump() for name, settings in PRESETS.items()} == TABLE
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_preset_is_named_frozen_and_varied_by_a_copy(name: str) -> None:
+    settings = preset(name)
+    varied = settings.model_copy(update={"max_wake_cycles": 7})
+    assert isinstance(varied, LoopSettings)
+    assert (varied.max_wake_cycles, varied.dialect) == (7, settings.dialect)
+    assert settings.model_dump() == TABLE[name]
+    with pytest.raises(SettingsError, match="max_wake_cycles"):
+        settings.model_copy(update={"max_wake_cycle": 7})
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(SettingsError) as refusal:
+        preset("cubpi")
+    assert "'cubepi'" in str(refusal.value)
+    assert all(name in str(refusal.value) for name in TABLE)
+
+
+# -- the tools -------------------------------------------------------------------------------------------
+
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+
+
+def taking(**properties: Any) -> dict[str, Any]:
+    """The parameters of a tool; those whose name ends with `_` are optional."""
+    return {
+        "type": "object",
+        "properties": {name.rstrip("_"): schema for name, schema in properties.items()},
+        "required": [name for name in properties if not name.endswith("_")],
+    }
+
+
+def one_of(*words: str) -> dict[str, Any]:
+    return {"type": "string", "enum": list(words)}
+
+
+def list_of(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": schema}
+
+
+def parley(*statuses: str) -> dict[str, Any]:
+    return {
+        "todo_write": taking(items=list_of(STRING)),
+        "todo_update": taking(id=INTEGER, status=one_of(*statuses), reason_=STRING),
+        "todo_list": NOTHING,
+    }
+
+
+WHOLE = one_of("pending", "in_progress", "completed")
+WRITE_TODOS = {"write_todos": taking(todos=list_of(taking(content=STRING, status=WHOLE)))}
+TOOLS: dict[str, dict[str, Any]] = {
+    "wakeloop": parley("in_progress", "done", "blocked", "cancelled", "open"),
+    "agentparley": parley("done", "blocked"),
+    "loki": {
+        "todo__init": taking(goal=STRING),
+        "todo__add": taking(task=STRING),
+        "todo__done": taking(id=INTEGER),
+        "todo__list": NOTHING,
+        "todo__clear": NOTHING,
+    },
+    "lesson": {"todo": taking(items=list_of(taking(id=STRING, text=STRING, status=WHOLE)))},
+    "cubepi": WRITE_TODOS,
+    "cubepi-strict": WRITE_TODOS,
+}
+
+
+def bare(schema: Any) -> Any:
+    """A schema without its words."""
+    if isinstance(schema, dict):
+        words = {key for key in ("description", "title") if isinstance(schema.get(key), str)}
+        return {key: bare(value) for key, value in schema.items() if key not in words}
+    return [bare(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def tools_of(name: str) -> list[Any]:
+    """The todo tools as a model is told of them, with auto_continue on."""
+    model = ScriptedModel("Hello.")
+    settings = preset(name).model_copy(update={"auto_continue": True})
+    create_todo_agent(model, settings=settings).invoke({"messages": [("user", "go")]})
+    return model.bound[0]
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_tool_has_its_name_and_its_exact_schema(name: str) -> None:
+    tools = tools_of(name)
+    assert {tool["type"] for tool in tools} == {"function"}
+    assert {t["function"]["name"]: bare(t["function"]["parameters"]) for t in tools} == TOOLS[name]
+    assert [t["function"]["name"] for t in tools] == list(TOOLS[name])
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_tool_and_every_parameter_says_what_it_is_for(name: str) -> None:
+    for tool in tools_of(name):
+        assert tool["function"]["description"]
+        assert all(part["description"] for part in tool["function"]["parameters"]["properties"].values())
+
+
+# -- one item is written, and then the same text comes for ever ------------------------------------------
+
+PLAN = {
+    "parley": ("todo_write", {"items": ["a"]}),
+    "loki": ("todo__add", {"task": "a"}),
+    "checklist": ("todo", {"items": [{"id": "1", "text": "a", "status": "in_progress"}]}),
+    "write_todos": ("write_todos", {"todos": [{"content": "a", "status": "in_progress"}]}),
+}
+COST = {
+    "wakeloop": (6, "stalled", 3, 1),
+    "agentparley": (27, "wake_budget", 25, 0),
+    "loki": (3, "repeated_reply", 1, 0),
+    "lesson": (2, "disabled", 0, 0),
+    "cubepi": (3, "disabled", 0, 1),
+    "cubepi-strict": (5, "guard_blocked", 0, 2),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_it_costs_when_nothing_moves(stage: Make, name: str) -> None:
+    s = stage(name, {"auto_continue": True})
+    s.run(chain([calls(PLAN[s.settings.dialect])], repeat("Still at it.")), endless=True)
+    requests, reason, wakes, corrections = COST[name]
+    assert (s.asked, s.session["reason"], s.session["wakes"]) == (requests, reason, wakes)
+    assert sum(e["type"] == "guard" and e["action"] == "correct" for e in s.events) == corrections
+    assert (s.session["state"], s.session["open"]) == ("idle", 1)
+
+
+def test_nothing_in_the_core_names_a_system() -> None:
+    """A system is a preset: the loop itself knows dialects and settings alone."""
+    root = Path(wakeloop.__file__).parent
+    core = [root / f"{name}.py" for name in ("graph", "routes", "gates", "todos", "agent", "state", "wire")]
+    for path in [*core, *sorted((root / "nodes").glob("*.py"))]:
+        code = "\n".join(line.partition("#")[0] for line in path.read_text(encoding="utf-8").split("\n"))
+        for system in ("agentparley", "cubepi", '"loki"', '"lesson"', '"parley"', '"checklist"'):
+            assert system not in code, f"{path.name} names {system}"
