@@ -225,8 +225,8 @@ def sentences() -> Iterator[None]:
     except typer.Exit:
         raise
     except BrokenPipeError:
-        quiet_end()
-        raise typer.Exit(FAILED) from None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os._exit(FAILED)  # nobody reads any more: the run must not go on unseen
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise typer.Exit(INTERRUPTED) from None
@@ -244,11 +244,6 @@ def write(lines: Iterable[str]) -> None:
     encoding = sys.stdout.encoding or "utf-8"
     for line in lines:
         typer.echo(line.encode(encoding, "replace").decode(encoding))
-
-
-def quiet_end() -> None:
-    """Nobody reads stdout any more: what is still to be flushed goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> None:

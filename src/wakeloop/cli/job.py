@@ -3,17 +3,19 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 from typing import Any, NoReturn
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
+from wakeloop.cli.agent import graph_of, settings_of
 from wakeloop.cli.ask import asking
 from wakeloop.cli.failures import INTERRUPTED, code_of, sentence_of
-from wakeloop.cli.recipe import Recipe, graph_of
-from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, standing, tokens
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, standing, tokens, unfinished
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import Place, writing
 from wakeloop.dialects import dialect_named
@@ -21,14 +23,13 @@ from wakeloop.display.clean import one_line
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
-from wakeloop.presets import preset
 
 
 @dataclass(frozen=True)
 class Job:
     """What a command wants of a thread.
 
-    `request` is the thread's first; `ask` puts each shell command to the person.
+    `request` is the thread's first; `ask` puts each shell command to the person, `stop` ends them.
     """
 
     place: Place
@@ -37,6 +38,7 @@ class Job:
     request: str
     as_json: bool = False
     ask: bool = True
+    stop: Event = field(default_factory=Event)
 
     @property
     def config(self) -> RunnableConfig:
@@ -50,7 +52,7 @@ def played(job: Job, given: Mapping[str, Any] | str | None) -> int:
     `given` is an input; or, to resume, a message or None: what these mean depends on how the thread stands.
     """
     # built before anything is written: what cannot be built leaves no trace
-    graph = graph_of(job.recipe, ask=job.ask)
+    graph = graph_of(job.recipe, ask=job.ask, stop=job.stop)
     with writing(job.place) as store, store.held(job.thread):
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(job.config)
@@ -74,10 +76,10 @@ def carried_on(job: Job, agent: Graph, given: Any, before: StateSnapshot, view: 
         answers = ask(before.interrupts)
         if answers is None:
             return Outcome(before)
-        return execute(agent, Command(resume=answers), job.config, view, ask)
+        return execute(agent, Command(resume=answers), job.config, view, ask, job.stop)
     if not isinstance(given, Mapping):
         given = resumed(given, before, job.request)
-    return execute(agent, given, job.config, view, ask)
+    return execute(agent, given, job.config, view, ask, job.stop)
 
 
 def resumed(message: str | None, before: StateSnapshot, request: str) -> Any:
@@ -86,7 +88,7 @@ def resumed(message: str | None, before: StateSnapshot, request: str) -> Any:
         return Command(resume={before.interrupts[0].id: message})
     if message is not None:
         return {"messages": [HumanMessage(message)]}
-    if before.next:
+    if unfinished(before):
         return None
     if not before.values and request:  # it died before its first step was stored
         return {"messages": [HumanMessage(request)]}
@@ -95,12 +97,11 @@ def resumed(message: str | None, before: StateSnapshot, request: str) -> Any:
 
 def view_of(job: Job, before: StateSnapshot) -> View:
     """A live region in a terminal, plain lines elsewhere; with JSON on stdout the lines go to stderr."""
-    settings = preset(job.recipe.preset).model_copy(update=job.recipe.settings)
     screen = Screen(
         title=one_line(f"{job.thread}  {job.recipe.title}", 60),
-        todo_tools=dialect_named(settings.dialect).names,
+        todo_tools=dialect_named(settings_of(job.recipe).dialect).names,
         todos=list(before.values.get("todos") or ()),
-        wakes=standing(before)["wakes"] if before.next else 0,
+        wakes=standing(before)["wakes"] if unfinished(before) else 0,
     )
     if job.as_json:
         return Plain(screen, sys.stderr)
@@ -115,7 +116,7 @@ def greeting(job: Job, given: Mapping[str, Any] | str | None, before: StateSnaps
         lines.append(
             Line("note", "It waited for an answer; the message takes its place, and nothing runs again.")
         )
-    elif before.next and not before.interrupts and given is not None:
+    elif unfinished(before) and not before.interrupts and given is not None:
         lines.append(
             Line("note", "Its last run had not finished; the message begins anew, and nothing runs again.")
         )

@@ -5,15 +5,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
-from wakeloop.cli.failures import CommandError, usage
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.tools import BaseTool
-    from langgraph.graph import StateGraph
+from wakeloop.cli.failures import usage
 
 TOOLS = ("files", "shell")
 WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
@@ -139,55 +134,3 @@ def from_surroundings(recipe: Recipe) -> Recipe:
 def is_openai(model: str) -> bool:
     """Whether a model's name means langchain-openai."""
     return bool(model) and (":" not in model or model.startswith("openai:"))
-
-
-# -- the agent -------------------------------------------------------------------------------------------
-
-
-def graph_of(recipe: Recipe, *, ask: bool = True) -> "StateGraph[Any, Any, Any, Any]":
-    """Build the graph of a recipe, not compiled; `ask` puts each shell command to the person first."""
-    from wakeloop.agent import build_todo_graph
-    from wakeloop.presets import preset
-
-    settings = preset(recipe.preset).model_copy(update=recipe.settings)
-    if not Path(recipe.root).is_dir():
-        raise CommandError(
-            f"The folder {recipe.root!r} of this thread is not there: name another with --root."
-        )
-    return build_todo_graph(model_of(recipe), tools_of(recipe, ask=ask), recipe.system or None, settings)
-
-
-def model_of(recipe: Recipe) -> "BaseChatModel":
-    """Make the model of a recipe."""
-    from wakeloop.model import model_named, openai_model
-
-    if not recipe.model:
-        from wakeloop.demo.offline import OfflineAuditor
-
-        return OfflineAuditor(delay=recipe.delay)
-    if not recipe.base_url:
-        return model_named(recipe.model)
-    if not is_openai(recipe.model):
-        raise usage(
-            f"--base-url is for models of OpenAI's kind, and {recipe.model!r} is of another provider."
-        )
-    return openai_model(recipe.model.removeprefix("openai:"), base_url=recipe.base_url)
-
-
-def tools_of(recipe: Recipe, *, ask: bool) -> list["BaseTool"]:
-    """Make the tools of a recipe, confined to its root."""
-    root = Path(recipe.root)
-    if recipe.demo:
-        from wakeloop.demo.job import demo_tools
-
-        return demo_tools(root)
-    tools: list[BaseTool] = []
-    if "files" in recipe.tools:
-        from wakeloop.cli.tools import file_tools
-
-        tools += file_tools(root)
-    if "shell" in recipe.tools:
-        from wakeloop.cli.shell import shell_tool
-
-        tools.append(shell_tool(root, ask=ask))
-    return tools

@@ -39,6 +39,11 @@ def standing(snapshot: StateSnapshot) -> Session:
     return session
 
 
+def unfinished(snapshot: StateSnapshot) -> bool:
+    """Whether a thread is in mid-run. `next` would not tell: it leaves out tasks whose results are stored."""
+    return bool(snapshot.tasks)
+
+
 def again(thread: str, place: Place, *more: str) -> str:
     """The command line that goes on with a thread."""
     words = ["wakeloop", "resume", thread, *more, *(["--db", str(place.path)] if place.named else [])]

@@ -11,7 +11,6 @@ from types import FrameType
 from typing import Any, Protocol, Self
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt, StateSnapshot
@@ -20,9 +19,11 @@ from wakeloop.display.screen import STREAM, Line, Screen
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
+Arriving = queue.SimpleQueue[tuple[str, Any]]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
 
 GRACE = 1.0  # seconds that a step has to end after Ctrl-C; its request or tool may take much longer
+LAST_MOMENT = 0.3  # seconds that the second Ctrl-C leaves to commands that are being ended
 STOPPING = {
     signal.SIGINT: "Stopping; Ctrl-C again stops at once.",
     signal.SIGTERM: "Asked to end: coming to rest after this step.",
@@ -55,15 +56,23 @@ class Outcome:
     abandoned: bool = False
 
 
-def execute(agent: Graph, given: Any, config: RunnableConfig, view: View, ask: Ask) -> Outcome:
+def execute(
+    agent: Graph,
+    given: Any,
+    config: RunnableConfig,
+    view: View,
+    ask: Ask,
+    stop: threading.Event | None = None,
+) -> Outcome:
     """Run a thread with an input, None or a `Command`, ask what its tools ask, until it yields.
 
     `ask` gets the interrupts and returns answers by id, or None where nobody can answer. Whatever the run
-    raises is raised here. SIGINT and SIGTERM ask it to come to rest; no request follows them.
+    raises is raised here. SIGINT and SIGTERM ask it to come to rest; no request follows them, and `stop` is
+    set for tools that can end what they do (at a SIGTERM only if another signal follows).
     """
     while True:
         with view:
-            stopped, abandoned = streamed(agent, given, config, view)
+            stopped, abandoned = streamed(agent, given, config, view, stop or threading.Event())
         snapshot = agent.get_state(config)
         if stopped is not None or not snapshot.interrupts:
             return Outcome(snapshot, stopped, abandoned)
@@ -73,42 +82,68 @@ def execute(agent: Graph, given: Any, config: RunnableConfig, view: View, ask: A
         given = Command(resume=answers)
 
 
-def streamed(agent: Graph, given: Any, config: RunnableConfig, view: View) -> tuple[int | None, bool]:
+def streamed(
+    agent: Graph, given: Any, config: RunnableConfig, view: View, stop: threading.Event
+) -> tuple[int | None, bool]:
     """Show a run as it goes; return the signal that stopped it, and whether something is still at work."""
-    arriving: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-    control = RunControl()
-    stopped: int | None = None
-    deadline: float | None = None
+    arriving: Arriving = queue.SimpleQueue()
+    halt = Halt(RunControl(), stop)
     worker = threading.Thread(
-        target=played, args=(agent, given, config, control, arriving), name="wakeloop-run", daemon=True
+        target=played, args=(agent, given, config, halt.control, arriving), name="wakeloop-run", daemon=True
     )
     with signals(arriving):
         worker.start()
-        while True:
-            try:
-                left = None if deadline is None else max(deadline - time.monotonic(), 0)
-                mode, data = arriving.get(timeout=left)
-            except queue.Empty:
-                return stopped, True
-            if mode == "signal":
-                if stopped is not None:
-                    return data, True
-                stopped = data
-                control.request_drain(signal.Signals(data).name)
-                view.say(Line("note", STOPPING[signal.Signals(data)]))
-                if data == signal.SIGINT:
-                    deadline = time.monotonic() + GRACE
-            elif mode == "end":
-                worker.join()
-                if data is None or isinstance(data, GraphDrained):
-                    return stopped, False
-                if isinstance(data, KeyboardInterrupt):
-                    return signal.SIGINT, False
-                if stopped is not None:
-                    return stopped, False  # what broke while it was being stopped will show again
-                raise data
-            else:
-                view.feed(mode, data)
+        try:
+            while True:
+                mode, data = arriving.get(timeout=halt.left)
+                if mode == "end":
+                    worker.join()
+                    return halt.after(data), False
+                if mode != "signal":
+                    view.feed(mode, data)
+                elif (line := halt.take(data)) is not None:
+                    view.say(line)
+                else:
+                    worker.join(LAST_MOMENT)
+                    return halt.stopped, worker.is_alive()
+        except queue.Empty:
+            return halt.stopped, True
+        except BaseException:  # the view is broken: nobody sees what would follow
+            halt.take(signal.SIGINT)
+            raise
+
+
+@dataclass
+class Halt:
+    """How far a run has been told to stop."""
+
+    control: RunControl
+    stop: threading.Event
+    stopped: int | None = None
+    deadline: float | None = None
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that the step in hand still has; None while nothing presses."""
+        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0)
+
+    def take(self, number: int) -> Line | None:
+        """Take a signal: the first asks for rest and says so, at the next there is nothing left to say."""
+        first = self.stopped is None
+        self.stopped = self.stopped or number
+        self.control.request_drain(signal.Signals(number).name)
+        if number == signal.SIGINT or not first:
+            self.stop.set()
+            self.deadline = time.monotonic() + GRACE
+        return Line("note", STOPPING[signal.Signals(number)]) if first else None
+
+    def after(self, error: BaseException | None) -> int | None:
+        """Judge what a run ended with: raise it, unless the run was being stopped or a tool stopped it."""
+        if isinstance(error, KeyboardInterrupt):
+            return self.stopped or signal.SIGINT
+        if error is not None and self.stopped is None:
+            raise error
+        return self.stopped  # what broke while it was being stopped will show again
 
 
 def played(
@@ -116,7 +151,7 @@ def played(
     given: Any,
     config: RunnableConfig,
     control: RunControl,
-    arriving: "queue.SimpleQueue[tuple[str, Any]]",
+    arriving: Arriving,
 ) -> None:
     """Run the graph, in a thread of its own: a signal must not have to wait for a request or a tool.
 
@@ -133,7 +168,7 @@ def played(
 
 
 @contextmanager
-def signals(arriving: "queue.SimpleQueue[tuple[str, Any]]") -> Iterator[None]:
+def signals(arriving: Arriving) -> Iterator[None]:
     """Let signals arrive like parts of the stream, for as long as it runs."""
     if threading.current_thread() is not threading.main_thread():
         yield

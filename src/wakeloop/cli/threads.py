@@ -39,8 +39,12 @@ def summary(known: Known, snapshot: StateSnapshot, *, live: bool) -> dict[str, A
     session, values = standing(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
     how: str = session["state"]
-    if how == "running" or not values:
-        how = "running" if live else "broken off" if values else "not begun"
+    if live:
+        how = "running"
+    elif not values:
+        how = "not begun"
+    elif how == "running":
+        how = "broken off"
     return {
         "thread": known.id,
         "state": how,

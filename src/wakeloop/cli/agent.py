@@ -1,0 +1,62 @@
+"""Makes the agent of a recipe: model, tools, graph."""
+
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+from langgraph.graph import StateGraph
+
+from wakeloop.agent import build_todo_graph
+from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.recipe import Recipe, is_openai
+from wakeloop.cli.shell import shell_tool
+from wakeloop.cli.tools import file_tools
+from wakeloop.demo.job import demo_tools
+from wakeloop.demo.offline import OfflineAuditor
+from wakeloop.model import model_named, openai_model
+from wakeloop.presets import preset
+from wakeloop.settings import LoopSettings
+
+
+def graph_of(recipe: Recipe, *, ask: bool, stop: Event) -> StateGraph[Any, Any, Any, Any]:
+    """Build the graph of a recipe, not compiled.
+
+    `ask` puts each shell command to the person first; setting `stop` ends running ones.
+    """
+    settings = settings_of(recipe)
+    if not Path(recipe.root).is_dir():
+        raise CommandError(
+            f"The folder {recipe.root!r} of this thread is not there: name another with --root."
+        )
+    tools = tools_of(recipe, ask=ask, stop=stop)
+    return build_todo_graph(model_of(recipe), tools, recipe.system or None, settings)
+
+
+def settings_of(recipe: Recipe) -> LoopSettings:
+    """The settings of a recipe: a preset, and what was set on top of it."""
+    return preset(recipe.preset).model_copy(update=recipe.settings)
+
+
+def model_of(recipe: Recipe) -> BaseChatModel:
+    """Make the model of a recipe."""
+    if not recipe.model:
+        return OfflineAuditor(delay=recipe.delay)
+    if not recipe.base_url:
+        return model_named(recipe.model)
+    if not is_openai(recipe.model):
+        raise usage(
+            f"--base-url is for models of OpenAI's kind, and {recipe.model!r} is of another provider."
+        )
+    return openai_model(recipe.model.removeprefix("openai:"), base_url=recipe.base_url)
+
+
+def tools_of(recipe: Recipe, *, ask: bool, stop: Event) -> list[BaseTool]:
+    """Make the tools of a recipe, confined to its root."""
+    root = Path(recipe.root)
+    if recipe.demo:
+        return demo_tools(root)
+    files = file_tools(root) if "files" in recipe.tools else []
+    shell = [shell_tool(root, ask=ask, stop=stop)] if "shell" in recipe.tools else []
+    return [*files, *shell]

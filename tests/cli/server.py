@@ -1,0 +1,137 @@
+"""A server of OpenAI's chat completions on loopback that plays a script; a program of its own too."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Reply:
+    """One answer: text and calls, or an error status with its words; `delay` seconds before it."""
+
+    text: str = ""
+    calls: Sequence[tuple[str, dict[str, Any]]] = ()
+    status: int = 200
+    finish: str | None = None
+    delay: float = 0
+    words: str = "the server says no"
+
+    @property
+    def reason(self) -> str:
+        return self.finish or ("tool_calls" if self.calls else "stop")
+
+    def tool_calls(self, number: int) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": f"call_{number}_{i}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(args)},
+            }
+            for i, (name, args) in enumerate(self.calls)
+        ]
+
+
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+Script = Callable[[int, dict[str, Any]], Reply]
+
+
+@dataclass
+class Server:
+    """Plays `script` (a list, its last reply for ever; or a function) and keeps the requests."""
+
+    script: Sequence[Reply] | Script
+    requests: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *args: object) -> None:
+                return
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.answer(self, asked)
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_address[1]}/v1"
+
+    def close(self) -> None:
+        self.http.shutdown()
+        self.http.server_close()
+
+    def answer(self, handler: BaseHTTPRequestHandler, asked: dict[str, Any]) -> None:
+        self.requests.append(asked)
+        number = len(self.requests)
+        script = self.script
+        reply = script(number, asked) if callable(script) else script[min(number, len(script)) - 1]
+        time.sleep(reply.delay)
+        if reply.status != 200:
+            self.send(handler, reply.status, {"error": {"message": reply.words, "type": "x", "code": None}})
+        elif asked.get("stream"):
+            self.stream(handler, reply, number)
+        else:
+            message = {
+                "role": "assistant",
+                "content": reply.text,
+                "tool_calls": reply.tool_calls(number) or None,
+            }
+            choice = {"index": 0, "message": message, "finish_reason": reply.reason}
+            self.send(
+                handler,
+                200,
+                {
+                    "id": f"c{number}",
+                    "object": "chat.completion",
+                    "created": 1,
+                    "model": "m",
+                    "choices": [choice],
+                    "usage": USAGE,
+                },
+            )
+
+    def send(self, handler: BaseHTTPRequestHandler, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        handler.send_response(status)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    def stream(self, handler: BaseHTTPRequestHandler, reply: Reply, number: int) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.close_connection = True
+        for chunk in self.chunks(reply, number):
+            handler.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+            handler.wfile.flush()
+        handler.wfile.write(b"data: [DONE]\n\n")
+
+    def chunks(self, reply: Reply, number: int) -> Iterator[dict[str, Any]]:
+        head = {"id": f"c{number}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+
+        def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+            return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+        yield chunk({"role": "assistant", "content": ""})
+        for start in range(0, len(reply.text), 7):
+            yield chunk({"content": reply.text[start : start + 7]})
+        for index, call in enumerate(reply.tool_calls(number)):
+            yield chunk({"tool_calls": [{"index": index, **call}]})
+        yield chunk({}, reply.reason)
+        yield {**head, "choices": [], "usage": USAGE}

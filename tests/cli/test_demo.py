@@ -1,0 +1,148 @@
+"""The demo: the whole graph over real files, killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+from conftest import Shell, lines
+
+
+def thread_of(text: str) -> str:
+    found = re.search(r"\bdemo-[0-9a-f]+", text)
+    assert found, text
+    return found.group()
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_it_settles_with_four_wakes_a_nag_and_a_correction(shell: Shell, files, count: int) -> None:
+    files(shell.folder, count)
+    done = shell("demo", ".")
+    assert done.returncode == 0, done.stderr
+    assert len(lines(done.stdout, "Auto-continuing (")) == 4
+    assert len(lines(done.stdout, "graph reminder:")) == 1
+    assert len(lines(done.stdout, "graph correction:")) == 1
+    assert lines(done.stdout, "Settled: nothing on the list is open.")
+    assert (shell.folder / "wakeloop-report.md").exists()
+    assert done.stdout.startswith("Thread demo-")
+
+
+def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> None:
+    files(shell.folder, 1)
+    done = shell("demo", ".", "--json")
+    final = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert final["session"] == {"state": "dormant", "reason": "settled", "open": 0, "wakes": 4, "budget": 25}
+    assert final["wakes"] == 4
+    assert final["error"] is None
+    assert [todo["status"] for todo in final["todos"]] == ["completed"] * 2
+    assert final["usage"]["total_tokens"] == sum(
+        final["usage"][key] for key in ("input_tokens", "output_tokens")
+    )
+    assert lines(done.stderr, "Auto-continuing (4/25): 1 incomplete todo(s) remain")
+
+
+def test_a_folder_without_files_is_wrong_usage_and_leaves_no_database(shell: Shell) -> None:
+    done = shell("demo", ".")
+    assert done.returncode == 2
+    assert "There is no Python, Markdown or notebook file in" in done.stderr
+    assert done.stdout == ""
+    assert not shell.db.exists()
+    assert shell("demo", "nowhere").returncode == 2
+
+
+def reads(db: Path) -> list[str]:
+    """The calls of read_file that finished, as the history has them."""
+    shown = json.loads(db.read_text())
+    calls = {call["id"]: call for m in shown["history"] for call in m.get("tool_calls", ())}
+    return [
+        calls[m["tool_call_id"]]["args"]["path"]
+        for m in shown["history"]
+        if m["type"] == "tool" and m["name"] == "read_file" and m["status"] == "success"
+    ]
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["tool: measure_lines", "Auto-continuing (1/25)", "list: 3/5"],
+)
+def test_killed_and_resumed_it_finishes_and_reads_nothing_twice(
+    shell: Shell, files, after: str, tmp_path: Path
+) -> None:
+    files(shell.folder, 4)
+    process = shell.start("demo", ".", "--delay", "0.05")
+    assert process.stdout is not None
+    told = []
+    for line in process.stdout:
+        told.append(line)
+        if line.startswith(after):
+            process.kill()
+            break
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    thread = thread_of(told[0])
+    listed = json.loads(shell("threads", "--json").stdout)
+    assert listed[0]["state"] == "broken off"
+    done = shell("resume", thread)
+    assert done.returncode == 0, done.stderr
+    wakes = lines("".join(told) + done.stdout, "Auto-continuing (")
+    assert {line.split(":")[0] for line in wakes} == {f"Auto-continuing ({n}/25)" for n in (1, 2, 3, 4)}
+    (tmp_path / "shown").write_text(shell("show", thread, "--history", "--json").stdout)
+    assert sorted(reads(tmp_path / "shown")) == [f"part{n}.py" for n in range(4)]
+
+
+def test_synchronous_normal_and_wal(shell: Shell, files) -> None:
+    files(shell.folder, 1)
+    shell("demo", ".")
+    with sqlite3.connect(shell.db) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+    assert shell.db.stat().st_mode & 0o077 == 0
+
+
+def test_ctrl_c_says_how_to_go_on_and_goes_on(shell: Shell, files) -> None:
+    files(shell.folder, 2)
+    process = shell.start("demo", ".", "--delay", "0.1")
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    while not process.stdout.readline().startswith("tool: measure_lines"):
+        pass
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err == ""
+    thread = thread_of(first)
+    assert f"To go on: wakeloop resume {thread} --db {shell.db}" in out
+    assert shell("resume", thread).returncode == 0
+
+
+def test_two_processes_never_run_one_thread(shell: Shell, files) -> None:
+    files(shell.folder, 2)
+    process = shell.start("demo", ".", "--delay", "1")
+    assert process.stdout is not None
+    thread = thread_of(process.stdout.readline())
+    assert process.stdout.readline()
+    second = shell("resume", thread)
+    assert second.returncode == 1
+    assert "in the hands of another process" in second.stderr
+    assert shell("todo", thread, "add", "x").returncode == 1
+    assert json.loads(shell("threads", "--json").stdout)[0]["state"] == "running"
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 143
+    assert "Asked to end" in out
+
+
+def test_a_closed_pipe_ends_it_quietly(shell: Shell, files) -> None:
+    files(shell.folder, 2)
+    with shell.start("demo", ".", "--delay", "0.1") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=20) == 1

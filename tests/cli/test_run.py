@@ -1,0 +1,276 @@
+"""Run and resume against a real server on loopback, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import time
+
+import pytest
+from conftest import Shell, lines, until
+from server import Reply
+
+pytestmark = pytest.mark.loopback
+
+PLAN = Reply(calls=[("todo_write", {"items": ["look"]})])
+DONE = Reply(calls=[("todo_update", {"id": 1, "status": "done"})])
+BYE = Reply("All done.")
+
+
+def thread_of(text: str) -> str:
+    found = re.search(r"\bt-[0-9a-f]{8}", text)
+    assert found, text
+    return found.group()
+
+
+def test_a_request_runs_until_its_list_is_settled(shell: Shell, serve) -> None:
+    server = serve(PLAN, Reply("Working on it."), DONE, BYE)
+    done = shell("run", "look around", "--model", "small", "--base-url", server.url)
+    assert done.returncode == 0, done.stderr
+    assert lines(done.stdout, "Auto-continuing (1/25): 1 incomplete todo(s) remain")
+    assert "model: All done." in done.stdout
+    assert "Settled: nothing on the list is open." in done.stdout
+    assert "1 wake, 4 requests, 60 tokens (40 in, 20 out)" in done.stdout
+    assert done.stderr == ""
+    assert [r["model"] for r in server.requests] == ["small"] * 4
+    assert all(r["stream"] and r["stream_options"] == {"include_usage": True} for r in server.requests)
+
+
+def test_the_default_preset_makes_six_requests_and_ends_stalled(shell: Shell, serve) -> None:
+    server = serve(PLAN, Reply("Nothing to see."))
+    done = shell("run", "x", "--model", "openai:small", "--base-url", server.url, "--json")
+    final = json.loads(done.stdout)
+    assert done.returncode == 3
+    assert len(server.requests) == 6
+    assert final["session"] == {"state": "idle", "reason": "stalled", "open": 1, "wakes": 3, "budget": 25}
+    assert final["answer"] == "Nothing to see."
+    assert final["messages"] == len(server.requests[-1]["messages"])
+    assert len(lines(done.stderr, "graph correction:")) == 1
+
+
+def test_settings_reach_the_run_and_are_remembered(shell: Shell, serve) -> None:
+    server = serve(PLAN, Reply("Nothing."))
+    where = ["--model", "small", "--base-url", server.url]
+    first = shell(
+        "run", "x", *where, "--set", "max_wake_cycles=1", "--set", "guard_retries=0", "--thread", "mine"
+    )
+    assert first.returncode == 3
+    assert len(server.requests) == 3
+    assert "all 1 wakes of this activation are spent" in first.stdout
+    again = shell("resume", "mine")
+    assert again.returncode == 3
+    assert len(server.requests) == 5  # the kick's own nudge, then one wake
+    assert shell("resume", "mine", "--set", "max_wake_cycles=0").returncode == 3
+    assert len(server.requests) == 6
+    assert "guard_retries" in shell("show", "mine").stdout
+
+
+def test_tools_stay_below_the_root_and_the_system_prompt_is_sent(shell: Shell, serve, tmp_path) -> None:
+    (shell.folder / "a.txt").write_text("inside")
+    (tmp_path / "b.txt").write_text("outside")
+    (tmp_path / "system.txt").write_text("Be brief.")
+    calls = [("read_file", {"path": "a.txt"}), ("read_file", {"path": "../b.txt"})]
+    server = serve(Reply(calls=calls), BYE)
+    done = shell(
+        "run", "read", "--model", "m", "--base-url", server.url, "--system", str(tmp_path / "system.txt")
+    )
+    assert done.returncode == 0
+    first, second = server.requests[-1]["messages"][-2:]
+    assert "inside" in first["content"]
+    assert "outside the folder" in second["content"]
+    assert lines(done.stdout, "tool error: read_file: ")
+    assert server.requests[0]["messages"][0]["content"].startswith("Be brief.")
+
+
+def test_a_thread_goes_on_with_the_next_message(shell: Shell, serve) -> None:
+    server = serve(Reply("Hello."))
+    first = shell("run", "hi", "--model", "m", "--base-url", server.url)
+    thread = thread_of(first.stdout)
+    second = shell("run", "-", "--thread", thread, typed="and now?\n")
+    assert second.returncode == 0
+    assert second.stdout.startswith(f"Continuing thread {thread}")
+    asked = [m["content"] for m in server.requests[-1]["messages"] if m["role"] == "user"]
+    assert asked == ["hi", "and now?\n"]
+    third = shell("resume", thread, "more")
+    assert third.returncode == 0
+    assert len(server.requests) == 3
+    assert shell("resume", thread).returncode == 0  # an empty kick on a settled list asks nobody
+    assert len(server.requests) == 3
+
+
+# -- failures --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (400, "The server refused the request (400): the server says no."),
+        (401, "The server refused the key (401): the server says no. Set OPENAI_API_KEY"),
+        (404, "The server knows no such model or address (404)"),
+        (429, "The server takes no more requests for now (429)"),
+        (500, "The server failed (500): the server says no."),
+    ],
+)
+def test_a_refusal_is_one_sentence_and_the_thread_goes_on(
+    shell: Shell, serve, status: int, says: str
+) -> None:
+    server = serve(PLAN, *[Reply(status=status)] * (1 if status in (400, 401, 404) else 3), DONE, BYE)
+    failed = shell("run", "x", "--model", "m", "--base-url", server.url)
+    assert failed.returncode == 1
+    assert says in failed.stderr
+    assert len(failed.stderr.splitlines()) == 2
+    thread = thread_of(failed.stdout)
+    assert f"To try again: wakeloop resume {thread} --db {shell.db}" in failed.stderr
+    assert json.loads(shell("show", thread, "--json").stdout)["session"]["open"] == 1
+    done = shell("resume", thread)
+    assert done.returncode == 0, done.stderr
+
+
+def test_keys_are_never_shown(shell: Shell, serve) -> None:
+    server = serve(Reply(status=401, words="bad key sk-loopback-secret, \x1b[31mreally"))
+    url = server.url.replace("http://", "http://user:hunter22@")
+    failed = shell("run", "x", "--model", "m", "--base-url", url, "--json")
+    assert failed.returncode == 1
+    for text in (failed.stdout, failed.stderr):
+        assert "sk-loopback-secret" not in text
+        assert "hunter22" not in text
+        assert "\x1b" not in text
+    assert json.loads(failed.stdout)["error"].startswith(
+        "The server refused the key (401): bad key …, really"
+    )
+    assert b"hunter22" not in shell.db.read_bytes()
+    with sqlite3.connect(shell.db) as connection:
+        ((recipe,),) = connection.execute("SELECT recipe FROM wakeloop_threads").fetchall()
+    connection.close()
+    assert json.loads(recipe)["base_url"] == server.url
+    assert "secret" not in recipe
+
+
+def test_nobody_there(shell: Shell) -> None:
+    failed = shell("run", "x", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    assert failed.returncode == 1
+    assert "The server at http://127.0.0.1:9 cannot be reached:" in failed.stderr
+    assert len(failed.stderr.splitlines()) == 2
+
+
+def test_a_reply_cut_again_and_again(shell: Shell, serve) -> None:
+    server = serve(Reply("half an ans", finish="length"))
+    done = shell("run", "x", "--model", "m", "--base-url", server.url)
+    assert done.returncode == 1
+    assert len(server.requests) == 3
+    assert lines(done.stdout, "The model's replies were cut off")
+    assert len(lines(done.stdout, "graph retry:")) == 2
+
+
+# -- questions -------------------------------------------------------------------------------------------
+
+SHELL = [Reply(calls=[("run_shell", {"command": "echo it ran > ran.txt"})]), BYE]
+
+
+def test_a_question_parks_the_thread_where_nobody_can_answer(shell: Shell, serve) -> None:
+    server = serve(*SHELL)
+    asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "files,shell", typed="y\n")
+    assert asked.returncode == 4
+    thread = thread_of(asked.stdout)
+    assert "question:   command: echo it ran > ran.txt" in asked.stdout
+    assert f"To answer: wakeloop resume {thread} 'your answer' --db {shell.db}" in asked.stdout
+    assert not (shell.folder / "ran.txt").exists()
+    assert shell("resume", thread).returncode == 4
+    refused = shell("todo", thread, "add", "x")
+    assert refused.returncode == 2
+    assert "waits for an answer" in refused.stderr
+    assert json.loads(shell("threads", "--json").stdout)[0]["reason"] == "interrupted"
+    done = shell("resume", thread, "y", "--json")
+    assert done.returncode == 0
+    assert (shell.folder / "ran.txt").read_text() == "it ran\n"
+    assert json.loads(done.stdout)["questions"] == []
+    assert len(server.requests) == 2
+
+
+def test_no_is_no_and_its_words_reach_the_model(shell: Shell, serve) -> None:
+    server = serve(*SHELL)
+    asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")
+    assert shell("resume", thread_of(asked.stdout), "not like that").returncode == 0
+    assert "not like that" in server.requests[-1]["messages"][-1]["content"]
+    assert not (shell.folder / "ran.txt").exists()
+
+
+def test_a_message_instead_of_an_answer(shell: Shell, serve) -> None:
+    server = serve(*SHELL)
+    asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")
+    done = shell("run", "never mind", "--thread", thread_of(asked.stdout))
+    assert done.returncode == 0
+    assert "It waited for an answer" in done.stdout
+    assert not (shell.folder / "ran.txt").exists()
+
+
+def test_yes_asks_nothing(shell: Shell, serve) -> None:
+    server = serve(*SHELL)
+    done = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell", "--yes")
+    assert done.returncode == 0
+    assert (shell.folder / "ran.txt").exists()
+
+
+# -- signals ---------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_during_a_request_asks_for_no_other(shell: Shell, serve) -> None:
+    server = serve(PLAN, Reply("late", delay=30))
+    process = shell.start("run", "x", "--model", "m", "--base-url", server.url)
+    until(lambda: len(server.requests) == 2, process)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert time.monotonic() - began < 5
+    assert err == ""
+    assert f"To go on: wakeloop resume {thread_of(out)}" in out
+    assert len(server.requests) == 2
+
+
+def test_a_second_ctrl_c_is_quiet_and_ends_a_command_with_its_children(shell: Shell, serve) -> None:
+    server = serve(Reply(calls=[("run_shell", {"command": "trap '' INT; echo $$ > pid; sleep 77"})]), BYE)
+    process = shell.start("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell", "--yes")
+    pid = shell.folder / "pid"
+    until(lambda: pid.exists() and pid.read_text().strip(), process)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err == ""
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    assert len(server.requests) == 1
+
+
+def test_sigterm_comes_to_rest_after_the_step(shell: Shell, serve) -> None:
+    server = serve(PLAN, Reply(calls=[("list_files", {})], delay=1.5), DONE, BYE)
+    process = shell.start("run", "x", "--model", "m", "--base-url", server.url)
+    until(lambda: len(server.requests) == 2, process)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 143, (out, err)
+    assert "coming to rest" in out
+    assert len(server.requests) == 2
+    assert shell("resume", thread_of(out)).returncode == 0
+    assert len(server.requests) == 4
+
+
+# -- databases -------------------------------------------------------------------------------------------
+
+
+def test_a_full_or_vanished_database_is_one_sentence(shell: Shell, serve) -> None:
+    def drop(number: int, asked: dict[str, object]) -> Reply:
+        if number == 2:
+            with sqlite3.connect(shell.db) as connection:
+                connection.execute("DROP TABLE checkpoints")
+            connection.close()
+        return PLAN if number == 1 else BYE
+
+    server = serve(script=drop)
+    failed = shell("run", "x", "--model", "m", "--base-url", server.url)
+    assert failed.returncode == 1
+    assert "no such table" in failed.stderr
