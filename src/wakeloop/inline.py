@@ -5,15 +5,6 @@ from functools import update_wrapper
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.runtime import get_runtime
-
-NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
-
-
-def has_parent() -> bool:
-    """Tell whether the graph runs inside another one, whose history it then inherits."""
-    info = get_runtime().execution_info
-    return info is not None and NAMESPACE_SEPARATOR in info.checkpoint_ns
 
 
 class Node(Runnable[Any, Any]):

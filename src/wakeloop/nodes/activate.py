@@ -19,7 +19,7 @@ from langgraph.runtime import get_runtime
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.events import todos_changed
-from wakeloop.inline import Node, has_parent
+from wakeloop.inline import Node
 from wakeloop.marks import as_assistant, as_user, kind_of, mark, new_id, unmarked
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, check_overrides, effective
@@ -260,12 +260,14 @@ class Opening:
 
 
 def _outside(state: TodoState, old: Ledger) -> int:
-    """Return the place from which all messages came with this input, as far as that can be told."""
+    """Return the place from which all messages came with this input, as far as that can be told.
+
+    Not where a run broke off: behind its end stands what it wrote itself. Nor on a new thread: a history that
+    a caller or a parent hands on may hold what the graph wrote there.
+    """
     messages = state["messages"]
-    if not old:
-        return len(messages) if has_parent() else 0
     if (state.get("todo_session") or {}).get("reason") is None:
-        return len(messages)  # the run broke off: behind its end stands what it wrote itself
+        return len(messages)
     return next((i + 1 for i, m in enumerate(messages) if m.id == old.get("tail")), len(messages))
 
 

@@ -9,15 +9,17 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp, ParentCommand
 from langgraph.prebuilt import ToolNode
+from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 from pydantic import ValidationError
 
 from wakeloop.errors import ToolError
-from wakeloop.inline import Node, has_parent
+from wakeloop.inline import Node
 from wakeloop.marks import new_id, unmarked
 from wakeloop.reply import LONGEST
 from wakeloop.todos import Refused, read_list, shorten
 
+NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
 PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))
 
 
@@ -156,7 +158,8 @@ def _handed_over(call: dict[str, Any], signal: GraphBubbleUp) -> Any:
 
 def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
     """Note where a tool wants to go, so that siblings and history are kept; the guard sends it."""
-    if not has_parent():
+    info = get_runtime().execution_info
+    if info is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
         return {"messages": [_error(call, "Error: there is no parent graph to hand over to.")]}
     goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
     sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]
