@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -15,9 +15,9 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from wakeloop import TodoState, create_todo_agent
+from wakeloop import TodoState, create_todo_agent, preset
 from wakeloop.errors import InputError
-from wakeloop.testing import ScriptedModel, calls, wire_faults
+from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 GO: Any = {"messages": [("user", "go")]}
@@ -232,6 +232,13 @@ def spend(
 
 
 @tool
+def picture(number: int, call: Annotated[str, InjectedToolCallId]) -> Any:
+    """Return a result and, as some do for images, a user message behind it."""
+    told, shown = ToolMessage(f"picture {number}", tool_call_id=call), HumanMessage(f"pixels {number}")
+    return Command(update={"messages": [told, shown]})
+
+
+@tool
 def reset() -> Any:
     """Write a channel of one's own, and say nothing."""
     return Command(update={"budget": 1})
@@ -317,6 +324,34 @@ def test_a_channel_of_ones_own(door: str) -> None:
         ("success", "spent 2"),
     ]
     assert wire_faults(model.requests) == []
+
+
+@pytest.mark.parametrize("many", [1, 2])
+def test_messages_that_a_tool_adds_behind_its_result(many: int) -> None:
+    """They count as work that is new, and a reminder stands in the result in front of them."""
+
+    def look(turn: int) -> Any:
+        return calls(*(("picture", {"number": turn * 10 + n}) for n in range(many)))
+
+    work = [step for turn in range(4) for step in (look(turn), "stop")]
+    model = ScriptedModel(calls(("todo_write", {"items": ["a"]})), "stop", *work, close(1), "Done.")
+    agent = create_todo_agent(
+        model, [picture], settings=preset("wakeloop").model_copy(update={"nag_after": 4})
+    )
+    out = agent.invoke(GO)
+    model.assert_done()
+    assert out["todo_session"] == {
+        "state": "dormant",
+        "reason": "settled",
+        "open": 0,
+        "wakes": 5,
+        "budget": 25,
+    }
+    nagged = [m.content for m in results(out) if m.additional_kwargs]
+    assert len(nagged) == 1
+    assert str(nagged[0]).startswith(f"picture {30 + many - 1}\n\n")
+    assert wire_faults(model.requests) == []
+    assert prompt_faults(model.requests) == []
 
 
 @pytest.mark.parametrize("private", ["todo_ledger", "todo_session", "todo_handoff", "todo_inbox"])

@@ -110,7 +110,9 @@ class Turn:
             if isinstance(message, ToolMessage):
                 ids[message.tool_call_id] = message.status != "error"
                 continue
-            if ids and isinstance(message, AIMessage):
+            if not isinstance(message, AIMessage):
+                continue  # a tool may add messages of other kinds behind its result
+            if ids:
                 todo = set(self.ledger.get("todo_calls", ()))
                 calls = [c for c in message.tool_calls if c["id"] in ids and c["id"] not in todo]
                 prints = {fingerprint(c["name"], c["args"]): ids[c["id"] or ""] for c in reversed(calls)}

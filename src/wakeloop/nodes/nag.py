@@ -27,8 +27,9 @@ class Nag(Node):
         """Return the last tool result with the reminder as its suffix."""
         ledger = ledger_of(state)
         settings = effective(self.settings, ledger.get("settings"))
-        last, left = state["messages"][-1], count_open(state["todos"])
-        if not isinstance(last, ToolMessage) or not (left or settings.nag_when == "always"):
+        last = next((m for m in reversed(state["messages"]) if isinstance(m, ToolMessage)), None)
+        left = count_open(state["todos"])
+        if last is None or not (left or settings.nag_when == "always"):
             return {}
         rounds = ledger.get("todo_stale_iterations", 0)
         text = fill("nag", self.dialect.name, settings.prompts, rounds=rounds, open=left)
