@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from wakeloop import LoopSettings, SettingsError, create_todo_agent
+from wakeloop import LoopSettings, SettingsError, create_todo_agent, preset
 from wakeloop.config.levels import (
     Level,
     agent_level,
@@ -111,14 +111,18 @@ def test_an_agent_file_overrides_everything_whole(folder: Path, monkeypatch: pyt
     for level in ("config file", "environment", "role"):
         said(folder, level, VALUES[level], monkeypatch)
     (folder / "agents" / "a.yaml").write_text(
-        "model: m\ntools: [files]\nsystem_prompt: You are a.\npreset: loki\nsettings:\n  auto_continue: true\n"
+        "model: m\ntools: [files]\nsystem_prompt: Be a.\npreset: loki\nsettings:\n  auto_continue: true\n"
     )
     levels = [*global_levels(folder), role_level(folder, "r")]
     held = resolve(levels, whole=agent_level(folder, "a"))
     assert held.whole
     assert held.ignored == ("global", "role")
     assert held.settings.max_wake_cycles == 10
-    assert (held.get("model"), held.get("tools"), held.get("system_prompt")) == ("m", ("files",), "You are a.")
+    assert (held.get("model"), held.get("tools"), held.get("system_prompt")) == (
+        "m",
+        ("files",),
+        "You are a.",
+    )
     assert isinstance(held.settings, WholeSettings)
 
 
@@ -213,9 +217,25 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "often")
-    with pytest.raises(SettingsError, match="^WAKELOOP_NAG_AFTER: The setting 'nag_after' cannot be 'often'"):
+    with pytest.raises(SettingsError, match=r"^WAKELOOP_NAG_AFTER: The setting 'nag_after' cannot be 'often'"):
         global_levels(folder)
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "1")
     monkeypatch.setenv("WAKELOOP_PROMPTS", "{not json")
     with pytest.raises(SettingsError, match="The environment cannot be read"):
         global_levels(folder)
+
+
+def test_of_several_presets_only_the_highest_counts(folder: Path) -> None:
+    (folder / "config.yaml").write_text("preset: loki\nnag_after: 4\n")
+    (folder / "roles" / "r.md").write_text("---\npreset: lesson\n---\n")
+    levels = [*global_levels(folder), role_level(folder, "r")]
+    assert resolve(levels).settings == preset("lesson")
+    levels.append(Level("base", "--preset", {"preset": "wakeloop"}))
+    assert resolve(levels).settings == LoopSettings(nag_after=4)
+
+
+def test_no_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAKELOOP_TOOLS", "files, shell")
+    assert resolve(global_levels(folder)).get("tools") == ("files", "shell")
+    monkeypatch.setenv("WAKELOOP_TOOLS", "none")
+    assert resolve(global_levels(folder)).get("tools") == ()

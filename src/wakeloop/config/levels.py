@@ -74,8 +74,9 @@ class Resolved:
 def resolve(levels: Iterable[Level], *, whole: Level | None = None) -> Resolved:
     """Let each level override those before it, field by field; a `whole` level overrides all of them.
 
-    Beneath every level stand the built-in values. Of a whole level the settings count alone; what it does
-    not say of model, address or tools is taken from the others.
+    Beneath every level stand the built-in values. Of several presets only the highest counts: it takes the
+    place of the others. Of a whole level the settings count alone; what it does not say of model, address or
+    tools is taken from the others.
     """
     built_in = {name: getattr(LoopSettings(), name) for name in LoopSettings.model_fields}
     held = {name: Held(value, "built-in", "wakeloop", outright=False) for name, value in built_in.items()}
@@ -84,8 +85,9 @@ def resolve(levels: Iterable[Level], *, whole: Level | None = None) -> Resolved:
     if whole is not None:
         ignored = [level.name for level in given if any(key in built_in for key in level.expanded())]
         given = [Level(v.name, v.source, _beside(v.values)) for v in given] + [whole]
+    named = [level for level in given if "preset" in level.values]
     for level in given:
-        for key, value in level.expanded().items():
+        for key, value in (level.expanded() if level in named[-1:] else level.values).items():
             outright = key in level.values
             before = held.get(key)
             if key == "prompts" and before is not None:
@@ -184,7 +186,9 @@ def checked(document: Document, beside: Sequence[str] = BESIDE) -> dict[str, Any
 
 def _checked_beside(document: Document, given: str, key: str, value: Any) -> Any:
     if key == "tools":
-        names_given = value.split(",") if isinstance(value, str) else value
+        names_given = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+        if names_given in (["none"], [""]):
+            names_given = []
         if not isinstance(names_given, list) or any(name not in TOOLS for name in names_given):
             raise document.error(given, f"tools must be a list of {', '.join(TOOLS)}, not {value!r}.")
         return tuple(names_given)
