@@ -217,7 +217,7 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "often")
-    with pytest.raises(SettingsError, match=r"^WAKELOOP_NAG_AFTER: The setting 'nag_after' cannot be 'often'"):
+    with pytest.raises(SettingsError, match=r"^WAKELOOP_NAG_AFTER: The setting 'nag_after' cannot be"):
         global_levels(folder)
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "1")
     monkeypatch.setenv("WAKELOOP_PROMPTS", "{not json")
