@@ -478,3 +478,83 @@ def test_without_a_parent_there_is_nobody_to_hand_over_to() -> None:
     model.assert_done()
     assert out["messages"][2].status == "error"
     assert answer_of(out) == "Then I do it."
+
+
+def test_two_hand_overs_in_one_round_both_count() -> None:
+    model = ScriptedModel(calls(("hand_over", {"to": "desk"}), ("hand_over", {"to": "office"})))
+    graph = StateGraph(Desk)
+    graph.add_node("first", create_todo_agent(model, [hand_over]), destinations=("desk", "office"))
+    graph.add_node("desk", lambda state: {"told": ["desk"]}).add_node(
+        "office", lambda state: {"told": ["office"]}
+    )
+    out = graph.add_edge(START, "first").compile().invoke(go())
+    assert {"desk", "office"} <= set(out["told"])
+    assert len([m for m in out["messages"] if m.type == "tool"]) == 2
+
+
+# -- called from a node, called from a tool --------------------------------------------------------------
+
+
+def test_called_inside_a_node_of_the_parent() -> None:
+    model = ScriptedModel(write("a"), calls(("ask", {"question": "?"}, "q")), close(1), "Done.")
+    agent = create_todo_agent(model, [ask])
+
+    def node(state: Talk) -> dict[str, Any]:
+        return {"messages": agent.invoke({"messages": state["messages"]})["messages"][-1:]}
+
+    parent = (
+        StateGraph(Talk).add_node("node", node).add_edge(START, "node").compile(checkpointer=InMemorySaver())
+    )
+    parent.invoke(go(), THREAD)
+    assert [i.value for i in parent.get_state(THREAD).interrupts] == ["?"]
+    out = parent.invoke(Command(resume="yes"), THREAD)
+    model.assert_done()
+    assert brief(out["messages"]) == ["human: go", "ai: Done."]
+    assert [m.content for m in model.requests[2] if getattr(m, "tool_call_id", None) == "q"] == ["yes"]
+
+
+def test_an_agent_as_the_tool_of_another() -> None:
+    """Each has a list and a budget of its own; a question comes out, its answer goes in."""
+    inner_model = ScriptedModel(
+        write("inner"), "stop", calls(("ask", {"question": "inside?"}, "q")), close(1), "Inner is done."
+    )
+    inner = create_todo_agent(inner_model, [ask], name="inner")
+
+    @tool
+    def helper(task: str) -> str:
+        """Let a helper do it."""
+        return answer_of(inner.invoke(go(task)))
+
+    model = ScriptedModel(
+        write("outer"), calls(("helper", {"task": "t"}, "h"), ("look", {}, "l")), close(1), "Outer is done."
+    )
+    agent = create_todo_agent(model, [helper, look], checkpointer=InMemorySaver())
+    agent.invoke(go(), THREAD)
+    assert [i.value for i in agent.get_state(THREAD).interrupts] == ["inside?"]
+    out = agent.invoke(Command(resume="yes"), THREAD)
+    model.assert_done()
+    inner_model.assert_done()
+    assert {m.tool_call_id: m.content for m in out["messages"] if m.type == "tool"}["h"] == "Inner is done."
+    assert [todo["content"] for todo in out["todos"]] == ["outer"]
+    assert out["todo_session"] == {
+        "state": "dormant",
+        "reason": "settled",
+        "open": 0,
+        "wakes": 0,
+        "budget": 25,
+    }
+    assert wire_faults([*model.requests, *inner_model.requests]) == []
+
+
+def test_an_agent_in_a_tool_cannot_hand_over_for_the_other() -> None:
+    inner = create_todo_agent(ScriptedModel(calls(("hand_over", {"to": "desk"}))), [hand_over], name="inner")
+
+    @tool
+    def helper(task: str) -> str:
+        """Let a helper do it."""
+        return answer_of(inner.invoke(go(task)))
+
+    model = ScriptedModel(calls(("helper", {"task": "t"})), "Then not.")
+    out = create_todo_agent(model, [helper], checkpointer=InMemorySaver()).invoke(go(), THREAD)
+    assert [m.status for m in out["messages"] if m.type == "tool"] == ["error"]
+    assert answer_of(out) == "Then not."
