@@ -91,7 +91,7 @@ def streamed(
     worker = threading.Thread(
         target=played, args=(agent, given, config, halt.control, arriving), name="wakeloop-run", daemon=True
     )
-    with signals(arriving):
+    with signals(arriving, halt.control):
         worker.start()
         try:
             while True:
@@ -131,7 +131,7 @@ class Halt:
         """Take a signal: the first asks for rest and says so, at the next there is nothing left to say."""
         first = self.stopped is None
         self.stopped = self.stopped or number
-        self.control.request_drain(signal.Signals(number).name)
+        self.control.request_drain()
         if number == signal.SIGINT or not first:
             self.stop.set()
             self.deadline = time.monotonic() + GRACE
@@ -168,13 +168,14 @@ def played(
 
 
 @contextmanager
-def signals(arriving: Arriving) -> Iterator[None]:
+def signals(arriving: Arriving, control: RunControl) -> Iterator[None]:
     """Let signals arrive like parts of the stream, for as long as it runs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        control.request_drain(signal.Signals(number).name)  # at once, before another step begins
         arriving.put(("signal", number))  # may be called in the midst of a get or put
 
     before = {number: signal.signal(number, put) for number in STOPPING}

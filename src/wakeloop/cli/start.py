@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import HumanMessage
-
 from wakeloop.cli.failures import usage
-from wakeloop.cli.job import Job, played
+from wakeloop.cli.job import Job
 from wakeloop.cli.recipe import Recipe, folder, from_surroundings
 from wakeloop.cli.store import Known, Place, reading
 
@@ -26,10 +24,8 @@ def start(
         raise usage("A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit.")
     known = None if thread is None else look_up(place, thread)
     recipe = known.recipe if known and known.recipe else Recipe()
-    job = Job(
-        place, from_surroundings(recipe.changed(given)), thread or new_id(), request, as_json=as_json, ask=ask
-    )
-    return played(job, {"messages": [HumanMessage(request)]})
+    recipe = from_surroundings(recipe.changed(given))
+    return played(Job(place, thread or new_id(), recipe, request, request, as_json=as_json, ask=ask))
 
 
 def resume(
@@ -40,7 +36,8 @@ def resume(
         raise usage("The message is empty: leave it out to go on without one.")
     known = must_be(look_up(place, thread), thread, place)
     recipe = from_surroundings((known.recipe or Recipe()).changed(given))
-    return played(Job(place, recipe, thread, known.request, as_json=as_json, ask=ask), message)
+    job = Job(place, thread, recipe, known.request, message, resumes=True, as_json=as_json, ask=ask)
+    return played(job)
 
 
 def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *, as_json: bool) -> int:
@@ -52,8 +49,15 @@ def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *
     if not audit_files(where):
         raise usage(f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder.")
     recipe = Recipe(root=str(where), demo=True, delay=delay).changed(given)
-    job = Job(place, recipe, new_id("demo"), request_text(where), as_json=as_json)
-    return played(job, {"messages": [HumanMessage(job.request)]})
+    request = request_text(where)
+    return played(Job(place, new_id("demo"), recipe, request, request, as_json=as_json))
+
+
+def played(job: Job) -> int:
+    """Play a job; what that needs is imported now, so that wrong usage is refused at once."""
+    from wakeloop.cli.play import play
+
+    return play(job)
 
 
 def look_up(place: Place, thread: str) -> Known | None:

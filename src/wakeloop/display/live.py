@@ -61,7 +61,8 @@ class Live:
 
     def say(self, line: Line) -> None:
         """Write a line that stays, above the region."""
-        self.console.print(Text(line.text, style=STYLES.get(line.kind, "")), soft_wrap=True)
+        told = Text(line.text, style=STYLES.get(line.kind, ""))
+        self.console.print(told, soft_wrap=line.kind == "note")  # a command to copy stays one line
 
     # -- the region ------------------------------------------------------------------------------------
 

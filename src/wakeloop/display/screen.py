@@ -22,10 +22,13 @@ STREAM: tuple[Literal["custom", "updates", "messages"], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, or a few, that stay on the screen; safe for any terminal."""
+    """One line, or a few, that stay on the screen; without control codes, whatever it is made of."""
 
     kind: Kind
     text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", clean(self.text))
 
 
 @dataclass
@@ -144,8 +147,8 @@ class Screen:
         if usage := message.usage_metadata:
             self.read += usage["input_tokens"]
             self.written += usage["output_tokens"]
-        if text := clean(message.text).strip():
-            yield Line("model", "model: " + text.replace("\n", "\n       "))
+        if text := message.text.strip():
+            yield Line("model", "model: " + clean(text).replace("\n", "\n       "))
         for made in message.tool_calls:
             if made["name"] not in self.todo_tools:
                 told = self.running[made["id"] or ""] = words.call(made["name"], made["args"])

@@ -34,7 +34,8 @@ def ending(session: Mapping[str, Any]) -> str:
     blanks = {"open": 0, "budget": 0, "on": "a peer"} | dict(session)
     if reason is None:
         return (UNFINISHED if session.get("state") == "running" else NOT_BEGUN).format(**blanks)
-    return ENDINGS.get(reason, f"Ended: {one_line(str(reason))}; {{open}} open.").format(**blanks)
+    blanks["named"] = one_line(str(reason))
+    return ENDINGS.get(reason, "Ended: {named}; {open} open.").format(**blanks)
 
 
 def progress(todos: Sequence[Todo]) -> str:

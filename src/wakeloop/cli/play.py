@@ -1,0 +1,146 @@
+"""Plays a job: build, hold the thread, run, report."""
+
+import os
+import sys
+from typing import Any, NoReturn
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command, StateSnapshot
+
+from wakeloop.cli.agent import graph_of, settings_of
+from wakeloop.cli.ask import asking
+from wakeloop.cli.failures import INTERRUPTED, code_of, sentence_of
+from wakeloop.cli.job import Job
+from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, standing, tokens, unfinished
+from wakeloop.cli.run import Graph, Outcome, View, execute
+from wakeloop.cli.store import writing
+from wakeloop.dialects import dialect_named
+from wakeloop.display.clean import one_line
+from wakeloop.display.live import Live, fits
+from wakeloop.display.plain import Plain
+from wakeloop.display.screen import Line, Screen
+from wakeloop.errors import InputError
+
+
+def play(job: Job) -> int:
+    """Run a job and report; returns the exit code."""
+    # built before anything is written: what cannot be built leaves no trace
+    graph = graph_of(job.recipe, ask=job.ask, stop=job.stop)
+    with writing(job.place) as store, store.held(job.thread):
+        agent = graph.compile(checkpointer=store.saver, name="wakeloop")
+        before = agent.get_state(config_of(job))
+        store.remember(job.thread, job.recipe, job.request)
+        view = view_of(job, before)
+        for line in greeting(job, before):
+            view.say(line)
+        try:
+            outcome = carried_on(job, agent, before, view)
+        except KeyboardInterrupt:
+            outcome = Outcome(agent.get_state(config_of(job)), INTERRUPTED - 128)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
+            return failed(job, agent, error, view)
+        return ended(job, outcome, view)
+
+
+def config_of(job: Job) -> RunnableConfig:
+    """Where the graph finds the thread."""
+    return {"configurable": {"thread_id": job.thread}}
+
+
+def carried_on(job: Job, agent: Graph, before: StateSnapshot, view: View) -> Outcome:
+    """Give the thread its input and run it; a question that waits is asked first."""
+    ask = asking(view.say)
+    given = input_of(job, before)
+    if given is None and before.interrupts:
+        answers = ask(before.interrupts)
+        if answers is None:
+            return Outcome(before)
+        given = Command(resume=answers)
+    return execute(agent, given, config_of(job), view, ask, job.stop)
+
+
+def input_of(job: Job, before: StateSnapshot) -> Any:
+    """What the graph is given: a message, an answer, nothing to an unfinished run, or an empty kick."""
+    if job.message is not None:
+        if job.resumes and before.interrupts:
+            return Command(resume={before.interrupts[0].id: job.message})
+        return {"messages": [HumanMessage(job.message)]}
+    if unfinished(before):
+        return None
+    if not before.values and job.request:  # it died before its first step was stored
+        return {"messages": [HumanMessage(job.request)]}
+    return {"messages": []}
+
+
+def view_of(job: Job, before: StateSnapshot) -> View:
+    """A live region in a terminal, plain lines elsewhere; with JSON on stdout the lines go to stderr."""
+    screen = Screen(
+        title=job.thread,
+        todo_tools=dialect_named(settings_of(job.recipe).dialect).names,
+        todos=list(before.values.get("todos") or ()),
+        wakes=standing(before)["wakes"] if unfinished(before) else 0,
+    )
+    if job.as_json:
+        return Plain(screen, sys.stderr)
+    return Live(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
+
+
+def greeting(job: Job, before: StateSnapshot) -> list[Line]:
+    """Which thread this is, and what becomes of what it was in the midst of."""
+    which = "Continuing thread" if before.values else "Thread"
+    lines = [Line("note", f"{which} {job.thread} ({one_line(job.recipe.title)})")]
+    if job.message is None or not unfinished(before):
+        return lines
+    if not before.interrupts:
+        told = "Its last run had not finished; the message begins anew, and nothing runs again."
+        lines.append(Line("note", told))
+    elif not job.resumes:
+        told = "It waited for an answer; the message takes its place, and nothing runs again."
+        lines.append(Line("note", told))
+    return lines
+
+
+# -- the end ---------------------------------------------------------------------------------------------
+
+
+def ended(job: Job, outcome: Outcome, view: View) -> int:
+    """Say how it ended; where a request or a tool is still at work, leave the process at once."""
+    snapshot = outcome.snapshot
+    for line in last_lines(
+        snapshot, job.thread, job.place, view.screen.summary, whole=isinstance(view, Live)
+    ):
+        view.say(line)
+    if job.as_json:
+        put_out(job, snapshot, view, None)
+    code = exit_code(standing(snapshot), outcome.stopped)
+    if outcome.abandoned:
+        leave(code)
+    return code
+
+
+def failed(job: Job, agent: Graph, error: Exception, view: View) -> int:
+    """Say what went wrong, in a sentence, and how to go on."""
+    if isinstance(error, BrokenPipeError):
+        raise error
+    sentence = sentence_of(error)
+    message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
+    told = f"wakeloop: {sentence}\nTo try again: {again(job.thread, job.place, *message)}"
+    print(told, file=sys.stderr)  # noqa: T201
+    if job.as_json:
+        put_out(job, agent.get_state(config_of(job)), view, sentence)
+    return code_of(error)
+
+
+def put_out(job: Job, snapshot: StateSnapshot, view: View, error: str | None) -> None:
+    """Write the final state on stdout, as one JSON object."""
+    screen = view.screen
+    usage = tokens(screen.read, screen.written)
+    print(as_json(as_object(job.thread, snapshot, usage=usage, error=error)), flush=True)  # noqa: T201
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without waiting for its threads; every step that ended is in the database."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)

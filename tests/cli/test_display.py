@@ -1,0 +1,123 @@
+"""The screen and its two views, fed by real runs of a scripted model."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+
+from wakeloop import LoopSettings, create_todo_agent
+from wakeloop.display.live import Live, fits, window
+from wakeloop.display.plain import Plain
+from wakeloop.display.screen import STREAM, Line, Screen
+from wakeloop.testing import ScriptedModel, calls, malformed, says
+
+EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] \u202edne\x07\x9b2J"
+TODO_TOOLS = frozenset({"todo_write", "todo_update", "todo_list"})
+GO = {"messages": [HumanMessage("go")]}
+
+
+@tool
+def look(where: str) -> str:
+    """Look."""
+    raise ValueError(f"nothing at {where}")
+
+
+def fed(*script: Any, view: Any = None, settings: Any = "wakeloop") -> tuple[list[Line], Screen]:
+    agent = create_todo_agent(ScriptedModel(*script), [look], settings=settings)
+    screen = Screen(todo_tools=TODO_TOOLS)
+    lines: list[Line] = []
+    for mode, data in agent.stream(GO, stream_mode=list(STREAM)):
+        lines += screen.feed(mode, data)
+    return lines, screen
+
+
+def test_a_run_as_lines() -> None:
+    lines, screen = fed(
+        calls(("todo_write", {"items": ["a"]}), text="The plan."),
+        says("stop"),
+        calls(("look", {"where": "x"})),
+        calls(("todo_update", {"id": 1, "status": "done"})),
+        says("two\nlines"),
+    )
+    assert [line.text for line in lines] == [
+        "model: The plan.",
+        "  [ ] 1 a",
+        "list: 0/1 closed",
+        "model: stop",
+        "Auto-continuing (1/25): 1 incomplete todo(s) remain",
+        'tool: look(where="x")',
+        "tool error: look: ValueError: nothing at x",
+        "  [x] 1 a",
+        "list: 1/1 closed",
+        "model: two\n       lines",
+    ]
+    assert (screen.requests, screen.wakes, screen.running, screen.streamed) == (5, 1, {}, "")
+
+
+def test_what_the_graph_says_is_labelled() -> None:
+    settings = LoopSettings(nag_after=1, on_guard_exhausted="block", max_wake_cycles=1)
+    script = [
+        calls(("todo_write", {"items": ["a"]})),
+        calls(("look", {"where": "x"})),
+        *[says("s")] * 3,
+        says("because"),
+    ]
+    lines, _ = fed(script, settings=settings)
+    texts = [line.text for line in lines]
+    assert "graph reminder: 1 rounds without a change to the list, 1 open" in texts
+    asked = [text for text in texts if text.startswith("graph correction: the run would end (wake_budget)")]
+    assert asked[0].endswith("bring the list up to date (1/1)")
+    assert asked[1].endswith("explain in plain text what was not done")
+
+
+def test_control_codes_and_markup_never_pass() -> None:
+    script = [
+        calls(("todo_write", {"items": [EVIL]}), text=EVIL),
+        calls(("look", {"where": EVIL}), (EVIL, {EVIL: EVIL})),
+        calls(malformed(EVIL, EVIL), ("todo_update", {"id": 1, "status": EVIL})),
+        calls(("todo_update", {"id": 1, "status": "blocked", "reason": EVIL})),
+        says(EVIL),
+    ]
+    lines, screen = fed(script)
+    out = io.StringIO()
+    live = Live(screen, out)
+    live.console.width, live.console.height = 60, 12
+    screen.streamed, screen.running = "", {"1": "x"}
+    for line in lines:
+        live.say(line)
+    live.console.print(live.drawn(), end="")
+    plain = Plain(Screen(), io.StringIO())
+    for line in lines:
+        plain.say(line)
+    for text in (out.getvalue(), plain.out.getvalue()):  # type: ignore[attr-defined]
+        assert not set(text) & set("\x1b\x07\x9b\u202e"), text
+        assert "[bold]markup[/bold]" in text
+        assert text.count("markup") >= 6
+
+
+def test_an_output_that_lacks_letters_gets_others() -> None:
+    raw = io.BytesIO()
+    view = Plain(Screen(), io.TextIOWrapper(raw, encoding="ascii"))
+    view.say(Line("model", "schön ✔"))
+    assert raw.getvalue() == b"sch?n ?\n"
+    assert not fits(io.TextIOWrapper(raw, encoding="ascii"))
+
+
+def test_the_window_shows_the_item_at_work() -> None:
+    todos: Any = [
+        {"id": n, "content": "x", "status": "completed" if n < 20 else "pending"} for n in range(40)
+    ]
+    assert [todo["id"] for todo in window(todos, 4)] == [19, 20, 21, 22]
+    assert [todo["id"] for todo in window(todos[:22], 4)] == [18, 19, 20, 21]
+    assert window(todos[:3], 4) == todos[:3]
+
+
+def test_a_custom_event_of_a_tool_is_none_of_ours() -> None:
+    screen = Screen()
+    for data in ("text", {"type": "else"}, {"no": "type"}, 3, None):
+        assert screen.feed("custom", data) == []
+    assert screen.feed("updates", {"__interrupt__": ()}) == []
+    assert screen.feed("updates", {"call_model": None}) == []

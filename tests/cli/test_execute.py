@@ -1,0 +1,145 @@
+"""`execute` with a scripted model: questions, signals, failures; no process, no server."""
+
+from __future__ import annotations
+
+import io
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, Interrupt, interrupt
+
+from wakeloop import create_todo_agent
+from wakeloop.cli.ask import asking
+from wakeloop.cli.report import exit_code, standing
+from wakeloop.cli.run import execute
+from wakeloop.display.plain import Plain
+from wakeloop.display.screen import Screen
+from wakeloop.testing import ScriptedModel, calls, says
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+GO = {"messages": [HumanMessage("go")]}
+
+
+@tool
+def ask_person(question: str) -> str:
+    """Ask."""
+    return f"they said {interrupt(question)}"
+
+
+@tool
+def press_ctrl_c() -> str:
+    """A tool in whose midst Ctrl-C is pressed."""
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    time.sleep(0.2)
+    return "finished all the same"
+
+
+@tool
+def raise_ctrl_c() -> str:
+    """A tool that raises it."""
+    raise KeyboardInterrupt
+
+
+def made(*script: Any, tools: Any = ()) -> tuple[Any, ScriptedModel, Plain]:
+    model = ScriptedModel(*script)
+    return (
+        create_todo_agent(model, tools, checkpointer=InMemorySaver()),
+        model,
+        Plain(Screen(), io.StringIO()),
+    )
+
+
+def nobody(interrupts: Any) -> None:
+    return None
+
+
+def test_several_questions_are_answered_by_id() -> None:
+    script = calls(("ask_person", {"question": "a?"}), ("ask_person", {"question": "b?"}))
+    agent, model, view = made(script, says("thanks"), tools=[ask_person])
+    outcome = execute(agent, GO, CONFIG, view, lambda asked: {one.id: one.value.upper() for one in asked})
+    assert standing(outcome.snapshot)["reason"] == "settled"
+    results = [m.content for m in outcome.snapshot.values["messages"] if m.type == "tool"]
+    assert results == ["they said A?", "they said B?"]
+    model.assert_done()
+
+
+def test_nobody_to_ask_parks_the_thread() -> None:
+    agent, model, view = made(calls(("ask_person", {"question": "a?"})), tools=[ask_person])
+    outcome = execute(agent, GO, CONFIG, view, nobody)
+    assert standing(outcome.snapshot)["state"] == "waiting"
+    assert exit_code(standing(outcome.snapshot)) == 4
+    model.assert_done()
+
+
+def test_ctrl_c_keeps_what_had_finished_and_asks_for_nothing_more() -> None:
+    agent, model, view = made(calls(("press_ctrl_c", {})), says("later"), tools=[press_ctrl_c])
+    stop = threading.Event()
+    outcome = execute(agent, GO, CONFIG, view, nobody, stop)
+    assert outcome.stopped == signal.SIGINT
+    assert not outcome.abandoned
+    assert stop.is_set()
+    assert len(model.requests) == 1
+    assert outcome.snapshot.values["messages"][-1].content == "finished all the same"
+    assert "Ctrl-C again stops at once" in view.out.getvalue()  # type: ignore[attr-defined]
+    assert exit_code(standing(outcome.snapshot), outcome.stopped) == 130
+    again = execute(agent, None, CONFIG, view, nobody)
+    assert standing(again.snapshot)["reason"] == "settled"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_keyboard_interrupt_in_a_tool_is_ctrl_c() -> None:
+    agent, model, view = made(calls(("raise_ctrl_c", {})), says("new"), tools=[raise_ctrl_c])
+    outcome = execute(agent, GO, CONFIG, view, nobody)
+    assert (outcome.stopped, len(model.requests)) == (signal.SIGINT, 1)
+    assert execute(agent, GO, CONFIG, view, nobody).stopped is None
+    model.assert_done()
+
+
+def test_what_the_model_raises_is_raised_here() -> None:
+    agent, _, view = made(RuntimeError("no"))
+    with pytest.raises(RuntimeError, match="no"):
+        execute(agent, GO, CONFIG, view, nobody)
+
+
+def test_a_broken_view_stops_the_run() -> None:
+    agent, model, _ = made(calls(("todo_write", {"items": ["a"]})), says("one"), says("two"), says("three"))
+
+    class Broken(Plain):
+        def feed(self, mode: str, data: Any) -> None:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        execute(agent, GO, CONFIG, Broken(Screen(), io.StringIO()), nobody)
+    for thread in threading.enumerate():
+        if thread.name == "wakeloop-run":
+            thread.join(5)
+    assert len(model.requests) <= 2
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_answers_are_typed_in_a_terminal_only() -> None:
+    asked = [Interrupt("one?", id="1"), Interrupt({"question": "two?", "command": "x\x1by"}, id="2")]
+    said: list[str] = []
+    ask = asking(lambda line: said.append(line.text), Terminal("yes please\nno\n"))
+    assert ask(asked) == {"1": "yes please", "2": "no"}
+    assert "question:   command: x\\x1by" in said
+    assert asking(lambda line: None, Terminal("only one\n"))(asked) is None
+    assert asking(lambda line: None, io.StringIO("yes\nno\n"))(asked) is None
+
+
+def test_a_parked_thread_takes_an_answer_by_command() -> None:
+    agent, model, view = made(calls(("ask_person", {"question": "a?"})), says("ok"), tools=[ask_person])
+    parked = execute(agent, GO, CONFIG, view, nobody)
+    given = Command(resume={parked.snapshot.interrupts[0].id: "Go"})
+    assert standing(execute(agent, given, CONFIG, view, nobody).snapshot)["reason"] == "settled"
+    model.assert_done()

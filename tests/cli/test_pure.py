@@ -1,0 +1,126 @@
+"""Parts without IO: options, recipes, sentences, words."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from wakeloop.cli.failures import CommandError, code_of, redacted, sentence_of
+from wakeloop.cli.recipe import Recipe, setting, tool_names, without_user
+from wakeloop.cli.report import exit_code
+from wakeloop.display.clean import clean, escaped, one_line
+from wakeloop.display.words import ENDINGS, elapsed, ending, question
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("k=true", True),
+        ("k=3", 3),
+        ("k=null", None),
+        ("k=~", None),
+        ("k=False", False),
+        ("k=0.5", 0.5),
+        ("k=some text", "some text"),
+        ('k="3"', "3"),
+        ('k={"nag": "x"}', {"nag": "x"}),
+        ("k=a=b", "a=b"),
+        ("k=", ""),
+        ("k=[1", "[1"),
+        ("k=" + "[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_settings_are_read_as_scalars(text: str, value: object) -> None:
+    assert setting(text) == ("k", value)
+
+
+def test_tools() -> None:
+    assert tool_names("files, shell,files") == ("files", "shell")
+    assert tool_names("none") == ()
+    assert tool_names("") == ()
+
+
+def test_a_recipe_survives_and_keeps_no_password() -> None:
+    recipe = Recipe(model="m", base_url="http://me:pw@host:1/v1", settings={"nag_after": 1}, tools=("files",))
+    read = Recipe.read(recipe.written())
+    assert read.base_url == "http://host:1/v1"
+    assert read.changed({"settings": {"nag_every": 2}}).settings == {"nag_after": 1, "nag_every": 2}
+    assert Recipe.read('{"model": "m", "of the future": 1}').model == "m"
+    assert without_user("http://host/v1?x=1") == "http://host/v1?x=1"
+
+
+def test_secrets_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    monkeypatch.setenv("MY_TOKEN", "short")
+    assert redacted("key sk-0123456789 at https://a:b@c/d") == "key … at https://…@c/d"
+
+
+def test_every_exception_is_a_sentence() -> None:
+    assert (
+        sentence_of(sqlite3.OperationalError("disk I/O error"))
+        == "The database cannot be used: disk I/O error."
+    )
+    assert sentence_of(ValueError("a\nb")) == "The run failed: ValueError: a b"
+    assert sentence_of(FileNotFoundError(2, "No such file", "x")) == "No such file: x."
+    assert code_of(CommandError("x", 4)) == 4
+
+
+@pytest.mark.parametrize("reason", list(ENDINGS))
+def test_every_reason_has_a_sentence(reason: str) -> None:
+    for session in ({"open": 2, "budget": 25}, {"open": 0}):
+        assert ending({"state": "idle", "reason": reason, **session}).endswith(".")
+
+
+def test_an_unknown_reason_is_named() -> None:
+    assert ending({"reason": "new one", "open": 1}) == "Ended: new one; 1 open."
+    assert ending({"reason": "{odd}", "open": 1}) == "Ended: {odd}; 1 open."
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "open_items", "code"),
+    [
+        ("dormant", "settled", 0, 0),
+        ("idle", "stalled", 1, 3),
+        ("waiting", "interrupted", 1, 4),
+        ("waiting", "waiting", 0, 4),
+        ("dormant", "empty_reply", 0, 1),
+        ("dormant", "truncated", 0, 1),
+        ("idle", "truncated", 2, 3),
+        ("dormant", "handed_over", 0, 1),
+        ("running", None, 1, 1),
+        ("dormant", "malformed_calls", 0, 1),
+        ("dormant", "step_limit", 0, 1),
+    ],
+)
+def test_exit_codes(state: str, reason: str | None, open_items: int, code: int) -> None:
+    session = {"state": state, "reason": reason, "open": open_items}
+    assert exit_code(session) == code
+    assert exit_code(session, 2) == 130
+    assert exit_code(session, 15) == 143
+
+
+EVIL = (
+    "a\x1b[31mb\x1b[0m\x1b]0;title\x07c\x9b2Jd\x9d0;x\x9ce\u202ef\u2066g\x00h\x7fi\x85j\rk\r\nl\tm"
+    "\ud800n\x1bPq\x1b\\o"
+)
+
+
+def test_nothing_that_a_terminal_obeys_is_left() -> None:
+    assert clean(EVIL) == "abcdefghi\nj\nk\nl\tmno"
+    assert one_line("a \n b", 3) == "a b"
+    assert one_line("abcdef", 4) == "abc…"
+    assert escaped("rm x\x1b[8m") == "rm x\\x1b[8m"
+    assert "\u202e" not in escaped("\u202e")
+    assert clean("\x1b[" + "1" * 5000) == "[" + "1" * 5000
+
+
+def test_questions_hide_nothing() -> None:
+    assert question("a\nb\x1b") == ["a", "b\\x1b"]
+    assert question({"question": "Run?", "command": "x\ry"}) == ["Run?", "  command: x\\ry"]
+    assert question([1, 2]) == ["[1, 2]"]
+    assert question({}) == ["{}"]
+
+
+def test_times() -> None:
+    assert [elapsed(s) for s in (4.26, 65, 7500)] == ["4.3 s", "1 min 05 s", "2 h 05 min"]
