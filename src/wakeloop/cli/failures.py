@@ -39,7 +39,8 @@ def code_of(error: BaseException) -> int:
     """The exit code of what was raised."""
     if isinstance(error, CommandError):
         return error.code
-    return USAGE if isinstance(error, SettingsError | ToolNameError | EditError | InputError) else FAILED
+    wrong = SettingsError | ToolNameError | EditError | InputError | UnicodeDecodeError
+    return USAGE if isinstance(error, wrong) else FAILED
 
 
 def sentence_of(error: BaseException) -> str:
@@ -50,6 +51,8 @@ def sentence_of(error: BaseException) -> str:
         said = f"The database cannot be used: {error}."
     elif _is_of_a_server(error):
         said = server_sentence(error)
+    elif isinstance(error, UnicodeDecodeError):
+        said = "The text on stdin is not UTF-8."
     elif isinstance(error, OSError) and error.strerror:
         said = f"{error.strerror}: {error.filename}." if error.filename else f"{error.strerror}."
     else:

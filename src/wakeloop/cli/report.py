@@ -32,10 +32,12 @@ def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
 
 
 def standing(snapshot: StateSnapshot) -> Session:
-    """How a thread stands; while it runs its wakes are the ledger's."""
-    session = session_of(snapshot)
-    if session["state"] == "running" or snapshot.interrupts:
-        session["wakes"] = (snapshot.values.get("todo_ledger") or {}).get("wake_cycles", session["wakes"])
+    """How a thread stands; in mid-run its wakes are the ledger's. A refused input leaves it as it was."""
+    session, ledger = session_of(snapshot), (snapshot.values or {}).get("todo_ledger") or {}
+    if unfinished(snapshot) and not ledger.get("refused"):
+        session["wakes"] = ledger.get("wake_cycles", session["wakes"])
+        if not snapshot.interrupts:
+            session |= {"state": "running", "reason": None}
     return session
 
 

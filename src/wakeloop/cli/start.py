@@ -18,8 +18,7 @@ def start(
     request: str, given: Mapping[str, Any], place: Place, thread: str | None, *, as_json: bool, ask: bool
 ) -> int:
     """Run a request on a new thread, or as the next message of one that exists."""
-    if not request.strip():
-        raise usage("The request is empty: say what is to be done.")
+    check_text(request, "The request is empty: say what is to be done.")
     if thread is not None and not THREAD_ID.fullmatch(thread):
         raise usage("A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit.")
     known = None if thread is None else look_up(place, thread)
@@ -32,8 +31,8 @@ def resume(
     thread: str, message: str | None, given: Mapping[str, Any], place: Place, *, as_json: bool, ask: bool
 ) -> int:
     """Go on with a thread: answer what it asked, finish its run, or send it a message or an empty kick."""
-    if message is not None and not message.strip():
-        raise usage("The message is empty: leave it out to go on without one.")
+    if message is not None:
+        check_text(message, "The message is empty: leave it out to go on without one.")
     known = must_be(look_up(place, thread), thread, place)
     recipe = from_surroundings((known.recipe or Recipe()).changed(given))
     job = Job(place, thread, recipe, known.request, message, resumes=True, as_json=as_json, ask=ask)
@@ -58,6 +57,16 @@ def played(job: Job) -> int:
     from wakeloop.cli.play import play
 
     return play(job)
+
+
+def check_text(text: str, empty: str) -> None:
+    """Refuse a text that is empty, or that no server and no database takes."""
+    if not text.strip():
+        raise usage(empty)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise usage("The text is not UTF-8: type it again, or give it on stdin.") from None
 
 
 def look_up(place: Place, thread: str) -> Known | None:

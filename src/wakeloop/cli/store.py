@@ -137,7 +137,7 @@ class Store:
         """Open the file beside the database that is locked, a byte for each thread."""
         if sys.platform == "win32":
             return nullcontext()
-        return open(f"{self.place.path}-locks", mode)  # type: ignore[return-value]  # noqa: PTH123
+        return open(f"{self.place.path.resolve()}-locks", mode)  # type: ignore[return-value]  # noqa: PTH123
 
 
 def locked(file: BinaryIO, thread: str) -> bool:
