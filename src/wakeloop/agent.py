@@ -144,7 +144,7 @@ def _sorted_tools(
             provided.append(given)
             continue
         if not isinstance(given, BaseTool) and not callable(given):
-            raise ToolError(f"{given!r} is no tool: pass a LangChain tool, a callable or a provider's dict.")
+            raise ToolError(f"Not a tool: {given!r}. Pass a LangChain tool, a callable or a provider's dict.")
         tool = given if isinstance(given, BaseTool) else make_tool(given)
         if tool.return_direct:
             raise ToolError(

@@ -85,7 +85,7 @@ def first_stop(case: Case) -> StopReason | None:
 
 def may_correct(reason: Ending, case: Case) -> bool:
     """Tell whether the guard has a say in an end: open items, and a budget of 0 or one of the last gates."""
-    if not case.open or case.steps_left < CORRECTION_STEPS:
+    if not case.open:
         return False
     return reason in GUARDED or (reason == "disabled" and case.settings.auto_continue)
 

@@ -1,0 +1,449 @@
+"""Rule 15 and section 11: what a tool, a model or an input raises."""
+
+import asyncio
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from agents import END, START, TODO, WAKE, WORK, Make, done, look, looks, session, settings, todo, write
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import StateGraph
+from langgraph.types import Command, Send, interrupt
+
+from wakeloop import (
+    EditError,
+    InputError,
+    ModelError,
+    SettingsError,
+    TodoState,
+    ToolError,
+    ToolNameError,
+    WakeloopError,
+    build_todo_graph,
+    create_todo_agent,
+    join_todos,
+    merge_messages,
+    update_todos,
+)
+from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
+
+# -- at build --------------------------------------------------------------------------------------------
+
+
+def todo_write(items: list[str]) -> str:
+    """Clash."""
+    return ""
+
+
+def fails(error: type[WakeloopError], *words: str, **options: Any) -> None:
+    options.setdefault("model", ScriptedModel([]))
+    with pytest.raises(error) as raised:
+        build_todo_graph(**options)
+    said = str(raised.value)
+    assert isinstance(raised.value, WakeloopError)
+    assert said.rstrip()[-1] in ".?)"
+    for word in words:
+        assert word in said
+
+
+@tool(return_direct=True)
+def at_once(x: str) -> str:
+    """Return at once."""
+    return x
+
+
+def test_what_is_refused_at_build() -> None:
+    fails(SettingsError, "'wakelop'", "'wakeloop'", settings="wakelop")
+    fails(ToolNameError, "'todo_write'", tools=[todo_write])
+    fails(ToolNameError, "'todo_list'", tools=[{"type": "web_search", "name": "todo_list"}])
+    fails(ToolNameError, "'todo_list'", tools=[{"type": "function", "function": {"name": "todo_list"}}])
+    fails(ToolNameError, "'look'", tools=[look, look])
+    fails(ToolError, "return_direct", tools=[at_once])
+    fails(ToolError, "3", tools=[3])
+    fails(ModelError, "ScriptedModel", "tools", model=ScriptedModel([], tools=False))
+    fails(ModelError, "int", model=3)
+    fails(SettingsError, "TodoState", state_schema=dict)
+
+
+def test_a_clash_is_with_the_dialect_in_use_only() -> None:
+    build_todo_graph(ScriptedModel([]), [todo_write], settings="cubepi")
+    fails(ToolNameError, "'todo_write'", tools=[todo_write], settings="agentparley")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"max_wake_cycle": 3}, ["'max_wake_cycle'", "'max_wake_cycles'"]),
+        ({"zzz": 3}, ["'zzz'", "max_wake_cycles"]),
+        ({"max_wake_cycles": -1}, ["'max_wake_cycles'", "-1"]),
+        ({"in_progress": "two"}, ["'in_progress'", "'two'", "at_most_one"]),
+        ({"prompts": {"nuge": "x"}}, ["'nuge'", "nudge"]),
+        ({"prompts": {"nudge": "$lisst"}}, ["nudge", "$lisst", "$list"]),
+        ({"prompts": {"nag": "5 $"}}, ["nag", "$$"]),
+        ({"dialect": "klingon"}, ["'klingon'", "parley"]),
+    ],
+)
+def test_wrong_settings(values: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(SettingsError) as raised:
+        build_todo_graph(ScriptedModel([]), settings=settings(**values))
+    for word in words:
+        assert word in str(raised.value)
+
+
+# -- tools -----------------------------------------------------------------------------------------------
+
+
+def boom(path: str) -> str:
+    """Raise."""
+    raise ValueError(f"no such file: {path}")
+
+
+def soft(path: str) -> str:
+    """Raise softly."""
+    raise ToolException("please ask again")
+
+
+def test_a_tools_exception_becomes_an_error_result(thread: Make) -> None:
+    agent = thread(
+        calls(("boom", {"path": "x"}), ("look", {"path": "y"}), ("soft", {"path": "z"})),
+        "hi",
+        tools=[boom, look, soft],
+    )
+    assert agent.walk("go") == [*START, *WORK, *END]
+    assert agent.results() == [
+        ("error", "Error: ValueError: no such file: x"),
+        ("success", "saw y"),
+        ("error", "Error: please ask again"),
+    ]
+
+
+def test_an_error_result_is_bounded(thread: Make) -> None:
+    agent = thread(calls(("boom", {"path": "x" * 5000})), "hi", tools=[boom])
+    agent.run("go")
+    assert len(agent.results()[0][1]) == 1000
+
+
+def test_arguments_that_do_not_fit_are_answered(thread: Make) -> None:
+    agent = thread(calls(("look", {"wrong": 1})), "hi", tools=[look])
+    agent.run("go")
+    status, text = agent.results()[0]
+    assert status == "error"
+    assert "path" in text
+    assert "pydantic" not in text
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_is_never_answered_with_another_request(
+    error: type[BaseException], thread: Make
+) -> None:
+    def stop(path: str) -> str:
+        """Stop."""
+        raise error
+
+    agent = thread(calls(("stop", {"path": "x"})), "hi", tools=[stop])
+    with pytest.raises(error):
+        agent.run("go")
+    assert agent.asked == 1
+    assert agent.walk("more") == [*START, *END]
+
+
+def test_an_interrupt_passes_through_and_is_resumed(thread: Make) -> None:
+    ran: list[str] = []
+
+    def ask(question: str) -> str:
+        """Ask."""
+        return f"they said {interrupt(question)}"
+
+    def note(path: str) -> str:
+        """Note."""
+        ran.append(path)
+        return path
+
+    agent = thread(calls(("ask", {"question": "?"}), ("note", {"path": "x"})), "hi", tools=[ask, note])
+    assert agent.walk("go") == [*START, "run_tools"]
+    assert agent.session == {**session("waiting", "interrupted", 0), "on": "human"}
+    assert agent.walk(Command(resume="yes")) == [*WORK, *END]
+    assert ran == ["x"]
+    assert sorted(text for _, text in agent.results()) == ["they said yes", "x"]
+
+
+def test_a_tool_may_return_a_command_that_updates(thread: Make) -> None:
+    class More(TodoState):
+        colour: str
+
+    @tool
+    def paint(key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Paint."""
+        return Command(update={"colour": "red", "messages": [ToolMessage("painted", tool_call_id=key)]})
+
+    @tool
+    def paint_silently() -> Command[Any]:
+        """Paint."""
+        return Command(update={"colour": "red"})
+
+    agent = thread(
+        calls(("paint", {})),
+        calls(("paint_silently", {})),
+        "hi",
+        tools=[paint, paint_silently],
+        state_schema=More,
+    )
+    output = agent.run("go")
+    assert output["colour"] == "red"
+    assert [status for status, _ in agent.results()] == ["success", "success"]
+
+
+def test_a_tool_may_write_the_list(thread: Make) -> None:
+    @tool
+    def plan(key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Plan."""
+        told = ToolMessage("planned", tool_call_id=key)
+        return Command(update={"todos": [{"content": "a"}, {"content": "b"}], "messages": [told]})
+
+    agent = thread(calls(("plan", {})), done(1), ".", done(2), "bye", tools=[plan])
+    assert agent.walk("go") == [*START, *WORK, *TODO, *WAKE, *TODO, *END]
+    assert agent.todos == [todo(1, "a", "completed"), todo(2, "b", "completed")]
+
+
+def test_a_bad_list_of_a_tool_is_its_error(thread: Make) -> None:
+    @tool
+    def plan() -> Command[Any]:
+        """Plan."""
+        return Command(update={"todos": [{"content": "a", "status": "odd"}]})
+
+    agent = thread(calls(("plan", {})), "bye", tools=[plan])
+    agent.run("go")
+    status, text = agent.results()[0]
+    assert status == "error"
+    assert "'odd'" in text
+    assert agent.todos == []
+
+
+async def _later(path: str) -> str:
+    return f"later {path}"
+
+
+def test_an_async_tool_runs_in_an_async_run_and_is_refused_in_a_sync_one(thread: Make) -> None:
+    later = StructuredTool.from_function(coroutine=_later, name="later", description="Later.")
+    agent = thread(calls(("later", {"path": "x"})), "hi", tools=[later], left=True)
+    if agent.door == "async":
+        agent.run("go")
+        assert agent.results() == [("success", "later x")]
+    else:
+        with pytest.raises(ToolError, match="ainvoke"):
+            agent.run("go")
+
+
+# -- handing over to a parent ----------------------------------------------------------------------------
+
+
+class Parent(TypedDict):
+    """What a parent shares with its agent."""
+
+    messages: Annotated[list[Any], lambda left, right: list(merge_messages(left or [], [right]))]
+    todos: Annotated[list[Any], join_todos]
+    todo_session: Any
+
+
+@pytest.mark.parametrize("send", [False, True])
+def test_a_goto_to_the_parent_ends_the_run_and_keeps_siblings_and_history(send: bool) -> None:
+    @tool
+    def transfer(key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Hand over."""
+        told = ToolMessage("over to you", tool_call_id=key)
+        goto: Any = [Send("other", {"messages": []})] if send else "other"
+        return Command(goto=goto, graph=Command.PARENT, update={"messages": [told]})
+
+    model = ScriptedModel(write("a"), calls(("look", {"path": "x"}), ("transfer", {}), text="bye"))
+    agent = create_todo_agent(model, [look, transfer])
+    seen: list[Any] = []
+
+    def other(state: Parent) -> dict[str, Any]:
+        seen.append(state)
+        return {}
+
+    graph = (
+        StateGraph(Parent)
+        .add_node("agent", agent, destinations=("other",))
+        .add_node("other", other)
+        .set_entry_point("agent")
+    )
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    output = compiled.invoke({"messages": [HumanMessage("go", id="u")]}, {"configurable": {"thread_id": "1"}})
+    assert len(seen) == 1
+    assert len(model.requests) == 2
+    assert [m.type for m in output["messages"]] == ["human", "ai", "tool", "ai", "tool", "tool"]
+    assert {m.text for m in output["messages"][-2:]} == {"saw x", "Handed over." if send else "over to you"}
+    assert output["todos"] == [todo(1, "a")]
+    assert output["todo_session"] == session("idle", "handed_over", 1)
+
+
+def test_without_a_parent_a_goto_is_an_error_result(thread: Make) -> None:
+    @tool
+    def transfer() -> Command[Any]:
+        """Hand over."""
+        return Command(goto="other", graph=Command.PARENT)
+
+    agent = thread(calls(("transfer", {})), "hi", tools=[transfer])
+    assert agent.walk("go") == [*START, *WORK, *END]
+    assert agent.results()[0][0] == "error"
+
+
+# -- models ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [OSError("no network"), KeyboardInterrupt()])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_models_exception_reaches_the_caller_once_and_the_thread_stays_usable(
+    first: int, error: BaseException, door: str, thread: Make
+) -> None:
+    if door == "async" and isinstance(error, KeyboardInterrupt):
+        pytest.skip("an event loop turns Ctrl-C into a cancellation")
+    agent = thread(*[write("a")][:first], error, *([done(1)] if first else []), "hi")
+    with pytest.raises(type(error)):
+        agent.run("go")
+    assert agent.asked == first + 1
+    assert agent.session["state"] == "running"
+    assert agent.walk("more") == [*START, *(TODO if first else []), *END]
+    assert agent.session == session("dormant", "settled", 0)
+
+
+async def test_a_cancellation_is_never_answered_with_another_request() -> None:
+    reached = asyncio.Event()
+
+    async def hang(request: Any) -> str:
+        reached.set()
+        await asyncio.sleep(60)
+        return "never"
+
+    model = ScriptedModel(write("a"), hang, done(1), "bye")
+    agent = create_todo_agent(model, checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    run = asyncio.create_task(agent.ainvoke({"messages": [("user", "go")]}, config))
+    await reached.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert len(model.requests) == 2
+    output = await agent.ainvoke({"messages": [("user", "more")]}, config)
+    assert output["todo_session"] == session("dormant", "settled", 0)
+    assert len(model.requests) == 4
+    assert wire_faults(model.requests) == prompt_faults(model.requests) == []
+
+
+def test_after_a_models_exception_going_on_keeps_the_counters(thread: Make) -> None:
+    agent = thread(write("a"), ".", OSError("no network"), done(1), "bye", change={"max_wake_cycles": 3})
+    with pytest.raises(OSError, match="no network"):
+        agent.run("go")
+    assert agent.walk(None) == ["call_model", *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0, 1, 3)
+
+
+# -- refused input (section 11) --------------------------------------------------------------------------
+
+BAD: dict[str, dict[str, Any]] = {
+    "status": {"todos": [{"content": "x", "status": "done"}]},
+    "blank": {"todos": [{"content": ""}]},
+    "no list": {"todos": "x"},
+    "a dict": {"todos": {"content": "x"}},
+    "twice": {"todos": [{"id": 1, "content": "x"}, {"id": 1, "content": "y"}]},
+    "setting": {"todo_settings": {"max_wake_cycle": 3}},
+    "value": {"todo_settings": {"max_wake_cycles": "many"}},
+    "no mapping": {"todo_settings": 3},
+    "fixed": {"todo_settings": {"dialect": "parley"}},
+    "fixed words": {"todo_settings": {"prompts": {"instructions": "x"}}},
+    "good list, bad settings": {"todos": [{"content": "new"}], "todo_settings": {"nope": 1}},
+    "bad list, good settings": {"todos": [{"content": " "}], "todo_settings": {"max_wake_cycles": 7}},
+}
+
+
+def readings(agent: Any) -> dict[str, Any]:
+    values = agent.values
+    read = {key: values.get(key) for key in ("todos", "todo_goal", "todo_settings", "todo_session")}
+    return {**read, "session_of": agent.session}
+
+
+@pytest.mark.parametrize("given", [{"messages": [("user", "bad")]}, {}], ids=["with words", "without"])
+@pytest.mark.parametrize("name", BAD)
+def test_a_refused_input_leaves_list_goal_settings_and_session_as_they_were(
+    name: str, given: dict[str, Any], thread: Make
+) -> None:
+    agent = thread(write("a"), ".", ".", done(1), "bye", change={"guard_retries": 0})
+    agent.run(
+        {"messages": [("user", "go")], "todo_goal": "old goal", "todo_settings": {"max_wake_cycles": 1}}
+    )
+    before, asked = readings(agent), agent.asked
+    assert before["todos"] == [todo(1, "a")]
+    assert before["todo_settings"] == {"max_wake_cycles": 1}
+    with pytest.raises(InputError) as raised:
+        agent.run({**given, **BAD[name], "todo_goal": "new goal"})
+    sentence = str(raised.value)
+    assert sentence.endswith((".", "?"))
+    assert readings(agent) == before
+    for _ in range(2):
+        with pytest.raises(InputError) as again:
+            agent.run(None)
+        assert str(again.value) == sentence
+        assert readings(agent) == before
+    with pytest.raises(EditError, match="message"):
+        update_todos(agent.graph, agent.at(), add=["b"])
+    assert agent.asked == asked
+    assert agent.walk("good") == [*START, *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0, 0, 1)
+    users = [m.text for m in agent.messages if m.type == "human" and "wakeloop" not in m.additional_kwargs]
+    assert users == ["go", *(["bad"] if given else []), "good"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_refused_first_input_leaves_an_empty_thread(name: str, thread: Make) -> None:
+    agent = thread("hi")
+    with pytest.raises(InputError):
+        agent.run({"messages": [("user", "bad")], **BAD[name], "todo_goal": "new"})
+    values = agent.values
+    assert (values["todos"], values["todo_goal"], values["todo_settings"], values.get("todo_session")) == (
+        [],
+        "",
+        {},
+        None,
+    )
+    assert agent.walk("good") == [*START, *END]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_without_a_saver_a_bad_input_raises_before_the_first_request(name: str, thread: Make) -> None:
+    agent = thread(left=True)
+    agent.graph = create_todo_agent(agent.model)
+    with pytest.raises(InputError):
+        agent.run({"messages": [("user", "bad")], **BAD[name]})
+    assert agent.asked == 0
+
+
+def test_a_bad_context_is_refused_too(thread: Make) -> None:
+    class Context(TypedDict, total=False):
+        todo_settings: dict[str, Any]
+
+    agent = thread("hi", context_schema=Context)
+    with pytest.raises(InputError, match="max_wake_cycle"):
+        agent.run("bad", context={"todo_settings": {"max_wake_cycle": 1}})
+    assert agent.walk("good") == [*START, *END]
+
+
+def test_after_a_refused_input_a_subagents_result_goes_on(thread: Make) -> None:
+    agent = thread(write("a"), ".", ".", done(1), "bye", change={"max_idle_wakes": 1, "guard_retries": 0})
+    agent.run("go")
+    with pytest.raises(InputError):
+        agent.run({"todos": 3})
+    agent.run({"todo_inbox": [{"kind": "subagent_done", "id": "s", "text": "r"}]})
+    assert agent.session == session("dormant", "settled", 0, 2)
+
+
+def test_a_refused_input_on_a_thread_that_broke_off(thread: Make) -> None:
+    agent = thread(write("a"), looks("x"), OSError("no network"), done(1), "bye", tools=[look])
+    with pytest.raises(OSError, match="no network"):
+        agent.run("go")
+    before = readings(agent)
+    with pytest.raises(InputError):
+        agent.run({"messages": [("user", "bad")], "todos": 3})
+    assert readings(agent) == before
+    assert agent.walk("good") == [*START, *TODO, *END]
