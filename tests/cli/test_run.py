@@ -7,10 +7,11 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
 import time
 
 import pytest
-from conftest import Shell, lines, until
+from conftest import COMMAND, Shell, lines, until
 from server import Reply
 
 pytestmark = pytest.mark.loopback
@@ -101,6 +102,31 @@ def test_a_thread_goes_on_with_the_next_message(shell: Shell, serve) -> None:
     assert len(server.requests) == 3
 
 
+def test_model_and_address_from_the_environment_are_remembered(shell: Shell, serve) -> None:
+    server = serve(Reply("Hello."))
+    done = shell("run", "hi", env={"WAKELOOP_MODEL": "from-env", "OPENAI_BASE_URL": server.url})
+    assert done.returncode == 0, done.stderr
+    again = shell("resume", thread_of(done.stdout), "more")
+    assert again.returncode == 0, again.stderr
+    assert [request["model"] for request in server.requests] == ["from-env"] * 2
+
+
+def test_text_that_is_not_utf_8(shell: Shell) -> None:
+    bad = subprocess.run(
+        [*COMMAND, "run", "-", "--model", "m"],
+        input=b"\xff\xfe",
+        env=shell.env,
+        capture_output=True,
+        check=False,
+    )
+    assert (bad.returncode, bad.stderr.count(b"\n")) == (2, 1)
+    bad = subprocess.run(
+        [*COMMAND, "run", b"\xff", "--model", "m"], env=shell.env, capture_output=True, check=False
+    )
+    assert (bad.returncode, bad.stderr.count(b"\n")) == (2, 1)
+    assert not shell.db.exists()
+
+
 # -- failures --------------------------------------------------------------------------------------------
 
 
@@ -187,6 +213,19 @@ def test_a_question_parks_the_thread_where_nobody_can_answer(shell: Shell, serve
     assert done.returncode == 0
     assert (shell.folder / "ran.txt").read_text() == "it ran\n"
     assert json.loads(done.stdout)["questions"] == []
+    assert len(server.requests) == 2
+
+
+def test_several_questions_are_answered_one_by_one(shell: Shell, serve) -> None:
+    both = [("run_shell", {"command": f"echo {name} > {name}.txt"}) for name in ("a", "b")]
+    server = serve(Reply(calls=both), BYE)
+    asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")
+    thread = thread_of(asked.stdout)
+    assert len(lines(asked.stdout, "question: Run this command?")) == 2
+    assert shell("resume", thread, "y").returncode == 4
+    assert ((shell.folder / "a.txt").exists(), (shell.folder / "b.txt").exists()) == (True, False)
+    assert shell("resume", thread, "no").returncode == 0
+    assert not (shell.folder / "b.txt").exists()
     assert len(server.requests) == 2
 
 

@@ -1,0 +1,122 @@
+"""In a terminal: the live view, questions typed, Ctrl-C and Ctrl-D."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from conftest import COMMAND, Shell
+from server import Reply
+
+pytestmark = pytest.mark.loopback
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+TAKES_IT = (  # the first terminal that a session opens is its own: Ctrl-C arrives as a signal
+    "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
+)
+ASKS = Reply(calls=[("run_shell", {"command": "echo it ran > ran.txt"})])
+EVIL = "\x1b]0;title\x07[bold]x[/bold]\x1b[8m\u202e"
+
+
+class Terminal:
+    """A process whose stdin, stdout and stderr are one terminal."""
+
+    def __init__(self, shell: Shell, *args: str) -> None:
+        self.ours, theirs = pty.openpty()
+        env = {**shell.env, "TERM": "xterm", "COLUMNS": "80", "LINES": "24", "PYTHONIOENCODING": "utf-8"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", TAKES_IT, *COMMAND, *args],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=shell.folder,
+            env=env,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.raw = ""
+
+    def until(self, text: str, seconds: float = 30) -> None:
+        deadline = time.monotonic() + seconds
+        while text not in ESCAPES.sub("", self.raw):
+            if not self.more(0.1) or time.monotonic() > deadline:
+                self.process.kill()
+                pytest.fail(f"{text!r} never came: {self.raw!r}")
+
+    def more(self, seconds: float) -> bool:
+        if not select.select([self.ours], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self.ours, 65_536)
+        except OSError:
+            return False
+        self.raw += data.decode(errors="replace")
+        return bool(data)
+
+    def types(self, text: str) -> None:
+        os.write(self.ours, text.encode())
+
+    def ends(self) -> int:
+        while self.more(0.1) and self.process.poll() is None:
+            pass
+        code = self.process.wait(timeout=30)
+        while select.select([self.ours], [], [], 0)[0] and self.more(0):
+            pass
+        os.close(self.ours)
+        assert "Traceback" not in self.raw, self.raw
+        return code
+
+
+@pytest.fixture
+def asked(shell: Shell, serve) -> Iterator[Terminal]:
+    plan = Reply(f"Plan {EVIL}", calls=[("todo_write", {"items": [f"look {EVIL}"]})])
+    server = serve(
+        plan, ASKS, Reply(calls=[("todo_update", {"id": 1, "status": "done"})]), Reply("All done.")
+    )
+    terminal = Terminal(shell, "run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")
+    terminal.until("anything else is a no")
+    yield terminal
+    assert "\x1b]0;" not in terminal.raw
+    assert "\x1b[8m" not in terminal.raw
+    assert "\u202e" not in terminal.raw
+    assert "[bold]x[/bold]" in terminal.raw
+    assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h")  # the cursor is back
+
+
+def test_a_command_is_run_after_a_yes(asked: Terminal, shell: Shell) -> None:
+    asked.types("y\n")
+    assert asked.ends() == 0
+    assert (shell.folder / "ran.txt").exists()
+    assert "0/1 closed" in asked.raw
+    assert "Settled: nothing on the list is open." in asked.raw
+
+
+def test_the_end_of_input_parks_it(asked: Terminal, shell: Shell) -> None:
+    asked.types("\x04")
+    assert asked.ends() == 4
+    assert "To answer: wakeloop resume t-" in asked.raw
+    assert not (shell.folder / "ran.txt").exists()
+
+
+def test_ctrl_c_at_the_question(asked: Terminal, shell: Shell) -> None:
+    asked.types("\x03")
+    assert asked.ends() == 130
+    assert "To answer: wakeloop resume t-" in asked.raw
+    assert not (shell.folder / "ran.txt").exists()
+
+
+def test_ctrl_c_twice_during_a_request(shell: Shell, serve) -> None:
+    server = serve(Reply("late", delay=30))
+    terminal = Terminal(shell, "run", "x", "--model", "m", "--base-url", server.url)
+    terminal.until("waiting for the model")
+    terminal.types("\x03\x03")
+    assert terminal.ends() == 130
+    assert "To go on: wakeloop resume t-" in terminal.raw
+    assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h")
