@@ -299,26 +299,34 @@ def test_c27_endless_calls_park(rig: Rig, planned: bool) -> None:
     rig.follow_up()
 
 
-@pytest.mark.parametrize("limit", range(5, 24))
-@pytest.mark.parametrize(
-    "habit",
-    [
-        [calls(("edit", {}))],
-        [calls(("edit", {})), "stop"],
-        ["stop"],
-        [calls(("edit", {})), calls(("edit", {})), "stop"],
-    ],
-    ids=["calls", "call and stop", "stops", "two calls and stop"],
-)
-def test_c27_no_limit_from_5_raises(limit: int, habit: list[Any]) -> None:
+HABITS = {
+    "calls": [calls(("edit", {}))],
+    "call and stop": [calls(("edit", {})), "stop"],
+    "stops": ["stop"],
+    "two calls and stop": [calls(("edit", {})), calls(("edit", {})), "stop"],
+}
+LOOPS: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "wakes": ({"max_idle_wakes": 0}, {"step_limit"}),
+    "corrections": ({"max_wake_cycles": 0, "guard_retries": 50}, {"step_limit", "disabled"}),
+    "explanation": (
+        {"max_wake_cycles": 0, "guard_retries": 2, "on_guard_exhausted": "block"},
+        {"step_limit", "disabled", "guard_blocked"},
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", range(5, 20))
+@pytest.mark.parametrize("habit", HABITS.values(), ids=HABITS)
+@pytest.mark.parametrize(("changed", "reasons"), LOOPS.values(), ids=LOOPS)
+def test_c27_no_limit_from_5_raises(
+    limit: int, habit: list[Any], changed: dict[str, Any], reasons: set[str]
+) -> None:
     _, edit = editing()
     model = ScriptedModel([write("a"), *(habit * 30)])
-    settings = preset("wakeloop").model_copy(
-        update={"max_idle_wakes": 0, "nag_after": 1, "nag_every": 1, "guard_retries": 5}
-    )
+    settings = preset("wakeloop").model_copy(update={"nag_after": 1, "nag_every": 1, **changed})
     agent = create_todo_agent(model, [edit], settings=settings)
     out = agent.invoke({"messages": [("user", "go")]}, {"recursion_limit": limit})
-    assert out["todo_session"]["reason"] == "step_limit"
+    assert out["todo_session"]["reason"] in reasons
     assert out["todo_session"]["state"] == "idle"
     assert wire_faults(model.requests) == []
 

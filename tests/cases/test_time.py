@@ -177,3 +177,28 @@ def test_c19_an_edit_by_hand_is_one_checkpoint_on_top(kept: Rig, what: dict[str,
     assert len(snapshots) == count + 1
     assert snapshots[0].next == ()
     kept.follow_up()
+
+
+@pytest.mark.parametrize("kick", [{"messages": []}, {}])
+def test_c18_an_empty_kick_takes_an_open_list_up(kept: Rig, kick: dict[str, Any]) -> None:
+    spent(kept)
+    kept.then(close(2), "Done.")
+    kept.run(kick)
+    kept.model.assert_done()
+    assert marks(kept.model.requests[0]) == ["wake", "activate"]
+    assert "  [2] b" in str(kept.model.requests[0][-1].content)
+    assert kept.ending == ("dormant", "settled", 0)  # what it injects is its input and spends nothing
+    if kept.door.endswith("stream"):
+        assert [e["sources"] for e in kept.events if e["type"] == "activated"] == [["human"], ["kick"]]
+
+
+def test_c18_an_empty_kick_over_a_settled_list_asks_nothing(kept: Rig) -> None:
+    kept.build(write("a"), close(1), "Done.")
+    kept.run("go")
+    before = len(kept.messages)
+    kept.then()
+    kept.run({"messages": []})
+    assert kept.model.requests == []
+    assert len(kept.messages) == before
+    assert kept.ending == ("dormant", "settled", 0)
+    kept.follow_up()
