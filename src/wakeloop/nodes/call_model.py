@@ -80,6 +80,7 @@ class Turn:
         self.update: dict[str, Any] = {}
         self.writes: list[BaseMessage] = []
         self.seen: Sequence[AnyMessage] | None = None
+        self.kept: Sequence[AnyMessage] = self.messages
         self.over = False
 
     @classmethod
@@ -154,7 +155,7 @@ class Turn:
         elif "messages" in result:
             given = result.pop("messages")
             self.writes += given if isinstance(given, list) else [given]
-            self.seen = merge_messages(self.messages, [given])
+            self.kept = self.seen = merge_messages(self.messages, [given])
         self.update |= result
         shown = self.ledger.get("shown")
         if (
@@ -178,9 +179,14 @@ class Turn:
         listing = self.node.dialect.listing(self.todos, self.state["todo_goal"], self.settings)
         text = self.say("shown_again", list=listing)
         last = self.seen[-1] if self.seen else None
-        new: AnyMessage = with_suffix(last, text) if isinstance(last, ToolMessage) else as_user("nag", text)
+        stored = [m for m in self.kept if last is not None and m.id == last.id]
+        if isinstance(last, ToolMessage) and stored and isinstance(stored[0], ToolMessage):
+            new: AnyMessage = with_suffix(last, text)
+            self.writes.append(with_suffix(stored[0], text))  # whole, whatever the hook has made of it
+        else:
+            new = as_user("nag", text)
+            self.writes.append(new)
         self.seen = merge_messages(self.seen, [[new]])
-        self.writes.append(new)
         self.ledger["shown"] = new.id or ""
 
     def request(self) -> list[AnyMessage]:
