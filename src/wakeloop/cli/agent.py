@@ -17,7 +17,7 @@ from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.model import model_named, openai_model
 from wakeloop.presets import preset
-from wakeloop.settings import LoopSettings
+from wakeloop.settings import LoopSettings, WholeSettings
 
 
 def graph_of(recipe: Recipe, *, ask: bool, stop: Event) -> StateGraph[Any, Any, Any, Any]:
@@ -35,8 +35,9 @@ def graph_of(recipe: Recipe, *, ask: bool, stop: Event) -> StateGraph[Any, Any, 
 
 
 def settings_of(recipe: Recipe) -> LoopSettings:
-    """The settings of a recipe: a preset, and what was set on top of it."""
-    return preset(recipe.preset).model_copy(update=recipe.settings)
+    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole."""
+    settings = preset(recipe.preset).model_copy(update=recipe.settings)
+    return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
 
 
 def model_of(recipe: Recipe) -> BaseChatModel:

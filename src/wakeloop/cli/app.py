@@ -28,6 +28,9 @@ app = typer.Typer(
 Thread = Annotated[
     str, typer.Argument(metavar="THREAD", help="Id of the thread, as wakeloop threads shows it.")
 ]
+ThreadOption = Annotated[
+    str | None, typer.Option("--thread", metavar="THREAD", help="Thread to continue, or the id of a new one.")
+]
 Db = Annotated[
     Path | None,
     typer.Option("--db", envvar="WAKELOOP_DB", metavar="FILE", help="SQLite file of the threads."),
@@ -52,6 +55,12 @@ Root = Annotated[
 ]
 Tools = Annotated[
     str | None, typer.Option(metavar="NAMES", help="files (the default), files,shell, shell, or none.")
+]
+Role = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Role of the folder of configuration; null leaves it.")
+]
+Agent = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Agent file, which overrides all settings; null leaves it.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands without asking for each.")]
 
@@ -86,9 +95,9 @@ def run(
     settings: Set = None,
     root: Root = None,
     tools: Tools = None,
-    thread: Annotated[
-        str | None, typer.Option(metavar="THREAD", help="Thread to continue, or the id of a new one.")
-    ] = None,
+    role: Role = None,
+    agent: Agent = None,
+    thread: ThreadOption = None,
     db: Db = None,
     json: Json = False,
     yes: Yes = False,
@@ -97,7 +106,7 @@ def run(
     with sentences():
         from wakeloop.cli.recipe import options
 
-        given = options(model, base_url, system, preset, settings or (), root, tools)
+        given = options(model, base_url, system, preset, settings or (), root, tools, role, agent)
         text = sys.stdin.read() if request == "-" else request
         from wakeloop.cli.start import start
         from wakeloop.cli.store import Place
@@ -118,6 +127,8 @@ def resume(
     settings: Set = None,
     root: Root = None,
     tools: Tools = None,
+    role: Role = None,
+    agent: Agent = None,
     db: Db = None,
     json: Json = False,
     yes: Yes = False,
@@ -126,11 +137,59 @@ def resume(
     with sentences():
         from wakeloop.cli.recipe import options
 
-        given = options(model, base_url, system, preset, settings or (), root, tools)
+        given = options(model, base_url, system, preset, settings or (), root, tools, role, agent)
         from wakeloop.cli.start import resume as resume_thread
         from wakeloop.cli.store import Place
 
         raise typer.Exit(resume_thread(thread, message, given, Place.of(db), as_json=json, ask=not yes))
+
+
+@app.command()
+def chat(
+    thread: ThreadOption = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    system: System = None,
+    preset: Preset = None,
+    settings: Set = None,
+    root: Root = None,
+    tools: Tools = None,
+    role: Role = None,
+    agent: Agent = None,
+    db: Db = None,
+    yes: Yes = False,
+) -> None:
+    """Talk with one thread, line by line; without a terminal it reads lines from stdin."""
+    with sentences():
+        from wakeloop.cli.recipe import options
+
+        given = options(model, base_url, system, preset, settings or (), root, tools, role, agent)
+        from wakeloop.chat.repl import chat as chat_with
+        from wakeloop.cli.store import Place
+
+        raise typer.Exit(chat_with(thread, given, Place.of(db), ask=not yes))
+
+
+@app.command()
+def config(
+    role: Role = None,
+    agent: Agent = None,
+    thread: Annotated[
+        str | None, typer.Option(metavar="THREAD", help="What holds in this thread, with its own values.")
+    ] = None,
+    preset: Preset = None,
+    settings: Set = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Show every value that holds, the level that it comes from, and where."""
+    with sentences():
+        from wakeloop.cli.config import overview
+        from wakeloop.cli.recipe import options
+        from wakeloop.cli.store import Place
+
+        given = options(preset=preset, settings=settings or (), role=role, agent=agent)
+        write(overview(Place.of(db), thread, given, json=json))
 
 
 @app.command()

@@ -22,6 +22,8 @@ from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
 from wakeloop.errors import InputError
 
+SWITCHED_ON = "auto_continue is switched on, which loki leaves off: --set auto_continue=false keeps it off."
+
 
 def play(job: Job) -> int:
     """Run a job and report; returns the exit code."""
@@ -90,6 +92,8 @@ def greeting(job: Job, before: StateSnapshot) -> list[Line]:
     """Which thread this is, and what becomes of what it was in the midst of."""
     which = "Continuing thread" if before.values else "Thread"
     lines = [Line("note", f"{which} {job.thread} ({one_line(job.recipe.title)})")]
+    if job.recipe.switched_on:
+        lines.append(Line("note", SWITCHED_ON))
     if job.message is None or not unfinished(before):
         return lines
     if not before.interrupts:

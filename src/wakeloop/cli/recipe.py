@@ -1,9 +1,8 @@
 """How a thread's agent is made: why `resume` needs no options."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -16,7 +15,11 @@ WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None,
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a thread's agent is made of, without keys; `demo` stands for the offline model and its tools."""
+    """What a thread's agent is made of, without keys; `demo` stands for the offline model and its tools.
+
+    `levels` are those that it all came from, `role` and `agent` the files among them; `switched_on` says that
+    nobody asked for auto_continue and the preset leaves it off.
+    """
 
     model: str = ""
     base_url: str = ""
@@ -27,6 +30,10 @@ class Recipe:
     tools: Sequence[str] = ("files",)
     demo: bool = False
     delay: float = 0
+    role: str = ""
+    agent: str = ""
+    levels: Sequence[Mapping[str, Any]] = ()
+    switched_on: bool = False
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -36,12 +43,8 @@ class Recipe:
 
     def written(self) -> str:
         """Return it as it is stored: JSON, without a user and password in the address."""
-        return json.dumps({**asdict(self), "base_url": without_user(self.base_url)})
-
-    def changed(self, given: Mapping[str, Any]) -> Self:
-        """Return it with the options that were given; settings are changed one by one."""
-        settings = {**self.settings, **given.get("settings", {})}
-        return replace(self, **{**given, "settings": settings})
+        levels = [{**level, "values": without_users(level["values"])} for level in self.levels]
+        return json.dumps({**without_users(asdict(self)), "levels": levels})
 
     @property
     def title(self) -> str:
@@ -55,6 +58,12 @@ def without_user(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
+def without_users(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as they may be stored: no user and password in an address."""
+    url = values.get("base_url")
+    return {**values, "base_url": without_user(url)} if url else dict(values)
+
+
 # -- from options ----------------------------------------------------------------------------------------
 
 
@@ -63,13 +72,17 @@ def setting(text: str) -> tuple[str, Any]:
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
         raise usage(f"--set takes key=value, such as max_wake_cycles=5, not {text!r}.")
-    value = value.strip()
-    if value in WORDS:
-        return key.strip(), WORDS[value]
+    return key.strip(), value_of(value.strip())
+
+
+def value_of(text: str) -> Any:
+    """Read a value: JSON, or one of YAML's words, or else a text."""
+    if text in WORDS:
+        return WORDS[text]
     try:
-        return key.strip(), json.loads(value)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return key.strip(), value
+        return text
 
 
 def tool_names(text: str) -> tuple[str, ...]:
@@ -108,8 +121,10 @@ def options(
     settings: Sequence[str] = (),
     root: Path | None = None,
     tools: str | None = None,
+    role: str | None = None,
+    agent: str | None = None,
 ) -> dict[str, Any]:
-    """The options that were given, read and checked, as `Recipe.changed` takes them."""
+    """The options that were given, read and checked."""
     given: dict[str, Any] = {
         "model": model or None,
         "base_url": base_url or None,
@@ -118,17 +133,10 @@ def options(
         "settings": dict(map(setting, settings)) or None,
         "root": None if root is None else folder(root),
         "tools": None if tools is None else tool_names(tools),
+        "role": role,
+        "agent": agent,
     }
     return {key: value for key, value in given.items() if value is not None}
-
-
-def from_surroundings(recipe: Recipe) -> Recipe:
-    """Fill what no option named: model and address from the environment, the root from where we are."""
-    model = recipe.model or ("" if recipe.demo else os.environ.get("WAKELOOP_MODEL", ""))
-    if not model and not recipe.demo:
-        raise usage("No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL.")
-    address = recipe.base_url or (os.environ.get("OPENAI_BASE_URL", "") if is_openai(model) else "")
-    return replace(recipe, model=model, base_url=address, root=recipe.root or folder(Path()))
 
 
 def is_openai(model: str) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import usage
 from wakeloop.cli.job import Job
-from wakeloop.cli.recipe import Recipe, folder, from_surroundings
+from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.store import Known, Place, reading
 
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
@@ -19,11 +20,10 @@ def start(
 ) -> int:
     """Run a request on a new thread, or as the next message of one that exists."""
     check_text(request, "The request is empty: say what is to be done.")
-    if thread is not None and not THREAD_ID.fullmatch(thread):
-        raise usage("A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit.")
+    if thread is not None:
+        refuse_odd(thread)
     known = None if thread is None else look_up(place, thread)
-    recipe = known.recipe if known and known.recipe else Recipe()
-    recipe = from_surroundings(recipe.changed(given))
+    recipe = configured(known.recipe if known else None, given)
     return played(Job(place, thread or new_id(), recipe, request, request, as_json=as_json, ask=ask))
 
 
@@ -34,7 +34,7 @@ def resume(
     if message is not None:
         check_text(message, "The message is empty: leave it out to go on without one.")
     known = must_be(look_up(place, thread), thread, place)
-    recipe = from_surroundings((known.recipe or Recipe()).changed(given))
+    recipe = configured(known.recipe, given)
     job = Job(place, thread, recipe, known.request, message, resumes=True, as_json=as_json, ask=ask)
     return played(job)
 
@@ -47,7 +47,7 @@ def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *
     where = Path(folder(root))
     if not audit_files(where):
         raise usage(f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder.")
-    recipe = Recipe(root=str(where), demo=True, delay=delay).changed(given)
+    recipe = configured(Recipe(root=str(where), demo=True, delay=delay), given)
     request = request_text(where)
     return played(Job(place, new_id("demo"), recipe, request, request, as_json=as_json))
 
@@ -81,6 +81,12 @@ def must_be(known: Known | None, thread: str, place: Place) -> Known:
         name = ascii(thread) if not thread.isprintable() else repr(thread)
         raise usage(f"There is no thread {name} in {str(place.path)!r}; wakeloop threads lists them.")
     return known
+
+
+def refuse_odd(thread: str) -> None:
+    """Refuse an id that would be hard to type or to show."""
+    if not THREAD_ID.fullmatch(thread):
+        raise usage("A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit.")
 
 
 def new_id(prefix: str = "t") -> str:

@@ -1,0 +1,178 @@
+"""From levels of configuration to a thread's recipe."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wakeloop.cli.failures import usage
+from wakeloop.cli.recipe import Recipe, folder, is_openai
+from wakeloop.config.levels import (
+    Held,
+    Level,
+    Resolved,
+    agent_level,
+    config_folder,
+    global_levels,
+    resolve,
+    role_level,
+)
+from wakeloop.presets import preset
+from wakeloop.settings import LoopSettings, canonical
+
+BASE, AGENT = "base", "agent"
+OPTIONS = {  # options that are no --set, and what a level calls them
+    "preset": ("preset", "--preset"),
+    "model": ("model", "--model"),
+    "base_url": ("base_url", "--base-url"),
+    "system": ("system_prompt", "--system"),
+    "tools": ("tools", "--tools"),
+}
+SET = "--set"
+NOBODY = "null"  # the name that leaves a role or an agent
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The levels beneath a thread's own values, lowest first; an agent file is the last."""
+
+    levels: Sequence[Level]
+    role: str = ""
+    agent: str = ""
+
+    @property
+    def whole(self) -> Level | None:
+        """The agent file, which overrides all settings."""
+        return next((level for level in self.levels if level.name == AGENT), None)
+
+    def resolved(self) -> Resolved:
+        """What holds in the end; the preset loki is switched on unless a level says otherwise."""
+        whole = self.whole
+        beneath = [level for level in self.levels if level is not whole]
+        found = resolve(beneath, whole=whole)
+        if found.get("preset") != "loki":
+            return found
+        held = Held(True, "command line", "switched on under loki", outright=False)
+        for level in [whole] if whole else beneath:
+            if "auto_continue" in level.values:
+                held = Held(level.values["auto_continue"], level.name, level.source, outright=True)
+        return replace(found, held={**found.held, "auto_continue": held})
+
+
+def configured(before: Recipe | None, given: Mapping[str, Any]) -> Recipe:
+    """The recipe of a thread: a new one's from files, environment and options; else as it was, and options.
+
+    A thread keeps the levels that it was begun with. The files are read again where `given` names a role or
+    an agent. Raises `SettingsError` for a wrong file, `CommandError` for options that go against an agent.
+    """
+    return recipe_of(stack_of(before, given), before or Recipe(), given)
+
+
+def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
+    """What the levels come to, as it is stored with the thread."""
+    found = stack.resolved()
+    model = found.get("model") or ""
+    if not model and not before.demo:
+        raise usage("No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL.")
+    name = found.get("preset") or "wakeloop"
+    chosen = preset(name).model_dump(mode="json")
+    settings = found.settings.model_dump(mode="json")
+    return replace(
+        before,
+        model=model,
+        base_url=address(found),
+        system=found.get("system_prompt") or "",
+        preset=name,
+        settings={key: value for key, value in settings.items() if value != chosen[key]},
+        root=given.get("root") or before.root or folder(Path()),
+        tools=Recipe.tools if found.get("tools") is None else tuple(found.get("tools")),
+        role=stack.role,
+        agent=stack.agent,
+        levels=[asdict(level) for level in stack.levels],
+        switched_on=found.held["auto_continue"].level == "command line",
+    )
+
+
+def address(found: Resolved) -> str:
+    """The server's address; one that no option names is left out for models of another kind."""
+    held = found.held.get("base_url")
+    if held is None or not (is_openai(found.get("model") or "") or held.level == BASE):
+        return ""
+    return str(held.value)
+
+
+# -- the levels ------------------------------------------------------------------------------------------
+
+
+def stack_of(before: Recipe | None, given: Mapping[str, Any]) -> Stack:
+    """Put the levels together: those of the files or of the thread, and the options."""
+    old = [] if before is None else levels_of(before)
+    role, agent = (called(given.get(key), getattr(before, key, "")) for key in ("role", "agent"))
+    if before is None or "role" in given or "agent" in given:
+        outside = from_files(role, agent)
+    else:
+        outside = [level for level in old if level.name != BASE]
+    above = [level for level in outside if level.name == AGENT]
+    for level in above:
+        refuse_beside(level, agent, given)
+    base = options_over([level for level in old if level.name == BASE], given)
+    return Stack([*(level for level in outside if level not in above), *base, *above], role, agent)
+
+
+def called(name: str | None, before: str) -> str:
+    """The role or agent that is meant: another, none, or the one there was."""
+    if name is None:
+        return before
+    return "" if name == NOBODY else name
+
+
+def from_files(role: str, agent: str) -> list[Level]:
+    """Read what lies in the folder of configuration and in the environment."""
+    where = config_folder()
+    url = os.environ.get("OPENAI_BASE_URL")
+    levels = [Level("global", "OPENAI_BASE_URL", {"base_url": url})] if url else []
+    levels += global_levels(where)
+    if role:
+        levels.append(role_level(where, role))
+    return [*levels, agent_level(where, agent)] if agent else levels
+
+
+def levels_of(recipe: Recipe) -> list[Level]:
+    """The levels that a recipe was made from; one without is all base."""
+    if recipe.levels:
+        return [Level(**level) for level in recipe.levels]
+    given = {key: value for key in (*OPTIONS, "settings") if (value := getattr(recipe, key))}
+    return options_over([], given)
+
+
+def options_over(base: Iterable[Level], given: Mapping[str, Any]) -> list[Level]:
+    """The base of the agent: earlier options, overridden by those given now."""
+    by_option = {level.source: level for level in base}
+    for key, (name, option) in OPTIONS.items():
+        if key in given:
+            by_option[option] = Level(BASE, option, {name: given[key]})
+    if "preset" in given:
+        preset(given["preset"])  # refuses an unknown one
+    if "settings" in given:
+        said = canonical(given["settings"])
+        read = LoopSettings.model_validate(said)
+        values = {key: getattr(read, key) for key in said}
+        before = by_option[SET].values if SET in by_option else {}
+        by_option[SET] = Level(BASE, SET, {**before, **values})
+    return sorted(by_option.values(), key=lambda level: level.source == SET)  # above what --preset brings
+
+
+def refuse_beside(level: Level, agent: str, given: Mapping[str, Any]) -> None:
+    """Refuse options that an agent file overrides, instead of leaving them without effect."""
+    for key in ("preset", "settings"):
+        if key in given:
+            option = SET if key == "settings" else OPTIONS[key][1]
+            raise usage(
+                f"The agent {agent!r} overrides all settings: leave {option} out, or change {level.source}."
+            )
+    for key, (name, option) in OPTIONS.items():
+        if key in given and name in level.values:
+            raise usage(
+                f"The agent {agent!r} says its {name} itself: leave {option} out, or change {level.source}."
+            )
