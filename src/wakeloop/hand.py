@@ -168,12 +168,13 @@ class _Edit:
     @staticmethod
     def session(snapshot: StateSnapshot, todos: list[Todo]) -> dict[str, Any]:
         """Let the session match the list: what is open now decides whether the thread is idle."""
-        session: dict[str, Any] = {**session_of(snapshot), "open": count_open(todos)}
+        before = session_of(snapshot)
+        session: dict[str, Any] = {**before, "open": count_open(todos)}
         if session["state"] in ("idle", "dormant"):
             session["state"] = "idle" if session["open"] else "dormant"
-            if not session["open"]:
+            if before["open"] and not session["open"]:
                 session["reason"] = "settled"
-            elif session["reason"] == "settled":
+            elif session["open"] and session["reason"] == "settled":
                 session["reason"] = None
         return session
 

@@ -16,12 +16,19 @@ def session_of(snapshot: StateSnapshot) -> Session:
     """Read how a thread stands from `graph.get_state(config)`.
 
     A thread parked at an interrupt is `waiting`, `interrupted`, on a human; one that broke off, or is being
-    run, is `running`; one that has not begun is `dormant` without a reason.
+    run, is `running`; one that has not begun is `dormant`, or `idle` with items by hand, without a reason.
     """
     values = snapshot.values or {}
     todos = values.get("todos") or []
-    fresh: Session = {"state": "dormant", "reason": None, "open": 0, "wakes": 0, "budget": 0}
-    session: Session = {**fresh, **values.get("todo_session", {}), "open": count_open(todos)}
+    left = count_open(todos)
+    fresh: Session = {
+        "state": "idle" if left else "dormant",
+        "reason": None,
+        "open": 0,
+        "wakes": 0,
+        "budget": 0,
+    }
+    session: Session = {**fresh, **(values.get("todo_session") or {}), "open": left}
     if snapshot.interrupts:
         session |= {"state": "waiting", "reason": "interrupted", "on": "human"}
     return session

@@ -1,0 +1,196 @@
+"""session_of, answer_of, events: how a thread stands and what is told of it."""
+
+from typing import Any
+
+import pytest
+from agents import Make, change, done, look, looks, session, todo, update, write
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import StateGraph
+
+from wakeloop import InputError, TodoState, answer_of, create_todo_agent, session_of
+from wakeloop.testing import ScriptedModel, calls, says
+
+
+def test_a_thread_that_has_not_begun(thread: Make) -> None:
+    assert thread().session == session("dormant", None, 0, 0, 0)
+
+
+def test_a_thread_that_is_being_run_says_running(thread: Make) -> None:
+    seen: list[Any] = []
+    agent = thread(write("a"), lambda request: seen.append(agent.values["todo_session"]) or done(1), "bye")
+    agent.run("go")
+    assert seen == [session("running", None, 0)]
+
+
+def test_every_end_writes_its_own(thread: Make) -> None:
+    agent = thread(write("a"), ".", ".", ".", "hi", change={"max_wake_cycles": 2, "guard_retries": 0})
+    agent.run("go")
+    assert agent.session == session("idle", "wake_budget", 1, 2, 2)
+    agent.run({"messages": [("user", "x")], "todos": []})
+    assert agent.session == session("dormant", "settled", 0, 0, 2)
+
+
+def test_open_is_what_the_list_says(thread: Make) -> None:
+    agent = thread(write("a", "b", "c"), ".", change={"max_wake_cycles": 0, "guard_retries": 0})
+    agent.run("go")
+    assert agent.session["open"] == 3
+
+
+# -- answers ---------------------------------------------------------------------------------------------
+
+
+def test_the_answer_is_the_last_text_of_the_model_in_this_activation(thread: Make) -> None:
+    agent = thread(
+        calls(("look", {"path": "x"}), text="first"),
+        "second",
+        write("a"),
+        calls(change(1, "done"), text="third"),
+        "",
+        tools=[look],
+    )
+    agent.run("go")
+    assert answer_of(agent.snapshot) == answer_of(agent.values) == "second"
+    assert answer_of(agent.run("more")) == "third"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{}, {"messages": []}, {"messages": [HumanMessage("x")]}, {"messages": [AIMessage(""), AIMessage(" ")]}],
+)
+def test_without_a_text_the_answer_is_empty(state: Any) -> None:
+    assert answer_of(state) == ""
+
+
+def test_the_text_of_an_earlier_activation_is_no_answer(thread: Make) -> None:
+    agent = thread("hi", OSError("no network"))
+    agent.run("go")
+    with pytest.raises(OSError, match="no network"):
+        agent.run("more")
+    assert answer_of(agent.values) == ""
+
+
+def test_across_wakes_and_corrections_it_is_one_activation(thread: Make) -> None:
+    agent = thread(write("a"), "said", *[""] * 4)
+    agent.run("go")
+    assert answer_of(agent.values) == "said"
+
+
+# -- events ----------------------------------------------------------------------------------------------
+
+
+def test_the_events_of_a_run(thread: Make) -> None:
+    agent = thread(write("a"), ".", looks("x"), done(1), "bye", tools=[look], change={"nag_after": 1})
+    assert agent.events("go") == [
+        {"type": "activated", "open": 0, "budget": 25, "sources": ["human"]},
+        {"type": "todos", "todos": [todo(1, "a")], "changed": [1]},
+        {"type": "wake", "cycle": 1, "budget": 25, "open": 1, "reasons": ["todos"]},
+        {"type": "nag", "rounds": 1, "open": 1},
+        {"type": "todos", "todos": [todo(1, "a", "completed")], "changed": [1]},
+        {"type": "parked", "session": session("dormant", "settled", 0, 1)},
+    ]
+
+
+def test_the_events_of_the_guard(thread: Make) -> None:
+    agent = thread(write("a"), ".", ".", "why", change={"max_wake_cycles": 0, "on_guard_exhausted": "block"})
+    told = agent.events("go")
+    assert told[2:] == [
+        {"type": "guard", "action": "correct", "retry": 1, "retries": 1, "open": 1, "reason": "disabled"},
+        {"type": "guard", "action": "explain", "retry": 1, "retries": 1, "open": 1, "reason": "disabled"},
+        {"type": "parked", "session": session("idle", "guard_blocked", 1, 0, 0)},
+    ]
+
+
+def test_the_events_of_a_verifier(thread: Make) -> None:
+    answers = iter(["no", None])
+    agent = thread(write("a"), done(1), done(1), "bye", verify=lambda item, state: next(answers))
+    told = [e for e in agent.events("go") if e["type"] == "verify"]
+    assert told == [
+        {"type": "verify", "id": 1, "content": "a", "accepted": False, "reason": "no", "refusals": 1},
+        {"type": "verify", "id": 1, "content": "a", "accepted": True, "reason": None, "refusals": 1},
+    ]
+
+
+def test_what_changed_names_the_ids_also_of_what_went_away(thread: Make) -> None:
+    agent = thread(
+        write("a", "b"),
+        calls(change(2, "done"), ("todo_write", {"items": ["c"]})),
+        ".",
+        "hi",
+        change={"max_wake_cycles": 0, "guard_retries": 0},
+    )
+    told = [e for e in agent.events("go") if e["type"] == "todos"]
+    assert [e["changed"] for e in told] == [[1, 2], [2, 3]]
+    assert told[1]["todos"] == [todo(1, "a"), todo(2, "b", "completed"), todo(3, "c")]
+    told = [
+        e
+        for e in agent.events({"messages": [("user", "x")], "todos": [todo(1, "a"), {"content": "d"}]})
+        if e["type"] == "todos"
+    ]
+    assert [sorted(e["changed"]) for e in told] == [[2, 3, 4]]
+
+
+def test_a_write_that_changes_nothing_is_no_event(thread: Make) -> None:
+    agent = thread(write("a"), update(1, "open"), update(7, "done"), calls(("todo_list", {})), done(1), "bye")
+    assert [e["changed"] for e in agent.events("go") if e["type"] == "todos"] == [[1], [1]]
+
+
+@pytest.mark.parametrize(
+    ("given", "sources"),
+    [
+        ({}, ["kick"]),
+        ({"messages": [("user", "x")]}, ["human"]),
+        ({"todo_inbox": [{"kind": "cron", "id": "1", "text": "tick"}]}, ["cron"]),
+        (
+            {
+                "messages": [("user", "x")],
+                "todo_inbox": [
+                    {"kind": "subagent_done", "id": "1", "text": "r"},
+                    {"kind": "human", "id": "2", "text": "y"},
+                ],
+            },
+            ["human", "subagent_done"],
+        ),
+    ],
+)
+def test_what_woke_an_activation(given: Any, sources: list[str], thread: Make) -> None:
+    agent = thread(write("a"), ".", ".", change={"max_wake_cycles": 0, "guard_retries": 0})
+    agent.run("go")
+    told = agent.events(given)
+    assert told[0] == {"type": "activated", "open": 1, "budget": 0, "sources": sources}
+
+
+def test_a_refused_input_tells_nothing(thread: Make) -> None:
+    agent = thread()
+    told: list[Any] = []
+    stream = agent.graph.stream({"todos": [{"content": "a", "status": "x"}]}, agent.at(), stream_mode="custom")
+    with pytest.raises(InputError, match="status"):
+        told.extend(stream)
+    assert told == []
+
+
+def test_the_same_events_come_from_a_subgraph() -> None:
+    agent = create_todo_agent(ScriptedModel(write("a"), done(1), "bye"))
+    graph = (
+        StateGraph(TodoState)
+        .add_node("agent", agent)
+        .set_entry_point("agent")
+        .compile(checkpointer=InMemorySaver())
+    )
+    config: Any = {"configurable": {"thread_id": "1"}}
+    told = [
+        e
+        for _, e in graph.stream({"messages": [("user", "go")]}, config, stream_mode="custom", subgraphs=True)
+    ]
+    assert [e["type"] for e in told] == ["activated", "todos", "todos", "parked"]
+    assert session_of(graph.get_state(config)) == session("dormant", "settled", 0)
+
+
+def test_text_is_streamed() -> None:
+    agent = create_todo_agent(ScriptedModel(write("a"), done(1), says("good bye then")))
+    parts = [
+        m
+        for m, meta in agent.stream({"messages": [("user", "go")]}, stream_mode="messages")
+        if meta["langgraph_node"] == "call_model"
+    ]
+    assert "".join(m.text for m in parts) == "good bye then"
