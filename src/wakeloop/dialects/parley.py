@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from wakeloop.dialects.base import Dialect, Texts, one_line
 from wakeloop.errors import SettingsError
@@ -22,6 +22,13 @@ MEANING: dict[Word, Status] = {
 WORDS = {status: word for word, status in MEANING.items()}
 
 
+def _no_bool(value: Any) -> Any:
+    """Refuse what Python would take for 1 or 0."""
+    if isinstance(value, bool):
+        raise ValueError("the number of an item is due here")  # noqa: TRY004 - pydantic reads ValueError
+    return value
+
+
 class Write(BaseModel):
     """Add items to the todo list, one text for each step. Returns the number of each new item."""
 
@@ -35,7 +42,7 @@ class Update(BaseModel):
     """Change the status of one item of the todo list."""
 
     model_config = ConfigDict(title="todo_update")
-    id: Annotated[int | str, WithJsonSchema({"type": "integer"})] = Field(
+    id: Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})] = Field(
         description="The number of the item."
     )
     status: Word = Field(description="The new status.")
