@@ -163,7 +163,9 @@ def test_what_woke_an_activation(given: Any, sources: list[str], thread: Make) -
 def test_a_refused_input_tells_nothing(thread: Make) -> None:
     agent = thread()
     told: list[Any] = []
-    stream = agent.graph.stream({"todos": [{"content": "a", "status": "x"}]}, agent.at(), stream_mode="custom")
+    stream = agent.graph.stream(
+        {"todos": [{"content": "a", "status": "x"}]}, agent.at(), stream_mode="custom"
+    )
     with pytest.raises(InputError, match="status"):
         told.extend(stream)
     assert told == []
