@@ -137,7 +137,7 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     for write in writes:
         if write is None:
             continue
-        if isinstance(write, dict) and _CHANGES.issuperset(write):
+        if write and isinstance(write, dict) and _CHANGES.issuperset(write):
             merged = _changed(merged, write)  # type: ignore[arg-type]
             continue
         before = merged.before if merged.before is not None else list(merged)

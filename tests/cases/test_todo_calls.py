@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 from langchain_core.tools import tool
-from rig import Rig, close, results, statuses, write
+from rig import Rig, close, results, statuses, update, write
 from whole import items, whole
 
 from wakeloop import LoopSettings, answer_of
+from wakeloop.errors import InputError
 from wakeloop.testing import calls, says
 from wakeloop.todos import Board, Draft, Replace, Rules, play_round
 
@@ -266,6 +267,32 @@ def test_c04_for_ever_is_bounded(quick: Rig, args: dict[str, Any]) -> None:
     assert quick.ending == ("idle", "malformed_calls", 0)
     assert [m.status for m in results(quick.messages)] == ["success", "error", "error", "error"]
     quick.follow_up()
+
+
+BAD_INPUTS: dict[str, Any] = {
+    "an object": {"content": "a"},
+    "an empty object": {},
+    "a text": "a",
+    "a number": 7,
+    "a blank item": [{"content": " "}],
+    "a wrong status": [{"content": "a", "status": "done"}],
+    "one id twice": [{"id": 1, "content": "a"}, {"id": "1", "content": "b"}],
+    "texts": ["a"],
+}
+
+
+@pytest.mark.parametrize("todos", BAD_INPUTS.values(), ids=BAD_INPUTS)
+def test_c04_no_list_in_the_input(kept: Rig, todos: Any) -> None:
+    kept.build(write("old"), update(1, "blocked", "later"), "Done.")
+    kept.run("go")
+    before = kept.todos, kept.session
+    kept.then()
+    for given in ({"messages": [("user", "again")], "todos": todos}, None):
+        with pytest.raises(InputError, match="todos"):
+            kept.run(given)
+        assert (kept.todos, kept.session) == before
+    assert kept.model.requests == []
+    kept.follow_up()
 
 
 # -- C05 -------------------------------------------------------------------------------------------------
