@@ -79,7 +79,7 @@ def looked_at(place: Place) -> list[tuple[str, bool]]:
 # -- as text and as JSON ---------------------------------------------------------------------------------
 
 
-def lines_of(picture: Picture, files: Sequence[tuple[str, bool]]) -> Iterator[str]:
+def lines_of(picture: Picture, files: Sequence[tuple[str, bool]] = ()) -> Iterator[str]:
     """A table of four columns, and the files."""
     rows = [HEAD, *(row(key, held) for key, held in picture.held.items())]
     widths = [max(len(cells[place]) for cells in rows) for place in range(3)]

@@ -47,6 +47,11 @@ class Recipe:
         return json.dumps({**without_users(asdict(self)), "levels": levels})
 
     @property
+    def who(self) -> tuple[tuple[str, str], ...]:
+        """The role and the agent, each "" where there is none."""
+        return ("role", self.role), ("agent", self.agent)
+
+    @property
     def title(self) -> str:
         """The model as a person is told of it."""
         return self.model or ("offline rule-based auditor, not a language model" if self.demo else "no model")

@@ -58,6 +58,7 @@ def portrait(known: Known, snapshot: StateSnapshot, *, live: bool) -> Iterator[s
         yield f"model: {one_line(recipe.title)}"
         yield f"tools: {tools}, below {one_line(recipe.root)}"
         yield f"preset: {one_line(recipe.preset)}"
+        yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.who if name)
         if recipe.settings:
             yield f"settings: {one_line(as_json(recipe.settings))}"
     yield f"request: {one_line(row['request'])}"

@@ -1,0 +1,1 @@
+"""A conversation with one thread, line by line."""

@@ -1,0 +1,233 @@
+"""One thread in hand: its recipe, its list, its own values, its runs."""
+
+import ctypes
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
+from langgraph.types import Interrupt, StateSnapshot
+
+from wakeloop.cli.agent import graph_of, model_of, settings_of
+from wakeloop.cli.configured import Stack, configured, stack_of
+from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.job import Job
+from wakeloop.cli.play import input_of, view_of
+from wakeloop.cli.reader import reader
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.report import standing, unfinished
+from wakeloop.cli.run import Outcome, View, execute
+from wakeloop.cli.store import Place, Store, writing
+from wakeloop.dialects import dialect_named
+from wakeloop.gates import yields
+from wakeloop.hand import LAST, update_todos
+from wakeloop.model import bound
+from wakeloop.nodes.finalization_guard import PASSING
+from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
+from wakeloop.todos import Todo
+
+
+@dataclass
+class Conversation:
+    """One thread, held by this process; `ask` puts each shell command to the person."""
+
+    place: Place
+    store: Store
+    thread: str
+    recipe: Recipe
+    request: str = ""
+    ask: bool = True
+    held: ExitStack = field(default_factory=ExitStack)
+    left: bool = False
+
+    @property
+    def config(self) -> RunnableConfig:
+        """Where the graph finds the thread."""
+        return {"configurable": {"thread_id": self.thread}}
+
+    @property
+    def snapshot(self) -> StateSnapshot:
+        """How the thread is stored."""
+        return reader(self.store.saver).get_state(self.config)
+
+    # -- settings --------------------------------------------------------------------------------------
+
+    @property
+    def base(self) -> LoopSettings:
+        """The settings beneath the thread's own."""
+        return settings_of(self.recipe)
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The thread's own values, as they were set."""
+        return dict(self.snapshot.values.get("todo_settings") or {})
+
+    @property
+    def settings(self) -> LoopSettings:
+        """The settings that the next activation has."""
+        return effective(self.base, check_overrides(self.base, self.own))
+
+    @property
+    def whole(self) -> bool:
+        """Whether an agent file overrides all settings."""
+        return isinstance(self.base, WholeSettings)
+
+    def override(self, own: Mapping[str, Any]) -> None:
+        """Write the thread's own values, the whole dict; the thread must have ended.
+
+        Raises `ModelError` where they call for todo tools and the model cannot call any.
+        """
+        self.refuse_unfinished()
+        base = self.base
+        dialect = dialect_named(base.dialect).suited(base)
+        if self.depends_on_auto_continue and dialect.active(effective(base, check_overrides(base, own))):
+            bound(model_of(self.recipe), dialect.schemas(base))
+        self.keep()
+        reader(self.store.saver).update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
+
+    def reconfigure(self, given: Mapping[str, Any]) -> None:
+        """Take another role or agent; what cannot be built changes nothing."""
+        recipe = configured(self.recipe, given)
+        graph_of(recipe, ask=self.ask, stop=Event())
+        self.recipe = recipe
+        if self.snapshot.values:
+            self.keep()
+
+    @property
+    def depends_on_auto_continue(self) -> bool:
+        """Whether the todo tools are there only while auto_continue is on."""
+        return dialect_named(self.base.dialect).needs_auto_continue
+
+    @property
+    def stack(self) -> Stack:
+        """The levels beneath the thread's own values."""
+        return stack_of(self.recipe, {})
+
+    # -- the thread ------------------------------------------------------------------------------------
+
+    def hold(self, thread: str) -> None:
+        """Keep other processes from a thread, and let go of the one before."""
+        before, self.thread = self.thread, thread
+        self.held.close()  # first: closing a file lets go of every lock on it
+        try:
+            self.held.enter_context(self.store.held(thread))
+        except CommandError:
+            self.thread = before
+            self.held.enter_context(self.store.held(before))
+            raise
+
+    def visit(self, thread: str) -> bool:
+        """Go to another thread, with its own recipe; a new one takes this one's. False for a new one."""
+        self.hold(thread)
+        known = self.store.find(thread)
+        self.request = known.request if known else ""
+        if known and known.recipe:
+            self.recipe = known.recipe
+        return known is not None
+
+    def keep(self) -> None:
+        """Note how the thread's agent is made."""
+        self.store.remember(self.thread, self.recipe, self.request)
+
+    def refuse_unfinished(self) -> None:
+        """Refuse what only an ended thread can take."""
+        snapshot = self.snapshot
+        if snapshot.interrupts:
+            raise usage("The thread waits for your answer: give it, or .stop, and then try again.")
+        if unfinished(snapshot):
+            raise usage(
+                "The last run has not finished: .resume goes on, .stop ends it; .clear todo ends it too."
+            )
+
+    def edit(self, changes: Mapping[str, Any]) -> list[Todo]:
+        """Edit the list by hand, and return it."""
+        self.refuse_unfinished()
+        self.keep()
+        return update_todos(reader(self.store.saver), self.config, **changes)
+
+    def stop(self) -> bool:
+        """End a run that waits or was broken off, as a drained one ends; False where there is none.
+
+        What its finished calls brought is kept; the next message closes the others.
+        """
+        if not unfinished(self.snapshot):
+            return False
+        graph = reader(self.store.saver)
+        graph.update_state(self.config, None, as_node=END)
+        snapshot = self.snapshot
+        values, session = snapshot.values, standing(snapshot)
+        left = (*PASSING, "refused", "end")
+        ledger = {k: v for k, v in (values.get("todo_ledger") or {}).items() if k not in left}
+        if messages := values.get("messages"):
+            ledger["tail"] = messages[-1].id or ""
+        ended = {**session, "state": yields("drained", session["open"]), "reason": "drained"}
+        ended.pop("on", None)
+        update = {"todo_session": ended, "todo_ledger": {**ledger, "next": "__end__"}}
+        graph.update_state(self.config, update, as_node=LAST)
+        return True
+
+    # -- runs ------------------------------------------------------------------------------------------
+
+    def run(self, message: str | None) -> tuple[Outcome, View]:
+        """Send a message, or the answer that the thread waits for; or go on without one."""
+        self.request = self.request or message or ""
+        stop = Event()
+        job = Job(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
+        graph = graph_of(self.recipe, ask=self.ask, stop=stop)
+        self.keep()
+        with writing(self.place) as store, alone(store) as running:
+            agent = graph.compile(checkpointer=store.saver, name="wakeloop")
+            before = agent.get_state(self.config)
+            view = view_of(job, before)
+            outcome = execute(agent, input_of(job, before), self.config, view, nobody, stop)
+            running.over = not outcome.abandoned
+        self.left = self.left or outcome.abandoned
+        return outcome, view
+
+
+def nobody(interrupts: Sequence[Interrupt]) -> None:
+    """Leave a question open: the next line answers it."""
+
+
+# -- a run that is left ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Running:
+    """Whether a run has come to its end."""
+
+    over: bool = False
+
+
+@contextmanager
+def alone(store: Store) -> Iterator[Running]:
+    """Let a run that is left behind do nothing more: no write to its thread, no further request.
+
+    It may be in the midst of a request whose client would repeat it, or of a tool: its connection is closed,
+    and its threads are told to end as soon as they come back.
+    """
+    before = set(threading.enumerate())
+    running = Running()
+    try:
+        yield running
+    finally:
+        if not running.over:
+            assert store.saver is not None and store.connection is not None  # noqa: PT018, S101 - it is open
+            with store.saver.lock:
+                store.connection.close()
+            end(set(threading.enumerate()) - before)
+
+
+def end(threads: Iterable[threading.Thread]) -> None:
+    """Raise SystemExit in the threads of a run, when they next run Python code."""
+    logging.getLogger("concurrent.futures").disabled = True  # which would tell the person of it
+    for thread in threads:
+        if thread.name.startswith(("wakeloop-run", "ThreadPoolExecutor")) and thread.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
+            )

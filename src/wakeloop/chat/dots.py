@@ -1,0 +1,154 @@
+"""What each dot command does to a conversation, and says."""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from wakeloop.chat import lines, values
+from wakeloop.chat.conversation import Conversation
+from wakeloop.chat.lines import Command
+from wakeloop.cli.config import lines_of, picture_of
+from wakeloop.cli.failures import usage
+from wakeloop.cli.report import standing
+from wakeloop.cli.show import listing, portrait
+from wakeloop.cli.start import refuse_odd
+from wakeloop.cli.store import Known
+from wakeloop.config.levels import config_folder, names
+from wakeloop.display.clean import one_line
+from wakeloop.display.words import ending, plural
+
+Dot = Callable[[Conversation, Command], Iterable[str]]
+
+
+def set_(talk: Conversation, command: Command) -> Iterable[str]:
+    """Override a setting in this thread, or tell what holds."""
+    own = talk.own
+    if talk.whole:
+        raise usage(
+            f"The agent {talk.recipe.agent!r} overrides all settings: its values hold, not a thread's."
+        )
+    if not command.rest:
+        yield from [values.told(talk.base, own, key) for key in own] or ["This thread overrides nothing."]
+        return
+    key, text = lines.key_and_value(command.rest)
+    if text is not None:
+        own = values.changed(talk.base, own, key, text)
+        talk.override(own)
+    yield values.told(talk.base, own, key)
+    if text is not None and values.key_of(key) == "auto_continue" and talk.depends_on_auto_continue:
+        yield "The todo tools " + ("come" if talk.settings.auto_continue else "go") + " with your next text."
+
+
+def unset(talk: Conversation, command: Command) -> Iterable[str]:
+    """Take an override away."""
+    if not command.rest:
+        raise usage(".unset needs the key of a setting.")
+    own = values.without(talk.own, command.rest)
+    talk.override(own)
+    yield values.told(talk.base, own, command.rest)
+
+
+def clear(talk: Conversation, command: Command) -> Iterable[str]:
+    """Empty list and goal, and end the run that was not over."""
+    if command.rest != "todo":
+        raise usage(".clear takes todo: .clear todo empties the list and its goal.")
+    if not talk.settings.auto_continue:
+        raise usage("auto_continue is off, so that there is no chain to end; .todo remove takes items away.")
+    if talk.stop():
+        yield "The run is ended."
+    talk.edit({"clear": True})
+    yield "List and goal are empty."
+
+
+def info(talk: Conversation, command: Command) -> Iterable[str]:
+    """Show the list, every setting, or the thread."""
+    what, snapshot = lines.topic(command), talk.snapshot
+    if what == "config":
+        yield from lines_of(picture_of(talk.stack, talk.own, talk.thread))
+    elif what == "todo":
+        if goal := snapshot.values.get("todo_goal"):
+            yield f"goal: {one_line(goal)}"
+        yield from listing(snapshot.values.get("todos") or [])
+        yield ending(standing(snapshot))
+    else:
+        yield from portrait(Known(talk.thread, talk.recipe, talk.request), snapshot, live=False)
+
+
+def todo(talk: Conversation, command: Command) -> Iterable[str]:
+    """Show or edit the list."""
+    changes = lines.todo_edit(command.rest)
+    yield from listing(talk.edit(changes) if changes else talk.snapshot.values.get("todos") or [])
+
+
+def role(talk: Conversation, command: Command) -> Iterable[str]:
+    """Take a role, or leave it."""
+    if not command.rest:
+        return named("role", talk.recipe.role)
+    talk.reconfigure({"role": command.rest})
+    return [*who("role", talk.recipe.role, talk)]
+
+
+def agent(talk: Conversation, command: Command) -> Iterable[str]:
+    """Load an agent file, or leave it; the list is cleared."""
+    if not command.rest:
+        yield from named("agent", talk.recipe.agent)
+        return
+    talk.refuse_unfinished()
+    before = talk.snapshot.values
+    talk.reconfigure({"agent": command.rest})
+    yield from who("agent", talk.recipe.agent, talk)
+    if before.get("todos") or before.get("todo_goal"):
+        gone = plural(len(before.get("todos") or ()), "item")
+        talk.edit({"clear": True})
+        yield f"Loading or leaving an agent clears the list: {gone} gone."
+
+
+def named(kind: str, now: str) -> list[str]:
+    """Which role or agent there is now, and which there are."""
+    there = ", ".join(names(config_folder(), f"{kind}s")) or f"none in {config_folder() / kind}s"
+    return [f"{kind}: {now or 'none'}; there are: {there}"]
+
+
+def who(kind: str, now: str, talk: Conversation) -> Iterable[str]:
+    """Who answers from now on."""
+    yield f"{kind}: {now or 'none'}; model: {one_line(talk.recipe.title)}"
+    if talk.recipe.switched_on:
+        yield "auto_continue is switched on, which loki leaves off; .set auto_continue false keeps it off."
+    picture = picture_of(talk.stack, talk.own, talk.thread)
+    if picture.ignored:
+        yield f"The agent overrides all settings; not counted: {', '.join(picture.ignored)}."
+
+
+def session(talk: Conversation, command: Command) -> Iterable[str]:
+    """Go to another thread."""
+    if not command.rest:
+        return [f"thread: {talk.thread}"]
+    refuse_odd(command.rest)
+    known = talk.visit(command.rest)
+    return [f"{'Continuing thread' if known else 'Thread'} {talk.thread} ({one_line(talk.recipe.title)})"]
+
+
+def stop(talk: Conversation, command: Command) -> Iterable[str]:
+    """End a run that waits or was broken off."""
+    lines.nothing(command)
+    return ["The run is ended." if talk.stop() else "Nothing waits, and nothing was broken off."]
+
+
+def help_(talk: Conversation, command: Command) -> Iterable[str]:  # noqa: ARG001 - as all of them
+    """List the commands."""
+    return lines.help_lines()
+
+
+DOTS: Mapping[str, Dot] = MappingProxyType(
+    {
+        "set": set_,
+        "unset": unset,
+        "clear": clear,
+        "info": info,
+        "todo": todo,
+        "role": role,
+        "agent": agent,
+        "session": session,
+        "stop": stop,
+        "help": help_,
+    }
+)

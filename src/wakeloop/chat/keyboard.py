@@ -1,0 +1,102 @@
+"""Where lines come from: a person at a terminal, or a pipe."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from platformdirs import user_state_path
+from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import is_searching
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from wakeloop.chat.completion import Names, Offers
+from wakeloop.chat.lines import open_ended
+
+
+class Keyboard(Protocol):
+    """What is typed, entry by entry."""
+
+    person: bool
+
+    def entry(self, prompt: str, *, answer: bool = False) -> str:
+        """Return one entry, a line or several; raises `EOFError` at the end."""
+
+
+class Terminal:
+    """A person: history, completion, several lines."""
+
+    person = True
+
+    def __init__(self, names: Callable[[], Names]) -> None:
+        where = user_state_path("wakeloop", appauthor=False) / "chat-history"
+        self.texts, self.answers = (
+            PromptSession[str](
+                history=kept,
+                completer=Offers(names),
+                complete_while_typing=False,
+                multiline=True,
+                key_bindings=bindings(),
+                prompt_continuation="  ",
+            )
+            for kept in (history(where), InMemoryHistory())  # what was answered is nobody's history
+        )
+
+    def entry(self, prompt: str, *, answer: bool = False) -> str:
+        """Read one entry; Ctrl-C clears it."""
+        session = self.answers if answer else self.texts
+        while True:
+            try:
+                return session.prompt(prompt)
+            except KeyboardInterrupt:
+                continue
+
+
+class Pipe:
+    """Lines of a pipe or a file."""
+
+    person = False
+
+    def __init__(self, source: TextIO | None = None) -> None:
+        self.source = source or sys.stdin
+
+    def entry(self, prompt: str, *, answer: bool = False) -> str:  # noqa: ARG002 - nobody sees it
+        """Read a line, or all lines up to the closing marks."""
+        typed = self.source.readline()
+        while open_ended(typed) and (line := self.source.readline()):
+            typed += line
+        if not typed:
+            raise EOFError
+        return typed
+
+
+def bindings() -> KeyBindings:
+    """Enter sends what is complete, Alt-Enter begins a new line."""
+    keys = KeyBindings()
+
+    @keys.add("enter", filter=~is_searching)
+    def send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if open_ended(buffer.text):
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+def history(path: Path) -> History:
+    """What was typed before, in a file for its owner alone; in memory where no file can be kept."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        path.chmod(0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)

@@ -1,0 +1,126 @@
+"""What a typed line means: text, or a dot command."""
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from wakeloop.cli.edit import SHAPES, Action
+from wakeloop.cli.failures import usage
+
+FENCE = '"""'
+COMMAND = re.compile(r"\.([A-Za-z]\w*)(?:\s+(.*))?", re.DOTALL)
+COMMANDS = MappingProxyType(
+    {
+        "set": ("KEY VALUE", "override a setting in this thread; null takes the override away"),
+        "unset": ("KEY", "take an override away, whatever the setting's values are"),
+        "clear": ("todo", "empty list and goal, and end what was going on"),
+        "info": ("[todo|config|session]", "show the list, every setting that holds, or the thread"),
+        "todo": ("[ACTION ...]", "edit the list: " + ", ".join(Action)),
+        "role": ("[NAME|null]", "take a role, or leave it"),
+        "agent": ("[NAME|null]", "load an agent file, or leave it; the list is cleared"),
+        "session": ("[THREAD]", "go to another thread; a new one is begun"),
+        "resume": ("", "go on: ask again what was asked, finish a broken run, take up the list"),
+        "stop": ("", "end what waits or was broken off; your next text begins anew"),
+        "help": ("", "list these commands"),
+        "exit": ("", "leave; the thread is kept"),
+    }
+)
+TOPICS = ("todo", "config", "session")
+KEYS = (
+    f"Enter sends, Alt-Enter begins a new line, Tab completes; {FENCE} opens and closes several lines.",
+    "Ctrl-C stops a run or clears the line, Ctrl-D leaves. Put a space before a text that begins with a dot.",
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A dot command: its name, and what stands behind it."""
+
+    name: str
+    rest: str = ""
+
+
+def read(typed: str) -> str | Command:
+    """Tell a dot command from text. Raises `CommandError` for a command that there is not."""
+    if found := COMMAND.fullmatch(typed.rstrip()):
+        name, rest = found[1].lower(), (found[2] or "").strip()
+        if name not in COMMANDS:
+            raise usage(f"There is no command .{name}; {nearest(name)}")
+        return Command(name, rest)
+    return unfenced(typed)
+
+
+def nearest(name: str) -> str:
+    """The command that may have been meant, or where they all are."""
+    near = get_close_matches(name, COMMANDS, n=1)
+    return f"did you mean .{near[0]}?" if near else ".help lists them."
+
+
+def open_ended(typed: str) -> bool:
+    """Whether a text of several lines has been begun and not closed."""
+    text = typed.strip()
+    return text.startswith(FENCE) and (len(text) < 2 * len(FENCE) or not text.endswith(FENCE))
+
+
+def unfenced(typed: str) -> str:
+    """A text without the marks around several lines."""
+    text = typed.strip()
+    if not text.startswith(FENCE):
+        return text
+    return text.removeprefix(FENCE).removesuffix(FENCE).strip("\n")
+
+
+def help_lines() -> list[str]:
+    """Every command with what it takes and does."""
+    heads = {name: f".{name} {takes}".rstrip() for name, (takes, _) in COMMANDS.items()}
+    width = max(map(len, heads.values()))
+    return [*(f"{heads[name]:{width}}  {does}" for name, (_, does) in COMMANDS.items()), *KEYS]
+
+
+# -- what stands behind a command ------------------------------------------------------------------------
+
+
+def key_and_value(rest: str) -> tuple[str, str | None]:
+    """Split `KEY VALUE`; None where there is no value."""
+    key, *value = rest.split(maxsplit=1)
+    return key, value[0].strip() if value else None
+
+
+def nothing(command: Command) -> None:
+    """Refuse what stands behind a command that takes nothing."""
+    if command.rest:
+        raise usage(f".{command.name} takes nothing more, not {command.rest!r}.")
+
+
+def topic(command: Command) -> str:
+    """What `.info` is to show."""
+    if command.rest and command.rest not in TOPICS:
+        raise usage(f".info shows {', '.join(TOPICS)}, not {command.rest!r}.")
+    return command.rest
+
+
+def todo_edit(rest: str) -> dict[str, Any]:
+    """The arguments of `update_todos` for `.todo ACTION …`; none where the list is only to be shown."""
+    word, *behind = rest.split(maxsplit=1) or ["list"]
+    text = behind[0].strip() if behind else ""
+    try:
+        action = Action(word)
+    except ValueError:
+        raise usage(f"There is no action {word!r}; .todo takes {', '.join(Action)}.") from None
+    if action in (Action.LIST, Action.CLEAR):
+        if text:
+            raise usage(f".todo {action} takes nothing more, not {text!r}.")
+        return {"clear": True} if action is Action.CLEAR else {}
+    if action is Action.ADD:
+        words = [line.strip() for line in unfenced(text).splitlines() if line.strip()]
+    elif action in (Action.BLOCK, Action.EDIT):
+        words = text.split(maxsplit=1)
+    else:
+        words = text.split()
+    takes, least, arguments = SHAPES[action]
+    if len(words) < least:
+        takes = "a text; a new line begins a new item" if action is Action.ADD else takes
+        raise usage(f".todo {action} needs {takes}.")
+    return {action.value: arguments(words)}

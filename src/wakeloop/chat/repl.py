@@ -1,0 +1,242 @@
+"""Reads, runs, shows, and reads again."""
+
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
+from types import FrameType
+from typing import Any, TextIO
+
+from wakeloop.chat import lines
+from wakeloop.chat.completion import Names
+from wakeloop.chat.conversation import Conversation
+from wakeloop.chat.dots import DOTS
+from wakeloop.chat.keyboard import Keyboard, Pipe, Terminal
+from wakeloop.cli.agent import graph_of
+from wakeloop.cli.ask import asked
+from wakeloop.cli.configured import configured
+from wakeloop.cli.failures import FAILED, INTERRUPTED, SETTLED, TERMINATED, USAGE, code_of, sentence_of, usage
+from wakeloop.cli.play import SWITCHED_ON, leave
+from wakeloop.cli.report import MOST_ITEMS, exit_code, standing, unfinished
+from wakeloop.cli.run import Outcome, View
+from wakeloop.cli.start import look_up, new_id, refuse_odd
+from wakeloop.cli.store import Place, writing
+from wakeloop.config.levels import config_folder, names
+from wakeloop.display.clean import one_line
+from wakeloop.display.live import Live, fits
+from wakeloop.display.plain import Plain
+from wakeloop.display.screen import Kind, Line, Screen
+from wakeloop.display.words import ending, item, progress
+
+
+def chat(thread: str | None, given: Mapping[str, Any], place: Place, *, ask: bool) -> int:
+    """Talk with a thread until the input ends; returns the exit code."""
+    if thread is not None:
+        refuse_odd(thread)
+    known = None if thread is None else look_up(place, thread)
+    recipe = configured(known.recipe if known else None, given)
+    graph_of(recipe, ask=ask, stop=Event())  # what cannot be built leaves no trace
+    with writing(place) as store:
+        talk = Conversation(place, store, "", recipe, known.request if known else "", ask=ask)
+        with talk.held, terminated():
+            talk.hold(thread or new_id())
+            repl = Repl(talk, keyboard_for(talk))
+            code = repl.loop()
+            if talk.left:
+                leave(code)  # a request or a tool is still at work in this process
+            return code
+
+
+def keyboard_for(talk: Conversation) -> Keyboard:
+    """A terminal where a person sits at one, else plain lines."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return Pipe()
+    folder = config_folder()
+
+    def there() -> Names:
+        return Names(
+            roles=names(folder, "roles"),
+            agents=names(folder, "agents"),
+            threads=[known.id for known in talk.store.threads()],
+            ids=[str(todo["id"]) for todo in talk.snapshot.values.get("todos") or ()],
+        )
+
+    return Terminal(there)
+
+
+@contextmanager
+def terminated() -> Iterator[None]:
+    """Let SIGTERM at the prompt end the command in order: the terminal is put back."""
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        raise SystemExit(TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def printer(out: TextIO) -> View:
+    """Writes lines between the runs."""
+    return Live(Screen(), out) if fits(out) else Plain(Screen(), out)
+
+
+@dataclass
+class Repl:
+    """The loop over one conversation; `wrong` and `failed` remember for the exit code of a script."""
+
+    talk: Conversation
+    keyboard: Keyboard
+    wrong: bool = False
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        self.out, self.err = printer(sys.stdout), printer(sys.stderr)
+
+    def say(self, kind: Kind, text: str) -> None:
+        """Write a line."""
+        self.out.say(Line(kind, text))
+
+    def loop(self) -> int:
+        """Take entries until the last."""
+        self.say(
+            "note",
+            f"Thread {self.talk.thread} ({one_line(self.talk.recipe.title)}); .help lists the commands.",
+        )
+        if self.talk.recipe.switched_on:
+            self.say("note", SWITCHED_ON)
+        self.tell_standing()
+        while True:
+            waits = bool(self.talk.snapshot.interrupts)
+            try:
+                typed = self.keyboard.entry(self.prompt(waits=waits), answer=waits)
+            except EOFError:
+                return self.left()
+            try:
+                if self.took(typed) is not None:
+                    return self.left()
+            except KeyboardInterrupt:
+                if not self.keyboard.person:
+                    raise
+            except BrokenPipeError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
+                self.told(error)
+
+    def prompt(self, *, waits: bool) -> str:
+        """What stands before the cursor."""
+        recipe = self.talk.recipe
+        return "answer> " if waits else f"{recipe.agent or recipe.role}> "
+
+    def told(self, error: Exception) -> None:
+        """Say what went wrong, in a sentence."""
+        self.err.say(Line("error", sentence_of(error)))
+        if code_of(error) == FAILED:
+            self.failed = True
+        else:
+            self.wrong = True
+
+    def left(self) -> int:
+        """Say how to come back, and return the exit code."""
+        if self.keyboard.person and self.talk.snapshot.values:
+            where = ["--db", str(self.talk.place.path)] if self.talk.place.named else []
+            words = ["wakeloop", "chat", "--thread", self.talk.thread, *where]
+            self.say("note", f"To go on: {shlex.join(words)}")
+        return self.code()
+
+    def code(self) -> int:
+        """The exit code: a person's is 0; a script's tells of what was refused, failed, or is still open."""
+        if self.keyboard.person:
+            return SETTLED
+        if self.wrong or self.failed:
+            return USAGE if self.wrong else FAILED
+        snapshot = self.talk.snapshot
+        return exit_code(standing(snapshot)) if snapshot.values else SETTLED
+
+    # -- one entry -------------------------------------------------------------------------------------
+
+    def took(self, typed: str) -> str | None:
+        """Take one entry; the name of the command where it is the last."""
+        if not typed.strip():
+            return None
+        entry = lines.read(typed)
+        if isinstance(entry, str):
+            self.run(entry)
+            return None
+        if entry.name == "exit":
+            lines.nothing(entry)
+            return entry.name
+        if entry.name == "resume":
+            lines.nothing(entry)
+            self.resume()
+            return None
+        thread = self.talk.thread
+        for text in DOTS[entry.name](self.talk, entry):
+            self.say("item", text)
+        if self.talk.thread != thread:
+            self.tell_standing()
+        return None
+
+    def resume(self) -> None:
+        """Go on without a text: show the question again, finish a run, or take up what is open."""
+        snapshot = self.talk.snapshot
+        if snapshot.interrupts:
+            self.tell_standing()
+        elif unfinished(snapshot) or standing(snapshot)["open"]:
+            self.run(None)
+        else:
+            raise usage("There is nothing to go on with: the last run has ended, and nothing is open.")
+
+    def run(self, message: str | None) -> None:
+        """Run the thread and say how it ended; Ctrl-C ends the run for good."""
+        outcome, view = self.talk.run(message)
+        if outcome.stopped == signal.SIGTERM:
+            self.say("note", f"The run is kept for wakeloop resume {self.talk.thread}.")
+            raise SystemExit(TERMINATED)
+        if outcome.stopped is not None:
+            self.talk.stop()
+        self.tell_end(outcome, view)
+        if outcome.stopped is not None and not self.keyboard.person:
+            if self.talk.left:
+                leave(INTERRUPTED)
+            raise KeyboardInterrupt
+
+    # -- how the thread stands -------------------------------------------------------------------------
+
+    def tell_end(self, outcome: Outcome, view: View) -> None:
+        """Say how a run ended, with the list where it was drawn, and what it took."""
+        snapshot = self.talk.snapshot
+        session, todos = standing(snapshot), snapshot.values.get("todos") or []
+        if isinstance(view, Live):
+            for todo in todos[:MOST_ITEMS]:
+                self.say("item", f"  {item(todo)}")
+            if len(todos) > MOST_ITEMS:
+                self.say("item", f"  … and {len(todos) - MOST_ITEMS} more: .todo")
+        if outcome.stopped is not None:
+            self.say("end", f"Stopped, {session['open']} open; your next text begins anew.")
+        elif not snapshot.interrupts and (todos or session["reason"] != "settled"):
+            self.say("end", ending(session))
+        self.say("note", view.screen.summary)
+        if snapshot.interrupts:
+            self.tell_standing()
+
+    def tell_standing(self) -> None:
+        """Say how a thread stands that is taken up: its list, what it waits for, what was broken off."""
+        snapshot = self.talk.snapshot
+        if snapshot.interrupts:
+            for line in asked(snapshot.interrupts[0]):
+                self.out.say(line)
+            self.say("note", ".stop leaves the question unanswered and ends the run.")
+        elif unfinished(snapshot):
+            self.say("note", "Its last run was broken off: .resume finishes it, a text begins anew.")
+        elif todos := snapshot.values.get("todos"):
+            self.say("item", f"list: {progress(todos)}")

@@ -1,0 +1,72 @@
+"""A thread's own values: what .set makes of them."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from wakeloop.cli.failures import usage
+from wakeloop.cli.recipe import WORDS, value_of
+from wakeloop.config.levels import BESIDE, may_vary
+from wakeloop.display.words import as_text
+from wakeloop.settings import ALIASES, LoopSettings, canonical, check_key, check_overrides
+
+NULLS = ("null", *(word for word, value in WORDS.items() if value is None))
+
+
+def changed(base: LoopSettings, own: Mapping[str, Any], given: str, text: str) -> dict[str, Any]:
+    """Return a thread's values with one more, or one less where the value is null.
+
+    Where null is a value of the setting itself (`continuation_prompt`) it is set. Raises `SettingsError` or
+    `CommandError` for a key or value that a thread may not have.
+    """
+    key = key_of(given)
+    if text in NULLS and not takes_null(key):
+        return without(own, given)
+    value = None if text in NULLS else text_of(text) if takes_text(key) else value_of(text)
+    new = {**canonical(own), key: value}
+    check_overrides(base, new)
+    read = getattr(base.model_copy(update={key: value}), key)
+    return {**new, key: list(read) if isinstance(read, tuple) else read}
+
+
+def without(own: Mapping[str, Any], given: str) -> dict[str, Any]:
+    """Return a thread's values without one of them."""
+    key = key_of(given)
+    return {name: value for name, value in canonical(own).items() if name != key}
+
+
+def key_of(given: str) -> str:
+    """The setting's own name; one that a thread may not change is refused."""
+    if given in BESIDE:
+        raise usage(
+            f"{given!r} is no setting of the loop: it is chosen by a role, an agent, or an option of chat."
+        )
+    key = ALIASES.get(given, given)
+    check_key(key)
+    if not may_vary(key):
+        raise usage(f"{given!r} is fixed in a thread: set it by a role, an agent, or an option of chat.")
+    return key
+
+
+def takes_null(key: str) -> bool:
+    """Whether null is a value of a setting."""
+    return type(None) in get_args(LoopSettings.model_fields[key].annotation)
+
+
+def takes_text(key: str) -> bool:
+    """Whether a setting is any text, so that its value is not read as JSON."""
+    annotation = LoopSettings.model_fields[key].annotation
+    return str in (annotation, *get_args(annotation)) and annotation is not dict[str, str]
+
+
+def text_of(text: str) -> str:
+    """A text as it stands, or a JSON text without its quotes."""
+    value = value_of(text)
+    return value if isinstance(value, str) else text
+
+
+def told(base: LoopSettings, own: Mapping[str, Any], given: str) -> str:
+    """What holds for a key now, in a sentence."""
+    key = key_of(given)
+    if key in own:
+        return f"{key} is {as_text(own[key])} in this thread (else {as_text(getattr(base, key))})."
+    return f"{key} is {as_text(getattr(base, key))}; this thread does not override it."
