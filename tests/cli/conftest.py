@@ -1,17 +1,11 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from server import Reply, Script, Server
-
-COMMAND = [sys.executable, "-m", "wakeloop.cli.app"]
+from chat_server import Reply, Script, Server
+from processes import Shell
 
 
 @pytest.fixture
@@ -26,36 +20,6 @@ def serve() -> Iterator[Callable[..., Server]]:
     yield start
     for server in servers:
         server.close()
-
-
-class Shell:
-    """Runs the command in processes of its own, in a folder and with a database of the test."""
-
-    def __init__(self, folder: Path, db: Path) -> None:
-        self.folder, self.db = folder, db
-        self.env: dict[str, str] = {
-            **os.environ,
-            "WAKELOOP_DB": str(db),
-            "OPENAI_API_KEY": "sk-loopback-secret",
-            "PYTHONUNBUFFERED": "1",
-        }
-
-    def start(self, *args: str, **more: Any) -> subprocess.Popen[str]:
-        options: dict[str, Any] = {
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.PIPE,
-        }
-        env = {**self.env, **more.pop("env", {})}
-        return subprocess.Popen([*COMMAND, *args], text=True, cwd=self.folder, env=env, **(options | more))
-
-    def __call__(self, *args: str, typed: str | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
-        if typed is not None:
-            more["stdin"] = subprocess.PIPE
-        process = self.start(*args, **more)
-        out, err = process.communicate(typed, timeout=60)
-        assert "Traceback" not in err, err
-        return subprocess.CompletedProcess(args, process.returncode, out, err)
 
 
 @pytest.fixture
@@ -74,18 +38,3 @@ def files() -> Callable[[Path, int], None]:
             (folder / f"part{number}.py").write_text(f"def part{number}():\n    return {number}\n")
 
     return fill
-
-
-def lines(text: str, beginning: str) -> Sequence[str]:
-    return [line for line in text.splitlines() if line.startswith(beginning)]
-
-
-def until(reached: Callable[[], object], process: subprocess.Popen[str], seconds: float = 30) -> None:
-    """Wait for a process to come so far; one that ends before, or takes too long, is a failure."""
-    deadline = time.monotonic() + seconds
-    while not reached():
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            out, err = process.communicate()
-            pytest.fail(f"It ended or took too long:\n{out}\n{err}")
-        time.sleep(0.02)

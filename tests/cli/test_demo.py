@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from conftest import Shell, lines
+from processes import Shell, lines
 
 
 def thread_of(text: str) -> str:

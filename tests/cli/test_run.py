@@ -11,8 +11,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import COMMAND, Shell, lines, until
-from server import Reply
+from chat_server import Reply
+from processes import COMMAND, Shell, lines, until
 
 pytestmark = pytest.mark.loopback
 

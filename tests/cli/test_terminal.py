@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from conftest import COMMAND, Shell
-from server import Reply
+from chat_server import Reply
+from processes import COMMAND, Shell
 
 pytestmark = pytest.mark.loopback
 
