@@ -325,7 +325,7 @@ socket.socket = Shut
 import wakeloop, wakeloop.testing
 assert not loaded("langgraph", "langchain_core", "openai", "pydantic")
 [getattr(wakeloop, name) for name in wakeloop.__all__]
-assert not loaded("openai", "langchain_openai", "langchain", "sqlite3", "rich", "typer"), loaded("sqlite3")
+assert not loaded("openai", "langchain_openai", "langchain", "sqlite3", "typer", "dbos")
 """
 
 

@@ -341,4 +341,4 @@ def problem(error: BaseException | None, *, cut: bool) -> str:
     if cut:
         return "it was cut off"
     said = " ".join(str(error).split()) if error is not None else "there was no result in it"
-    return shorten(said, 300)
+    return shorten(said.partition(" For troubleshooting, visit")[0], 300)  # langchain's line for people
