@@ -301,6 +301,12 @@ def test_max_auto_continues_is_10() -> None:
     assert preset("loki").max_wake_cycles == 10
 
 
+def test_max_auto_continues_is_known_under_its_own_name(loki: Loki) -> None:
+    assert preset("loki").model_copy(update={"max_auto_continues": 3}).max_wake_cycles == 3
+    s = loki().run(add("a"), "One.", "Two.", todo_settings={"max_auto_continues": 1})
+    assert (s.notices, s.ending) == (["1/1"], ("idle", "wake_budget"))
+
+
 def test_inject_todo_instructions_puts_usage_into_the_system_prompt(loki: Loki) -> None:
     assert preset("loki").inject_todo_instructions is True
     s = loki(system_prompt="You bake.").run("Hello.")

@@ -35,7 +35,7 @@ Texts = Annotated[list[str], ListOrText]
 class Dialect:
     """A vocabulary of todo tools. Subclass it, give the values, and register it by name.
 
-    `tools` are pydantic models whose class names are the tools' names; `writes` the names that write;
+    `tools` are pydantic models, named by their title or else their class; `writes` the names that write;
     `replaces` whether a call replaces the whole list (then two in a round are refused);
     `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on.
     """
