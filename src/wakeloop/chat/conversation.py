@@ -29,7 +29,7 @@ from wakeloop.hand import LAST, update_todos
 from wakeloop.model import bound
 from wakeloop.nodes.finalization_guard import PASSING
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
-from wakeloop.todos import Todo
+from wakeloop.todos import Todo, count_open
 
 
 @dataclass
@@ -155,19 +155,26 @@ class Conversation:
 
         What its finished calls brought is kept; the next message closes the others.
         """
-        if not unfinished(self.snapshot):
+        before = self.snapshot
+        if not unfinished(before):
             return False
         graph = reader(self.store.saver)
         graph.update_state(self.config, None, as_node=END)
-        snapshot = self.snapshot
-        values, session = snapshot.values, standing(snapshot)
+        values = self.snapshot.values
         left = (*PASSING, "refused", "end")
-        ledger = {k: v for k, v in (values.get("todo_ledger") or {}).items() if k not in left}
-        if messages := values.get("messages"):
-            ledger["tail"] = messages[-1].id or ""
-        ended = {**session, "state": yields("drained", session["open"]), "reason": "drained"}
-        ended.pop("on", None)
-        update = {"todo_session": ended, "todo_ledger": {**ledger, "next": "__end__"}}
+        ledger = {key: v for key, v in (values.get("todo_ledger") or {}).items() if key not in left}
+        update: dict[str, Any] = {"todo_ledger": {**ledger, "next": "__end__"}}
+        if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
+            still = count_open(values.get("todos") or ())
+            session = {
+                **standing(before),
+                "open": still,
+                "reason": "drained",
+                "state": yields("drained", still),
+            }
+            session.pop("on", None)
+            update["todo_session"] = session
+            update["todo_ledger"]["tail"] = values["messages"][-1].id or ""
         graph.update_state(self.config, update, as_node=LAST)
         return True
 

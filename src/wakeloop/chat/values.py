@@ -55,7 +55,7 @@ def takes_null(key: str) -> bool:
 def takes_text(key: str) -> bool:
     """Whether a setting is any text, so that its value is not read as JSON."""
     annotation = LoopSettings.model_fields[key].annotation
-    return str in (annotation, *get_args(annotation)) and annotation is not dict[str, str]
+    return annotation == str | None
 
 
 def text_of(text: str) -> str:

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "cli"))  # for the server of the command's tests
+
+from chat_server import Reply, Script, Server
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """Start a server with a script; it is closed afterwards."""
+    servers: list[Server] = []
+
+    def start(*replies: Reply, script: Script | None = None) -> Server:
+        servers.append(Server(script or list(replies)))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of configuration."""
+    folder: Any = tmp_path / "config"
+    for name in ("roles", "agents"):
+        (folder / name).mkdir(parents=True)
+    monkeypatch.setenv("WAKELOOP_CONFIG", str(folder))
+    return folder

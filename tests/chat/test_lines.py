@@ -1,0 +1,222 @@
+"""What a typed line means, without a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from wakeloop.chat.completion import Names, offers
+from wakeloop.chat.dots import DOTS
+from wakeloop.chat.lines import COMMANDS, Command, help_lines, open_ended, read, todo_edit, topic
+from wakeloop.chat.values import changed, told, without
+from wakeloop.cli.failures import CommandError
+from wakeloop.errors import SettingsError
+from wakeloop.presets import preset
+from wakeloop.settings import LoopSettings
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("hello\n", "hello"),
+        ("  .gitignore lacks a line", ".gitignore lacks a line"),
+        ("... and so on", "... and so on"),
+        (".5 is half", ".5 is half"),
+        (".env: what is in it?", ".env: what is in it?"),
+        ('"""\nfirst\n\nlast\n"""\n', "first\n\nlast"),
+        ('"""one line"""', "one line"),
+        ("two\nlines", "two\nlines"),
+        (".exit", Command("exit")),
+        (".EXIT  ", Command("exit")),
+        (".set nag_after 3\n", Command("set", "nag_after 3")),
+        (".set  continuation_prompt  Go on.  Now. ", Command("set", "continuation_prompt  Go on.  Now.")),
+        (".todo add one\ntwo", Command("todo", "add one\ntwo")),
+    ],
+)
+def test_a_line_is_text_or_a_command(typed: str, meant: str | Command) -> None:
+    assert read(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        (".sett x", "There is no command .sett; did you mean .set?"),
+        (".quit", "There is no command .quit; .help lists them."),
+        (".gitignore", "There is no command .gitignore;"),
+    ],
+)
+def test_an_unknown_command_names_the_nearest(typed: str, says: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        read(typed)
+    assert str(refused.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("typed", "more"),
+    [
+        ('"""', True),
+        ('"""\na\n', True),
+        ('"""a"""', False),
+        ('"""\na\n"""\n', False),
+        ("a", False),
+        ("", False),
+    ],
+)
+def test_several_lines_are_open_until_they_are_closed(typed: str, more: bool) -> None:
+    assert open_ended(typed) is more
+
+
+def test_every_command_is_in_the_help_and_does_something() -> None:
+    told_of = "\n".join(help_lines())
+    assert all(f".{name}" in told_of for name in COMMANDS)
+    assert set(COMMANDS) - set(DOTS) == {"exit", "resume"}
+    assert set(DOTS) <= set(COMMANDS)
+
+
+def test_topics() -> None:
+    assert [topic(Command("info", word)) for word in ("", "todo", "config")] == ["", "todo", "config"]
+    with pytest.raises(CommandError, match=r"\.info shows todo, config, session, not 'x'"):
+        topic(Command("info", "x"))
+
+
+@pytest.mark.parametrize(
+    ("rest", "edit"),
+    [
+        ("", {}),
+        ("list", {}),
+        ("add read the appendix", {"add": ["read the appendix"]}),
+        ("add one\n two \n\nthree", {"add": ["one", "two", "three"]}),
+        ("done 1 2", {"done": ["1", "2"]}),
+        ("start 3", {"start": ["3"]}),
+        ("cancel 1", {"cancel": ["1"]}),
+        ("reopen 1", {"reopen": ["1"]}),
+        ("remove 1", {"remove": ["1"]}),
+        ("block 2 no access before Monday", {"block": {"2": "no access before Monday"}}),
+        ("edit 2 a new text", {"edit": {"2": "a new text"}}),
+        ("clear", {"clear": True}),
+    ],
+)
+def test_edits_of_the_list(rest: str, edit: dict[str, object]) -> None:
+    assert todo_edit(rest) == edit
+
+
+@pytest.mark.parametrize(
+    ("rest", "says"),
+    [
+        ("fly", "There is no action 'fly'; .todo takes add, done"),
+        ("add", ".todo add needs a text"),
+        ("done", ".todo done needs the id of an item"),
+        ("block 2", ".todo block needs an id and a reason."),
+        ("clear all", ".todo clear takes nothing more, not 'all'."),
+    ],
+)
+def test_wrong_edits_are_refused_in_a_sentence(rest: str, says: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        todo_edit(rest)
+    assert str(refused.value).startswith(says)
+
+
+# -- .set ------------------------------------------------------------------------------------------------
+
+BASE = LoopSettings()
+
+
+@pytest.mark.parametrize(
+    ("own", "key", "text", "new"),
+    [
+        ({}, "max_wake_cycles", "3", {"max_wake_cycles": 3}),
+        ({}, "max_auto_continues", "3", {"max_wake_cycles": 3}),
+        ({"nag_after": 1}, "auto_continue", "false", {"nag_after": 1, "auto_continue": False}),
+        ({}, "auto_continue", "False", {"auto_continue": False}),
+        ({}, "nag_when", "always", {"nag_when": "always"}),
+        ({}, "continuation_prompt", "Go on, please.", {"continuation_prompt": "Go on, please."}),
+        ({}, "continuation_prompt", '"in quotes"', {"continuation_prompt": "in quotes"}),
+        ({}, "continuation_prompt", "5", {"continuation_prompt": "5"}),
+        ({}, "continuation_prompt", "null", {"continuation_prompt": None}),
+        ({"nag_after": 1, "nag_every": 2}, "nag_after", "null", {"nag_every": 2}),
+        ({"max_auto_continues": 1}, "max_wake_cycles", "null", {}),
+        ({}, "nag_after", "null", {}),
+        ({}, "max_wake_cycles", "25", {"max_wake_cycles": 25}),
+        ({}, "prompts", '{"nudge": "Go on:\\n$list"}', {"prompts": {"nudge": "Go on:\n$list"}}),
+    ],
+)
+def test_set_merges_a_value_or_takes_it_away(
+    own: dict[str, object], key: str, text: str, new: dict[str, object]
+) -> None:
+    before = dict(own)
+    assert changed(BASE, own, key, text) == new
+    assert own == before
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "says"),
+    [
+        ("max_wake_cycle", "3", "There is no setting 'max_wake_cycle'; did you mean 'max_wake_cycles'?"),
+        ("max_wake_cycles", "many", "The setting 'max_wake_cycles' cannot be 'many'"),
+        ("max_wake_cycles", "-1", "The setting 'max_wake_cycles' cannot be -1"),
+        ("dialect", "loki", "'dialect' is fixed in a thread"),
+        ("max_items", "3", "'max_items' is fixed in a thread"),
+        ("model", "m", "'model' is no setting of the loop"),
+        ("prompts", '{"instructions": "x"}', "The prompt 'instructions' is fixed when the agent is built"),
+        ("prompts", '{"nudge": "$nothing"}', "The prompt 'nudge' has the blank $nothing"),
+    ],
+)
+def test_set_refuses_in_a_sentence(key: str, text: str, says: str) -> None:
+    with pytest.raises((SettingsError, CommandError)) as refused:
+        changed(BASE, {}, key, text)
+    assert str(refused.value).startswith(says)
+
+
+def test_null_under_a_base_with_a_text_and_unset() -> None:
+    base = LoopSettings(continuation_prompt="Go.")
+    own = changed(base, {}, "continuation_prompt", "null")
+    assert own == {"continuation_prompt": None}
+    assert told(base, own, "continuation_prompt") == (
+        'continuation_prompt is null in this thread (else "Go.").'
+    )
+    assert without(own, "continuation_prompt") == {}
+    assert told(base, {}, "continuation_prompt") == (
+        'continuation_prompt is "Go."; this thread does not override it.'
+    )
+
+
+def test_set_over_loki() -> None:
+    own = changed(preset("loki"), {}, "auto_continue", "true")
+    assert own == {"auto_continue": True}
+
+
+# -- completion ------------------------------------------------------------------------------------------
+
+THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"], ids=["1", "12", "2"])
+
+
+@pytest.mark.parametrize(
+    ("before", "offered"),
+    [
+        ("", []),
+        ("hel", []),
+        (".se", [".session", ".set"]),
+        (".set max_a", ["max_auto_continues"]),
+        (".set max_", ["max_auto_continues", "max_idle_wakes", "max_wake_cycles"]),
+        (".set dia", []),
+        (".set auto_continue ", ["false", "null", "true"]),
+        (".set nag_when a", ["always"]),
+        (".set nag_after ", ["null"]),
+        (".set nothing ", []),
+        (".set nag_after 3 ", []),
+        (".unset nag_e", ["nag_every"]),
+        (".clear ", ["todo"]),
+        (".info c", ["config"]),
+        (".todo re", ["remove", "reopen"]),
+        (".todo done 1", ["1", "12"]),
+        (".todo done 1 ", ["1", "12", "2"]),
+        (".todo block ", ["1", "12", "2"]),
+        (".todo block 1 ", []),
+        (".todo add ", []),
+        (".role c", ["clerk", "coder"]),
+        (".agent ", ["ant", "null"]),
+        (".session ", ["mine", "t-1"]),
+        (".exit ", []),
+    ],
+)
+def test_tab_offers_what_may_stand_there(before: str, offered: list[str]) -> None:
+    assert offers(before, lambda: THERE) == offered
