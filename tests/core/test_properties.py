@@ -1,0 +1,207 @@
+"""Whatever the model does: a run ends within its bound, and nothing is lost."""
+
+import asyncio
+from typing import Any
+
+from agents import CONFIG, change, look
+from hypothesis import HealthCheck, given
+from hypothesis import settings as budget
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from wakeloop import LoopSettings, create_todo_agent, session_of
+from wakeloop.testing import (
+    ScriptedModel,
+    UnreliableModel,
+    calls,
+    malformed,
+    prompt_faults,
+    says,
+    wire_faults,
+)
+from wakeloop.todos import count_open
+
+IDS = st.none() | st.sampled_from(["same", "other"])
+STATUS = st.sampled_from(["done", "blocked", "cancelled", "open", "in_progress", "nonsense"])
+TOLD = ["stop", "stop", "stop", "length"]
+CALL = st.one_of(
+    st.tuples(
+        st.just("todo_write"),
+        st.fixed_dictionaries({"items": st.lists(st.sampled_from(["a", "b", " "]), max_size=3)}),
+    ),
+    st.builds(
+        change,
+        st.integers(1, 5),
+        STATUS,
+        st.sampled_from(["", "why"]),
+    ),
+    st.just(("todo_list", {})),
+    st.builds(lambda path: ("look", {"path": path}), st.sampled_from(["x", "y"])),
+    st.just(("look", {"wrong": 1})),
+    st.just(("peer", {})),
+    st.just(malformed("todo_write", '{"items": [')),
+).flatmap(lambda call: IDS.map(lambda key: (*call, key)) if isinstance(call, tuple) else st.just(call))
+TEXT = st.builds(
+    says,
+    st.sampled_from(["", "a", "b", " "]),
+    finish_reason=st.sampled_from(TOLD),
+)
+ROUND = st.builds(
+    lambda made, text, why: calls(*made, text=text, finish_reason=why),
+    st.lists(CALL, min_size=1, max_size=3),
+    st.sampled_from(["", "t"]),
+    st.sampled_from(TOLD),
+)
+REPLIES = st.lists(TEXT | ROUND, max_size=14)
+SETTINGS = st.builds(
+    LoopSettings,
+    auto_continue=st.sampled_from([True, True, True, False]),
+    max_wake_cycles=st.integers(0, 4),
+    max_idle_wakes=st.integers(0, 2),
+    stop_on_repeat=st.booleans(),
+    guard_retries=st.integers(0, 2),
+    on_guard_exhausted=st.sampled_from(["proceed", "block"]),
+    nag_after=st.integers(0, 2),
+    nag_every=st.integers(0, 1),
+    nag_when=st.sampled_from(["open", "always"]),
+    in_progress=st.sampled_from(["any", "at_most_one"]),
+    max_items=st.sampled_from([None, 4]),
+    reply_retries=st.integers(0, 2),
+    nudge_items=st.integers(1, 3),
+)
+STATES = {"idle", "dormant"}
+COUNTERS = ("wake_cycles", "idle_wakes", "todo_stale_iterations")
+
+
+def requests_then_silence(replies: list[AIMessage]) -> Any:
+    """The replies, and then the same text for ever."""
+    yield from replies
+    while True:
+        yield says("that is all")
+
+
+def play(agent: Any, given_: Any, door: str) -> dict[str, Any]:
+    if door == "sync":
+        return agent.invoke(given_, CONFIG)
+    return asyncio.run(agent.ainvoke(given_, CONFIG))
+
+
+def turns(model: Any, since: int) -> int:
+    """Turns that these requests began, with a user's or the graph's words; one asked again counts once."""
+    begun, before = 0, 0
+    for request in model.requests[since:]:
+        kind = request[-1].additional_kwargs.get("wakeloop", {}).get("kind", request[-1].type)
+        begun += kind in ("human", "wake", "guard", "activate") and len(request) != before
+        before = len(request)
+    return begun
+
+
+def check(agent: Any, model: Any, settings: LoopSettings, output: dict[str, Any], since: int) -> None:
+    values = agent.get_state(CONFIG).values
+    session, ledger = output["todo_session"], values["todo_ledger"]
+    assert session["state"] in STATES
+    assert session["state"] == ("idle" if session["open"] else "dormant")
+    assert session["open"] == count_open(output["todos"]) == session_of(agent.get_state(CONFIG))["open"]
+    assert session["budget"] == settings.max_wake_cycles
+    assert 0 <= session["wakes"] == ledger["wake_cycles"] <= settings.max_wake_cycles
+    assert all(ledger[name] >= 0 for name in COUNTERS)
+    spent = ledger["todo_guard_retries"].get("open_todos", 0)
+    assert 0 <= spent <= settings.guard_retries
+    assert turns(model, since) <= 1 + settings.max_wake_cycles + settings.guard_retries + (
+        settings.on_guard_exhausted == "block"
+    )
+    if settings.in_progress == "at_most_one":
+        assert sum(item["status"] == "in_progress" for item in output["todos"]) <= 1
+    if session["reason"] == "settled":
+        assert not session["open"]
+    assert wire_faults(model.requests) == []
+    assert prompt_faults(model.requests) == []
+    assert len({str(request[0].content) for request in model.requests}) <= 1
+    ids = [m.id for m in output["messages"]]
+    assert len(set(ids)) == len(ids)
+    made = [call["id"] for m in output["messages"] if m.type == "ai" for call in m.tool_calls]
+    answered = [m.tool_call_id for m in output["messages"] if m.type == "tool"]
+    assert sorted(made) == sorted(answered)
+    assert len(set(made)) == len(made)
+
+
+def stored(agent: Any) -> None:
+    """Nothing is lost without an operation: an id once in the list stays in it, at every checkpoint."""
+    known: list[Any] = []
+    for snapshot in reversed(list(agent.get_state_history(CONFIG))):
+        ids = [item["id"] for item in snapshot.values.get("todos", [])]
+        assert ids[: len(known)] == known
+        known = ids
+
+
+@budget(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(REPLIES, REPLIES, SETTINGS, st.sampled_from(["sync", "sync", "async"]))
+def test_any_sequence_of_replies(first: Any, second: Any, settings: LoopSettings, door: str) -> None:
+    model = ScriptedModel(requests_then_silence([*first, *second]))
+    agent = create_todo_agent(model, [look], settings=settings, checkpointer=InMemorySaver())
+    for given_ in ({"messages": [("user", "go")]}, {"messages": [("user", "more")]}, {}):
+        since = len(model.requests)
+        output = play(agent, given_, door)
+        check(agent, model, settings, output, since)
+    stored(agent)
+
+
+@budget(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.integers(0, 10**6),
+    st.floats(0, 0.6),
+    st.floats(0, 0.4),
+    SETTINGS,
+    st.sampled_from(["sync", "sync", "async"]),
+)
+def test_any_unreliable_model(seed: int, weak: float, bad: float, settings: LoopSettings, door: str) -> None:
+    model = UnreliableModel(seed, stop_early=weak, forget=weak, malformed=bad, double=bad, repeat=bad)
+    agent = create_todo_agent(model, [look], settings=settings, checkpointer=InMemorySaver())
+    for text in ("go", "more"):
+        since = len(model.requests)
+        output = play(agent, {"messages": [("user", text)]}, door)
+        check(agent, model, settings, output, since)
+    stored(agent)
+
+
+@budget(max_examples=25)
+@given(st.integers(0, 10**6))
+def test_a_model_that_is_only_forgetful_settles_in_the_end(seed: int) -> None:
+    model = UnreliableModel(seed, stop_early=0.3, forget=0.2, malformed=0, double=0, repeat=0)
+    agent = create_todo_agent(model, [look], settings=LoopSettings(max_idle_wakes=0, max_wake_cycles=200))
+    output = agent.invoke({"messages": [("user", "go")]})
+    assert output["todo_session"]["reason"] == "settled"
+    assert [item["status"] for item in output["todos"]] == ["completed"] * 3
+
+
+@budget(max_examples=30)
+@given(REPLIES, SETTINGS, st.integers(0, 12))
+def test_a_run_that_breaks_anywhere_goes_on(replies: Any, settings: LoopSettings, at: int) -> None:
+    script: list[Any] = [*replies, *["that is all"] * 12]
+    script.insert(at, OSError("no network"))
+    model = ScriptedModel(requests_then_silence(script))
+    agent = create_todo_agent(model, [look], settings=settings, checkpointer=InMemorySaver())
+    for given_ in ({"messages": [("user", "go")]}, None, {"messages": [("user", "more")]}):
+        since = len(model.requests)
+        try:
+            output = agent.invoke(given_, CONFIG)
+        except OSError:
+            assert agent.get_state(CONFIG).values["todo_session"]["state"] == "running"
+            continue
+        if given_ is not None and output["todo_session"]["state"] != "running":
+            check(agent, model, settings, output, since)
+    assert wire_faults(model.requests) == []
+    assert prompt_faults(model.requests) == []
+    stored(agent)
+
+
+@budget(max_examples=25)
+@given(REPLIES, SETTINGS, st.integers(5, 30))
+def test_any_limit_of_steps(replies: Any, settings: LoopSettings, limit: int) -> None:
+    model = ScriptedModel(requests_then_silence(replies))
+    agent = create_todo_agent(model, [look], settings=settings, checkpointer=InMemorySaver())
+    for text in ("go", "more"):
+        since = len(model.requests)
+        output = agent.invoke({"messages": [("user", text)]}, {**CONFIG, "recursion_limit": limit})
+        check(agent, model, settings, output, since)
