@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent / "cli"))  # for the server of the command's tests
 
 from chat_server import Reply, Script, Server
+from processes import Shell
 
 
 @pytest.fixture
@@ -34,3 +35,10 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).mkdir(parents=True)
     monkeypatch.setenv("WAKELOOP_CONFIG", str(folder))
     return folder
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    return Shell(folder, tmp_path / "threads.sqlite")

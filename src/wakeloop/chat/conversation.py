@@ -20,7 +20,6 @@ from wakeloop.cli.job import Job
 from wakeloop.cli.play import input_of, view_of
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.report import standing, unfinished
 from wakeloop.cli.run import Outcome, View, execute
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.dialects import dialect_named
@@ -28,6 +27,7 @@ from wakeloop.gates import yields
 from wakeloop.hand import LAST, update_todos
 from wakeloop.model import bound
 from wakeloop.nodes.finalization_guard import PASSING
+from wakeloop.session import session_of, unfinished
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
 from wakeloop.todos import Todo, count_open
 
@@ -167,7 +167,7 @@ class Conversation:
         if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
             still = count_open(values.get("todos") or ())
             session = {
-                **standing(before),
+                **session_of(before),
                 "open": still,
                 "reason": "drained",
                 "state": yields("drained", still),

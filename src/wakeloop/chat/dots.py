@@ -8,13 +8,13 @@ from wakeloop.chat.conversation import Conversation
 from wakeloop.chat.lines import Command
 from wakeloop.cli.config import lines_of, picture_of
 from wakeloop.cli.failures import usage
-from wakeloop.cli.report import standing
 from wakeloop.cli.show import listing, portrait
 from wakeloop.cli.start import refuse_odd
 from wakeloop.cli.store import Known
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line
 from wakeloop.display.words import ending, plural
+from wakeloop.session import session_of
 
 Dot = Callable[[Conversation, Command], Iterable[str]]
 
@@ -68,7 +68,7 @@ def info(talk: Conversation, command: Command) -> Iterable[str]:
         if goal := snapshot.values.get("todo_goal"):
             yield f"goal: {one_line(goal)}"
         yield from listing(snapshot.values.get("todos") or [])
-        yield ending(standing(snapshot))
+        yield ending(session_of(snapshot))
     else:
         yield from portrait(Known(talk.thread, talk.recipe, talk.request), snapshot, live=False)
 

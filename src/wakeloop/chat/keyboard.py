@@ -3,11 +3,13 @@
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TextIO
 
 from platformdirs import user_state_path
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -70,6 +72,15 @@ class Pipe:
         if not typed:
             raise EOFError
         return typed
+
+
+def interrupted(error: BaseException) -> bool:
+    """End a prompt with an error, the terminal put back; False where there is none."""
+    app = get_app_or_none()
+    if app is None or not app.is_running or app.loop is None:
+        return False
+    app.loop.call_soon_threadsafe(partial(app.exit, exception=error))
+    return True
 
 
 def bindings() -> KeyBindings:

@@ -15,13 +15,13 @@ from wakeloop.chat import lines
 from wakeloop.chat.completion import Names
 from wakeloop.chat.conversation import Conversation
 from wakeloop.chat.dots import DOTS
-from wakeloop.chat.keyboard import Keyboard, Pipe, Terminal
+from wakeloop.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asked
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import FAILED, INTERRUPTED, SETTLED, TERMINATED, USAGE, code_of, sentence_of, usage
 from wakeloop.cli.play import SWITCHED_ON, leave
-from wakeloop.cli.report import MOST_ITEMS, exit_code, standing, unfinished
+from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
 from wakeloop.cli.start import look_up, new_id, refuse_odd
 from wakeloop.cli.store import Place, writing
@@ -31,6 +31,7 @@ from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Kind, Line, Screen
 from wakeloop.display.words import ending, item, progress
+from wakeloop.session import session_of, unfinished
 
 
 def chat(thread: str | None, given: Mapping[str, Any], place: Place, *, ask: bool) -> int:
@@ -73,7 +74,8 @@ def terminated() -> Iterator[None]:
     """Let SIGTERM at the prompt end the command in order: the terminal is put back."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-        raise SystemExit(TERMINATED)
+        if not interrupted(SystemExit(TERMINATED)):
+            raise SystemExit(TERMINATED)
 
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -160,7 +162,7 @@ class Repl:
         if self.wrong or self.failed:
             return USAGE if self.wrong else FAILED
         snapshot = self.talk.snapshot
-        return exit_code(standing(snapshot)) if snapshot.values else SETTLED
+        return exit_code(session_of(snapshot)) if snapshot.values else SETTLED
 
     # -- one entry -------------------------------------------------------------------------------------
 
@@ -191,7 +193,7 @@ class Repl:
         snapshot = self.talk.snapshot
         if snapshot.interrupts:
             self.tell_standing()
-        elif unfinished(snapshot) or standing(snapshot)["open"]:
+        elif unfinished(snapshot) or session_of(snapshot)["open"]:
             self.run(None)
         else:
             raise usage("There is nothing to go on with: the last run has ended, and nothing is open.")
@@ -215,7 +217,7 @@ class Repl:
     def tell_end(self, outcome: Outcome, view: View) -> None:
         """Say how a run ended, with the list where it was drawn, and what it took."""
         snapshot = self.talk.snapshot
-        session, todos = standing(snapshot), snapshot.values.get("todos") or []
+        session, todos = session_of(snapshot), snapshot.values.get("todos") or []
         if isinstance(view, Live):
             for todo in todos[:MOST_ITEMS]:
                 self.say("item", f"  {item(todo)}")

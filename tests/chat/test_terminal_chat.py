@@ -1,0 +1,230 @@
+"""wakeloop chat in a real pseudo-terminal, against a server on loopback."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from chat_server import Reply, Server
+from processes import COMMAND, Shell
+
+pytestmark = [
+    pytest.mark.loopback,
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+
+READY = "\x1b\\[\\?2004h"  # what the prompt sends when it begins to read
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+PLAN = Reply(calls=[("todo_write", {"items": ["one", "two"]})])
+ALT_ENTER, TAB, CTRL_C, CTRL_D = "\x1b\r", "\t", "\x03", "\x04"
+
+
+class Typist:
+    """A person at a terminal that shows `wakeloop chat`."""
+
+    def __init__(self, shell: Shell, state: Path, *args: str) -> None:
+        env = {**shell.env, "XDG_STATE_HOME": str(state), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        command, *rest = COMMAND
+        self.child: pexpect.spawn[str] = pexpect.spawn(
+            command, [*rest, "chat", *args], env=env, cwd=str(shell.folder), encoding="utf-8",
+            timeout=60, dimensions=(40, 120), codec_errors="replace",
+        )  # fmt: skip
+        self.child.delaybeforesend = None
+
+    def ready(self) -> str:
+        """Wait for the next prompt; what came before it."""
+        self.child.expect(READY)
+        return ESCAPES.sub("", str(self.child.before))
+
+    def types(self, text: str) -> None:
+        self.child.send(text)
+
+    def enters(self, text: str) -> str:
+        """Type an entry and wait for the next prompt."""
+        self.types(text + "\r")
+        self.child.expect("\x1b\\[\\?2004l")  # the entry is taken
+        return self.ready()
+
+    def ends(self) -> int:
+        self.child.expect(pexpect.EOF)
+        self.child.close()
+        return int(self.child.exitstatus if self.child.signalstatus is None else -self.child.signalstatus)
+
+
+@pytest.fixture
+def chat(shell: Shell, tmp_path: Path) -> Iterator[Callable[..., Typist]]:
+    typists: list[Typist] = []
+
+    def start(server: Server, *args: str) -> Typist:
+        where = ["--thread", "mine", "--model", "m", "--base-url", server.url]
+        typists.append(Typist(shell, tmp_path / "state", *where, *args))
+        return typists[-1]
+
+    yield start
+    for typist in typists:
+        typist.child.close(force=True)
+
+
+def texts(request: dict[str, Any], role: str = "user") -> list[str]:
+    return [message["content"] for message in request["messages"] if message["role"] == role]
+
+
+def waits_for(server: Server, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(server.requests) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:
+    done = [("todo_update", {"id": 1, "status": "done"}), ("todo_update", {"id": 2, "status": "done"})]
+    server = serve(PLAN, Reply("Working on it."), Reply(calls=done), Reply("All done."), Reply("Two lines."))
+    typist = chat(server)
+    assert "Thread mine (m); .help lists the commands." in typist.ready()
+    shown = typist.enters("please do it")
+    assert "Auto-continuing (1/25): 2 incomplete todo(s) remain" in shown
+    assert "model: All done." in shown
+    assert "[x] 2 two" in shown
+    assert "Settled: nothing on the list is open." in shown
+    assert "did you mean .set?" in typist.enters(".sett")
+
+    typist.types("first" + ALT_ENTER + "second")
+    typist.enters("")
+    assert texts(server.requests[-1])[-1] == "first\nsecond"
+    typist.types('"""\rthird\r\rfourth\r"""')
+    typist.enters("")
+    assert texts(server.requests[-1])[-1] == "third\n\nfourth"
+
+    asked = len(server.requests)
+    typist.types(".set auto" + TAB)
+    typist.child.expect("_continue")
+    typist.types(" f" + TAB)
+    typist.child.expect("alse")
+    assert "auto_continue is false in this thread (else true)." in typist.enters("")
+    assert "auto_continue is off" in typist.enters(".clear todo")
+    assert "auto_continue is true; this thread does not override it." in typist.enters(
+        ".set auto_continue null"
+    )
+    assert "list: 2/2 closed" in typist.enters(".info todo")
+    assert "List and goal are empty." in typist.enters(".clear todo")
+    assert "list: 0/0 closed" in typist.enters(".info todo")
+    typist.types("not sent" + CTRL_C)
+    typist.ready()
+    assert "thread: mine" in typist.enters(".session")
+    assert len(server.requests) == asked
+    typist.types(".exit\r")
+    assert typist.ends() == 0
+    assert "To go on: wakeloop chat --thread mine" in ESCAPES.sub("", str(typist.child.before))
+
+    kept = tmp_path / "state" / "wakeloop" / "chat-history"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "+please do it" in kept.read_text()
+    assert json.loads(shell("show", "mine", "--json").stdout)["session"]["state"] == "dormant"
+
+
+def test_ctrl_c_ends_the_chain_for_good(chat, serve) -> None:
+    server = serve(PLAN, Reply("Later."), Reply("Never read.", delay=4), Reply("Later."))
+    typist = chat(
+        server, "--set", "max_wake_cycles=2", "--set", "max_idle_wakes=0", "--set", "guard_retries=0"
+    )
+    typist.ready()
+    typist.types("go\r")
+    waits_for(server, 3)
+    typist.types(CTRL_C)
+    typist.child.expect("Stopped, 2 open; your next text begins anew.")
+    typist.ready()
+    time.sleep(4)  # the reply has come by now, to nobody
+    assert len(server.requests) == 3
+    assert "list: 0/2 closed" in typist.enters(".info todo")
+    assert "nag_after is 3" in typist.enters(".set nag_after 3")
+    shown = typist.enters("go on")
+    assert "Auto-continuing (1/2)" in shown
+    assert "Auto-continuing (2/2)" in shown
+    assert len(server.requests) == 6
+    assert "Never read." not in json.dumps(server.requests[-1])
+    assert "go on" in texts(server.requests[-1])
+    typist.types(CTRL_D)
+    assert typist.ends() == 0
+
+
+def test_a_request_that_fails_after_ctrl_c_is_not_repeated(chat, serve) -> None:
+    server = serve(Reply(status=500, delay=3), Reply("Hello."))
+    typist = chat(server)
+    typist.ready()
+    typist.types("go\r")
+    waits_for(server, 1)
+    typist.types(CTRL_C)
+    typist.child.expect("Stopped, 0 open")
+    typist.ready()
+    time.sleep(6)  # the client would try again half a second after the failure
+    assert len(server.requests) == 1
+    assert "model: Hello." in typist.enters("hello?")
+    assert len(server.requests) == 2
+    typist.types(".exit\r")
+    assert typist.ends() == 0
+
+
+def test_a_question_is_asked_inline_and_at_the_next_start(chat, serve, shell: Shell) -> None:
+    ask = Reply(calls=[("run_shell", {"command": "echo it ran > ran.txt"})])
+    server = serve(ask, Reply("It ran."), ask, Reply("Well then."))
+    typist = chat(server, "--tools", "shell")
+    typist.ready()
+    assert "command: echo it ran > ran.txt" in typist.enters("go")
+    assert "waits for your answer" in typist.enters(".set nag_after 1")
+    assert "model: It ran." in typist.enters("y")
+    assert (shell.folder / "ran.txt").exists()
+    typist.enters("again")
+    typist.types(CTRL_D)
+    assert typist.ends() == 0
+
+    typist = chat(server)
+    assert "question:   command: echo it ran > ran.txt" in typist.ready()
+    assert "question:   command:" in typist.enters(".resume")
+    assert "model: Well then." in typist.enters("not now")
+    assert "not now" in texts(server.requests[-1], "tool")[-1]
+    typist.types(".exit\r")
+    assert typist.ends() == 0
+
+
+def test_a_failure_is_a_sentence_and_resume_tries_again(chat, serve) -> None:
+    server = serve(Reply(status=400, words="no"), Reply(status=400, words="no"), Reply("Here I am."))
+    typist = chat(server)
+    typist.ready()
+    shown = typist.enters("hello")
+    assert "The server refused the request (400): no." in shown
+    assert "Traceback" not in shown
+    assert "has not finished: .resume goes on" in typist.enters(".set nag_after 1")
+    typist.enters(".resume")
+    assert "model: Here I am." in typist.enters(".resume")
+    assert texts(server.requests[-1]) == ["hello"]
+    typist.types(".exit\r")
+    assert typist.ends() == 0
+
+
+def test_loki_is_switched_on_and_says_so(chat, serve) -> None:
+    server = serve(Reply("Hello."))
+    typist = chat(server, "--preset", "loki")
+    assert "auto_continue is switched on, which loki leaves off" in typist.ready()
+    typist.enters("hi")
+    typist.enters(".set auto_continue false")
+    typist.enters("hi")
+    assert ["tools" in request for request in server.requests] == [True, True]
+    named = ["todo__init" in json.dumps(request["tools"]) for request in server.requests]
+    assert named == [True, False]
+    typist.types(".exit\r")
+    assert typist.ends() == 0
+
+
+def test_sigterm_at_the_prompt_puts_the_terminal_back(chat, serve) -> None:
+    typist = chat(serve(Reply("Hello.")))
+    typist.ready()
+    typist.child.kill(signal.SIGTERM)
+    assert typist.ends() == 143
+    assert str(typist.child.before).count("\x1b[?2004l") == 1
