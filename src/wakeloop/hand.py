@@ -8,7 +8,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
-from wakeloop.session import session_of
+from wakeloop.session import session_of, unfinished
 from wakeloop.todos import (
     Add,
     Board,
@@ -185,7 +185,7 @@ def refuse_unfinished(snapshot: StateSnapshot) -> None:
         raise EditError(
             "This thread waits for an answer to an interrupt: resume it first, then edit its list."
         )
-    if not snapshot.next:
+    if not unfinished(snapshot):
         return
     if (snapshot.values.get("todo_ledger") or {}).get("refused"):
         raise EditError("This thread's last input was refused: send it a message first, then edit its list.")

@@ -60,7 +60,7 @@ def opens(message: AnyMessage) -> bool:
     """Tell whether the graph opened an activation with this message; a subagent's result continues one."""
     kind = kind_of(message)
     if kind == "event":
-        return message.additional_kwargs[KEY].get("kinds") != ["subagent_done"]
+        return bool(message.additional_kwargs[KEY].get("kinds") != ["subagent_done"])
     return kind == "activate"
 
 

@@ -29,9 +29,20 @@ def session_of(snapshot: StateSnapshot) -> Session:
         "budget": 0,
     }
     session: Session = {**fresh, **(values.get("todo_session") or {}), "open": left}
+    ledger = values.get("todo_ledger") or {}
+    if unfinished(snapshot) and not ledger.get("refused"):  # a refused input leaves the session as it was
+        session |= {"state": "running", "reason": None, "wakes": ledger.get("wake_cycles", 0)}
     if snapshot.interrupts:
         session |= {"state": "waiting", "reason": "interrupted", "on": "human"}
     return session
+
+
+def unfinished(snapshot: StateSnapshot) -> bool:
+    """Tell whether a thread is in mid-run.
+
+    `next` would not: it leaves out tasks whose results are stored, as after a kill between two supersteps.
+    """
+    return bool(snapshot.tasks)
 
 
 def answer_of(state: Mapping[str, Any] | StateSnapshot) -> str:

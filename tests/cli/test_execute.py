@@ -16,10 +16,11 @@ from langgraph.types import Command, Interrupt, interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.ask import asking
-from wakeloop.cli.report import exit_code, standing
+from wakeloop.cli.report import exit_code
 from wakeloop.cli.run import execute
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Screen
+from wakeloop.session import session_of
 from wakeloop.testing import ScriptedModel, calls, says
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -63,7 +64,7 @@ def test_several_questions_are_answered_by_id() -> None:
     script = calls(("ask_person", {"question": "a?"}), ("ask_person", {"question": "b?"}))
     agent, model, view = made(script, says("thanks"), tools=[ask_person])
     outcome = execute(agent, GO, CONFIG, view, lambda asked: {one.id: one.value.upper() for one in asked})
-    assert standing(outcome.snapshot)["reason"] == "settled"
+    assert session_of(outcome.snapshot)["reason"] == "settled"
     results = [m.content for m in outcome.snapshot.values["messages"] if m.type == "tool"]
     assert results == ["they said A?", "they said B?"]
     model.assert_done()
@@ -72,8 +73,8 @@ def test_several_questions_are_answered_by_id() -> None:
 def test_nobody_to_ask_parks_the_thread() -> None:
     agent, model, view = made(calls(("ask_person", {"question": "a?"})), tools=[ask_person])
     outcome = execute(agent, GO, CONFIG, view, nobody)
-    assert standing(outcome.snapshot)["state"] == "waiting"
-    assert exit_code(standing(outcome.snapshot)) == 4
+    assert session_of(outcome.snapshot)["state"] == "waiting"
+    assert exit_code(session_of(outcome.snapshot)) == 4
     model.assert_done()
 
 
@@ -87,9 +88,9 @@ def test_ctrl_c_keeps_what_had_finished_and_asks_for_nothing_more() -> None:
     assert len(model.requests) == 1
     assert outcome.snapshot.values["messages"][-1].content == "finished all the same"
     assert "Ctrl-C again stops at once" in view.out.getvalue()  # type: ignore[attr-defined]
-    assert exit_code(standing(outcome.snapshot), outcome.stopped) == 130
+    assert exit_code(session_of(outcome.snapshot), outcome.stopped) == 130
     again = execute(agent, None, CONFIG, view, nobody)
-    assert standing(again.snapshot)["reason"] == "settled"
+    assert session_of(again.snapshot)["reason"] == "settled"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -141,5 +142,5 @@ def test_a_parked_thread_takes_an_answer_by_command() -> None:
     agent, model, view = made(calls(("ask_person", {"question": "a?"})), says("ok"), tools=[ask_person])
     parked = execute(agent, GO, CONFIG, view, nobody)
     given = Command(resume={parked.snapshot.interrupts[0].id: "Go"})
-    assert standing(execute(agent, given, CONFIG, view, nobody).snapshot)["reason"] == "settled"
+    assert session_of(execute(agent, given, CONFIG, view, nobody).snapshot)["reason"] == "settled"
     model.assert_done()

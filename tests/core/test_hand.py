@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import interrupt
 
 from wakeloop import EditError, aupdate_todos, create_todo_agent, session_of, update_todos
-from wakeloop.testing import ScriptedModel, calls
+from wakeloop.testing import ScriptedModel, calls, says
 
 QUIET = {"max_wake_cycles": 0, "guard_retries": 0}
 
@@ -173,3 +173,29 @@ async def test_within_a_running_loop() -> None:
     await agent.ainvoke({"messages": [("user", "go")]}, config)
     assert await aupdate_todos(agent, config, add=["b"]) == [todo(1, "a", "completed"), todo(2, "b")]
     assert session_of(await agent.aget_state(config))["state"] == "idle"
+
+
+class DiesBetweenSteps(InMemorySaver):
+    """Loses the fourth checkpoint: the writes of its superstep are stored, the step after it is not."""
+
+    left = 4
+
+    def put(self, *args: Any, **kwargs: Any) -> Any:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return super().put(*args, **kwargs)
+
+
+def test_a_run_killed_between_two_supersteps_is_unfinished_although_next_is_empty() -> None:
+    model = ScriptedModel(calls(("todo_write", {"items": ["a"]})), *[says("x")] * 5)
+    agent = create_todo_agent(model, checkpointer=DiesBetweenSteps())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    with pytest.raises(KeyboardInterrupt):
+        agent.invoke({"messages": [("user", "go")]}, config, durability="sync")
+    snapshot = agent.get_state(config)
+    assert (snapshot.next, [task.name for task in snapshot.tasks]) == ((), ["call_model"])
+    assert session_of(snapshot) == {"state": "running", "reason": None, "open": 0, "wakes": 0, "budget": 25}
+    with pytest.raises(EditError, match="has not finished its run: resume it first"):
+        update_todos(agent, config, add=["by hand"])
+    assert agent.invoke(None, config)["todo_session"]["reason"] == "stalled"

@@ -12,7 +12,7 @@ from wakeloop.cli.agent import graph_of, settings_of
 from wakeloop.cli.ask import asking
 from wakeloop.cli.failures import INTERRUPTED, code_of, sentence_of
 from wakeloop.cli.job import Job
-from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, standing, tokens, unfinished
+from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import writing
 from wakeloop.dialects import dialect_named
@@ -21,6 +21,7 @@ from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
 from wakeloop.errors import InputError
+from wakeloop.session import session_of, unfinished
 
 SWITCHED_ON = "auto_continue is switched on, which loki leaves off: --set auto_continue=false keeps it off."
 
@@ -81,7 +82,7 @@ def view_of(job: Job, before: StateSnapshot) -> View:
         title=job.thread,
         todo_tools=dialect_named(settings_of(job.recipe).dialect).names,
         todos=list(before.values.get("todos") or ()),
-        wakes=standing(before)["wakes"] if unfinished(before) else 0,
+        wakes=session_of(before)["wakes"] if unfinished(before) else 0,
     )
     if job.as_json:
         return Plain(screen, sys.stderr)
@@ -117,7 +118,7 @@ def ended(job: Job, outcome: Outcome, view: View) -> int:
         view.say(line)
     if job.as_json:
         put_out(job, snapshot, view, None)
-    code = exit_code(standing(snapshot), outcome.stopped)
+    code = exit_code(session_of(snapshot), outcome.stopped)
     if outcome.abandoned:
         leave(code)
     return code

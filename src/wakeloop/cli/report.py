@@ -11,7 +11,6 @@ from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED
 from wakeloop.cli.store import Place
 from wakeloop.display.screen import Line
 from wakeloop.display.words import ending, item, question
-from wakeloop.events import Session
 from wakeloop.session import answer_of, session_of
 from wakeloop.todos import is_open
 
@@ -31,21 +30,6 @@ def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
     return SETTLED if session["reason"] in ("settled", None) else FAILED
 
 
-def standing(snapshot: StateSnapshot) -> Session:
-    """How a thread stands; in mid-run its wakes are the ledger's. A refused input leaves it as it was."""
-    session, ledger = session_of(snapshot), (snapshot.values or {}).get("todo_ledger") or {}
-    if unfinished(snapshot) and not ledger.get("refused"):
-        session["wakes"] = ledger.get("wake_cycles", session["wakes"])
-        if not snapshot.interrupts:
-            session |= {"state": "running", "reason": None}
-    return session
-
-
-def unfinished(snapshot: StateSnapshot) -> bool:
-    """Whether a thread is in mid-run. `next` would not tell: it leaves out tasks whose results are stored."""
-    return bool(snapshot.tasks)
-
-
 def again(thread: str, place: Place, *more: str) -> str:
     """The command line that goes on with a thread."""
     words = ["wakeloop", "resume", thread, *more, *(["--db", str(place.path)] if place.named else [])]
@@ -56,7 +40,7 @@ def last_lines(
     snapshot: StateSnapshot, thread: str, place: Place, summary: str, *, whole: bool
 ) -> list[Line]:
     """What is said at the end: the list (`whole`, or what is not closed), the ending, how to go on."""
-    session = standing(snapshot)
+    session = session_of(snapshot)
     todos = [t for t in snapshot.values.get("todos") or () if whole or is_open(t) or t["status"] == "blocked"]
     lines = [Line("item", f"  {item(todo)}") for todo in todos[:MOST_ITEMS]]
     if len(todos) > MOST_ITEMS:
@@ -82,7 +66,7 @@ def as_object(
     `questions` (`id` and `value` of each interrupt that waits), `usage` (`input_tokens`, `output_tokens`,
     `total_tokens` of this run's requests), `error` (a sentence, or None).
     """
-    values, session = snapshot.values or {}, standing(snapshot)
+    values, session = snapshot.values or {}, session_of(snapshot)
     return {
         "thread": thread,
         "session": session,

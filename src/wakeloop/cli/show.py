@@ -7,13 +7,14 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import StateSnapshot
 
 from wakeloop.cli.reader import state
-from wakeloop.cli.report import as_json, as_object, standing, usage_of
+from wakeloop.cli.report import as_json, as_object, usage_of
 from wakeloop.cli.start import must_be
 from wakeloop.cli.store import Known, Place, reading
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import clean, one_line
 from wakeloop.marks import kind_of
+from wakeloop.session import session_of
 
 LABELS = {
     "wake": "graph wake",
@@ -52,7 +53,7 @@ def portrait(known: Known, snapshot: StateSnapshot, *, live: bool) -> Iterator[s
     yield f"thread: {one_line(known.id)}"
     why = f" ({one_line(row['reason'])})" if row["reason"] else ""
     yield f"state: {row['state']}{why}, changed {moment(row['changed'])}"
-    yield f"  {words.ending(standing(snapshot))}"
+    yield f"  {words.ending(session_of(snapshot))}"
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
         yield f"model: {one_line(recipe.title)}"

@@ -8,10 +8,11 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import StateSnapshot
 
 from wakeloop.cli.reader import state
-from wakeloop.cli.report import as_json, standing
+from wakeloop.cli.report import as_json
 from wakeloop.cli.store import Known, Place, reading
 from wakeloop.display.clean import one_line
 from wakeloop.marks import kind_of
+from wakeloop.session import session_of
 
 MOST = 20  # threads that are listed unless all are asked for
 HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST")
@@ -36,7 +37,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
 
 def summary(known: Known, snapshot: StateSnapshot, *, live: bool) -> dict[str, Any]:
     """One thread as plain JSON."""
-    session, values = standing(snapshot), snapshot.values or {}
+    session, values = session_of(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
     how: str = session["state"]
     if live:
