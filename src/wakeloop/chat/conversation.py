@@ -31,6 +31,8 @@ from wakeloop.session import session_of, unfinished
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
 from wakeloop.todos import Todo, count_open
 
+RUN, POOL = "wakeloop-run", "ThreadPoolExecutor"  # names of a run's threads
+
 
 @dataclass
 class Conversation:
@@ -187,12 +189,11 @@ class Conversation:
         job = Job(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
         graph = graph_of(self.recipe, ask=self.ask, stop=stop)
         self.keep()
-        with writing(self.place) as store, alone(store) as running:
+        with writing(self.place) as store, alone(store):
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
             view = view_of(job, before)
             outcome = execute(agent, input_of(job, before), self.config, view, nobody, stop)
-            running.over = not outcome.abandoned
         self.left = self.left or outcome.abandoned
         return outcome, view
 
@@ -204,37 +205,30 @@ def nobody(interrupts: Sequence[Interrupt]) -> None:
 # -- a run that is left ----------------------------------------------------------------------------------
 
 
-@dataclass
-class Running:
-    """Whether a run has come to its end."""
-
-    over: bool = False
-
-
 @contextmanager
-def alone(store: Store) -> Iterator[Running]:
+def alone(store: Store) -> Iterator[None]:
     """Let a run that is left behind do nothing more: no write to its thread, no further request.
 
     It may be in the midst of a request whose client would repeat it, or of a tool: its connection is closed,
     and its threads are told to end as soon as they come back.
     """
     before = set(threading.enumerate())
-    running = Running()
     try:
-        yield running
+        yield
     finally:
-        if not running.over:
+        threads = set(threading.enumerate()) - before
+        if any(thread.name == RUN for thread in threads):
             assert store.saver is not None and store.connection is not None  # noqa: PT018, S101 - it is open
             with store.saver.lock:
                 store.connection.close()
-            end(set(threading.enumerate()) - before)
+            end(thread for thread in threads if thread.name.startswith((RUN, POOL)))
 
 
 def end(threads: Iterable[threading.Thread]) -> None:
-    """Raise SystemExit in the threads of a run, when they next run Python code."""
+    """Raise SystemExit in threads, when they next run Python code."""
     logging.getLogger("concurrent.futures").disabled = True  # which would tell the person of it
     for thread in threads:
-        if thread.name.startswith(("wakeloop-run", "ThreadPoolExecutor")) and thread.ident is not None:
+        if thread.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
             )
