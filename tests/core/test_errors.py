@@ -447,3 +447,32 @@ def test_a_refused_input_on_a_thread_that_broke_off(thread: Make) -> None:
         agent.run({"messages": [("user", "bad")], "todos": 3})
     assert readings(agent) == before
     assert agent.walk("good") == [*START, *TODO, *END]
+
+
+# -- a tool that adds a user message behind its result ----------------------------------------------------
+
+
+@tool
+def show(path: str, key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+    """Show a picture: its result, and a user message behind it."""
+    shown = [ToolMessage(f"shown {path}", tool_call_id=key), HumanMessage(f"picture of {path}")]
+    return Command(update={"messages": shown})
+
+
+def shows(path: str) -> Any:
+    """A reply that shows."""
+    return calls(("show", {"path": path}))
+
+
+def test_its_work_is_progress_too(thread: Make) -> None:
+    replies = [write("a"), ".", shows("x"), ".", shows("y"), ".", shows("y"), "."]
+    agent = thread(*replies, tools=[show], change={"max_idle_wakes": 1, "guard_retries": 0})
+    assert agent.walk("go") == [*START, *TODO, *[*WAKE, *WORK] * 3, *END]
+    assert agent.session == session("idle", "stalled", 1, 3)
+
+
+def test_a_reminder_goes_into_the_last_result_before_it(thread: Make) -> None:
+    agent = thread(write("a"), shows("x"), done(1), "bye", tools=[show], change={"nag_after": 1})
+    assert agent.walk("go") == [*START, *TODO, "run_tools", "nag", "call_model", *TODO, *END]
+    assert agent.kinds[:6] == ["human", "ai", "tool", "ai", "nag", "human"]
+    assert agent.messages[4].text.startswith("shown x\n\n[Reminder")

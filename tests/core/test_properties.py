@@ -147,7 +147,7 @@ def test_any_sequence_of_replies(first: Any, second: Any, settings: LoopSettings
     stored(agent)
 
 
-@budget(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@budget(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 10**6),
     st.floats(0, 0.6),
@@ -165,7 +165,7 @@ def test_any_unreliable_model(seed: int, weak: float, bad: float, settings: Loop
     stored(agent)
 
 
-@budget(max_examples=25)
+@budget(max_examples=10)
 @given(st.integers(0, 10**6))
 def test_a_model_that_is_only_forgetful_settles_in_the_end(seed: int) -> None:
     model = UnreliableModel(seed, stop_early=0.3, forget=0.2, malformed=0, double=0, repeat=0)

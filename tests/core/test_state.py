@@ -370,3 +370,17 @@ def test_a_parents_channels_are_shared_by_name() -> None:
 
 def merge_last(left: list[Any], right: list[Any]) -> list[Any]:
     return list(merge_messages(left or [], [right]))
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_long_thread_reads_back_whole(durability: str, thread: Make) -> None:
+    items = [f"item {number}" for number in range(1, 61)]
+    agent = thread(write(*items), *(done(number) for number in range(1, 61)), "bye", "hi")
+    output = agent.run("go", durability=durability)  # past the snapshots of the list
+    closed = [todo(number, f"item {number}", "completed") for number in range(1, 61)]
+    assert output["todos"] == agent.todos == closed
+    assert [m.id for m in agent.messages] == [m.id for m in output["messages"]]
+    assert len(agent.messages) == 1 + 2 * 61 + 1
+    agent.run("more", durability=durability)
+    assert agent.todos == closed
+    assert len(agent.model.requests[-1]) == 1 + 124 + 1
