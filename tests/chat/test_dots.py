@@ -240,6 +240,14 @@ def test_roles_and_agents(talk_with, plays, config: Path) -> None:
     assert talk.recipe.role == ""
 
 
+def test_a_role_under_loki_is_switched_on_too(talk_with, plays, config: Path) -> None:
+    (config / "roles" / "l.md").write_text("---\npreset: loki\n---\n")
+    plays(ScriptedModel([]))
+    talk = talk_with()
+    assert does(talk, ".role l")[1].startswith("auto_continue is switched on; loki leaves it off")
+    assert talk.settings.auto_continue
+
+
 def test_what_an_agent_is_told_is_kept_with_the_thread(talk_with, plays, config: Path) -> None:
     (config / "agents" / "ant.yaml").write_text("settings:\n  max_wake_cycles: 7\n")
     plays(ScriptedModel([says("a")]))

@@ -211,7 +211,7 @@ def test_a_failure_is_a_sentence_and_resume_tries_again(chat, serve) -> None:
 def test_loki_is_switched_on_and_says_so(chat, serve) -> None:
     server = serve(Reply("Hello."))
     typist = chat(server, "--preset", "loki")
-    assert "auto_continue is switched on, which loki leaves off" in typist.ready()
+    assert "auto_continue is switched on; loki leaves it off" in typist.ready()
     typist.enters("hi")
     typist.enters(".set auto_continue false")
     typist.enters("hi")

@@ -8,6 +8,7 @@ from wakeloop.chat.conversation import Conversation
 from wakeloop.chat.lines import Command
 from wakeloop.cli.config import lines_of, picture_of
 from wakeloop.cli.failures import usage
+from wakeloop.cli.play import SWITCHED_ON
 from wakeloop.cli.show import listing, portrait
 from wakeloop.cli.start import refuse_odd
 from wakeloop.cli.store import Known
@@ -112,7 +113,7 @@ def who(kind: str, now: str, talk: Conversation) -> Iterable[str]:
     """Who answers from now on."""
     yield f"{kind}: {now or 'none'}; model: {one_line(talk.recipe.title)}"
     if talk.recipe.switched_on:
-        yield "auto_continue is switched on, which loki leaves off; .set auto_continue false keeps it off."
+        yield SWITCHED_ON
     picture = picture_of(talk.stack, talk.own, talk.thread)
     if picture.ignored:
         yield f"The agent overrides all settings; not counted: {', '.join(picture.ignored)}."

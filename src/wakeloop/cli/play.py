@@ -23,7 +23,9 @@ from wakeloop.display.screen import Line, Screen
 from wakeloop.errors import InputError
 from wakeloop.session import session_of, unfinished
 
-SWITCHED_ON = "auto_continue is switched on, which loki leaves off: --set auto_continue=false keeps it off."
+SWITCHED_ON = (
+    "auto_continue is switched on; loki leaves it off unless a level of configuration says otherwise."
+)
 
 
 def play(job: Job) -> int:
