@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -220,6 +221,34 @@ def test_loki_is_switched_on_and_says_so(chat, serve) -> None:
     assert named == [True, False]
     typist.types(".exit\r")
     assert typist.ends() == 0
+
+
+def test_ctrl_c_ends_a_script_and_keeps_the_thread(shell: Shell, serve) -> None:
+    server = serve(PLAN, Reply("late", delay=30))
+    where = ["--thread", "mine", "--model", "m", "--base-url", server.url]
+    process = shell.start("chat", *where, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write("go\nnever read\n")
+    process.stdin.flush()
+    waits_for(server, 2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "")
+    assert "Stopped, 2 open" in out
+    assert len(server.requests) == 2
+
+
+def test_sigterm_in_a_run_comes_to_rest_and_resume_goes_on(chat, serve, shell: Shell) -> None:
+    server = serve(PLAN, Reply(calls=[("list_files", {})], delay=1.5), Reply("Later."))
+    typist = chat(server, "--set", "max_wake_cycles=0", "--set", "guard_retries=0")
+    typist.ready()
+    typist.types("go\r")
+    waits_for(server, 2)
+    typist.child.kill(signal.SIGTERM)
+    assert typist.ends() == 143
+    assert len(server.requests) == 2
+    assert shell("resume", "mine").returncode == 3
+    assert len(server.requests) == 3
 
 
 def test_sigterm_at_the_prompt_puts_the_terminal_back(chat, serve) -> None:

@@ -121,7 +121,7 @@ def test_an_agent_file_overrides_everything_whole(folder: Path, monkeypatch: pyt
     assert (held.get("model"), held.get("tools"), held.get("system_prompt")) == (
         "m",
         ("files",),
-        "You are a.",
+        "Be a.",
     )
     assert isinstance(held.settings, WholeSettings)
 

@@ -45,8 +45,7 @@ def chat(thread: str | None, given: Mapping[str, Any], place: Place, *, ask: boo
         talk = Conversation(place, store, "", recipe, known.request if known else "", ask=ask)
         with talk.held, terminated():
             talk.hold(thread or new_id())
-            repl = Repl(talk, keyboard_for(talk))
-            code = repl.loop()
+            code = Repl(talk, keyboard_for(talk)).whole()
             if talk.left:
                 leave(code)  # a request or a tool is still at work in this process
             return code
@@ -107,6 +106,15 @@ class Repl:
     def say(self, kind: Kind, text: str) -> None:
         """Write a line."""
         self.out.say(Line(kind, text))
+
+    def whole(self) -> int:
+        """Take entries until the last, a signal, or Ctrl-C in a script; returns the exit code."""
+        try:
+            return self.loop()
+        except SystemExit:
+            return TERMINATED
+        except KeyboardInterrupt:
+            return INTERRUPTED
 
     def loop(self) -> int:
         """Take entries until the last."""
@@ -208,8 +216,6 @@ class Repl:
             self.talk.stop()
         self.tell_end(outcome, view)
         if outcome.stopped is not None and not self.keyboard.person:
-            if self.talk.left:
-                leave(INTERRUPTED)
             raise KeyboardInterrupt
 
     # -- how the thread stands -------------------------------------------------------------------------
