@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wakeloop.agent import build_todo_graph, create_todo_agent
+    from wakeloop.channels import join_goal, join_session, join_todos, merge_messages, merge_todos
     from wakeloop.dialects import register_dialect
     from wakeloop.dialects.base import Dialect
     from wakeloop.errors import (
@@ -22,15 +23,7 @@ if TYPE_CHECKING:
     from wakeloop.presets import preset
     from wakeloop.session import answer_of, session_of
     from wakeloop.settings import LoopSettings
-    from wakeloop.state import (
-        TodoState,
-        WakeEvent,
-        join_goal,
-        join_session,
-        join_todos,
-        merge_messages,
-        merge_todos,
-    )
+    from wakeloop.state import TodoState, WakeEvent
     from wakeloop.todos import Todo
 
 _FROM = {
@@ -52,15 +45,8 @@ _FROM = {
     "wakeloop.presets": ("preset",),
     "wakeloop.session": ("answer_of", "session_of"),
     "wakeloop.settings": ("LoopSettings",),
-    "wakeloop.state": (
-        "TodoState",
-        "WakeEvent",
-        "join_goal",
-        "join_session",
-        "join_todos",
-        "merge_messages",
-        "merge_todos",
-    ),
+    "wakeloop.state": ("TodoState", "WakeEvent"),
+    "wakeloop.channels": ("join_goal", "join_session", "join_todos", "merge_messages", "merge_todos"),
     "wakeloop.todos": ("Todo",),
 }
 _WHERE = {name: module for module, names in _FROM.items() for name in names}

@@ -8,19 +8,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
+from wakeloop.rounds import Add, Board, Change, Operation, Rules, play_round
 from wakeloop.session import session_of, unfinished
-from wakeloop.todos import (
-    Add,
-    Board,
-    Change,
-    Operation,
-    Rules,
-    Todo,
-    changes,
-    count_open,
-    next_number,
-    play_round,
-)
+from wakeloop.todos import Todo, changes, count_open, next_number
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Id = int | str

@@ -8,10 +8,9 @@ from langchain_core.messages import AIMessage, ToolCall
 
 from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.marks import new_id, unmarked
-from wakeloop.todos import Refused, shorten
+from wakeloop.todos import LONGEST, Refused, shorten
 from wakeloop.wire import text_of
 
-LONGEST = 1000  # characters of an error result that the graph writes
 GREATEST = 2**63  # the numbers that a checkpoint can hold
 _CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))
 _WHY = ("finish_reason", "stop_reason", "done_reason", "status")

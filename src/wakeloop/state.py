@@ -1,235 +1,17 @@
-"""What travels along the edges: channels and reducers."""
+"""What travels along the edges: the channels."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
-from hashlib import blake2s
-from itertools import chain
-from typing import Annotated, Any, NotRequired, Self, TypedDict, cast
+from collections.abc import Sequence
+from typing import Annotated, Any, NotRequired, TypedDict, cast
 
 from langchain_core.messages import (
     AnyMessage,
-    BaseMessage,
-    BaseMessageChunk,
-    RemoveMessage,
-    convert_to_messages,
-    message_chunk_to_message,
 )
 from langgraph.channels import DeltaChannel
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.managed import RemainingSteps
 
+from wakeloop.channels import merge_entries, merge_goal, merge_messages, merge_settings, merge_todos
 from wakeloop.events import Ending, Session
-from wakeloop.keyed import Keyed
-from wakeloop.todos import Changes, Refused, Todo, next_number, number, read_list
-
-# -- messages --------------------------------------------------------------------------------------------
-
-
-class Messages(Keyed[Any]):
-    """The conversation, found by message id; results are also found by the call that they answer."""
-
-    __slots__ = ()
-
-    def __init__(self, items: Iterable[Any] = (), where: dict[Any, int] | None = None) -> None:
-        super().__init__(items, where)
-        if where is None:
-            self.where.update({("call", m.tool_call_id): i for i, m in enumerate(self) if m.type == "tool"})
-
-    @staticmethod
-    def key(item: Any) -> Any:
-        """Return a message's id."""
-        return item.id
-
-    def put(self, item: Any) -> int:
-        """Replace the message of the same id in its place, or append it; return the place."""
-        place = super().put(item)
-        if item.type == "tool":
-            self.where["call", item.tool_call_id] = place
-        return place
-
-    def answered(self, call_id: str) -> bool:
-        """Tell whether a result for a call of this id stands in the conversation."""
-        place = self.where.get(("call", call_id))
-        if place is None:
-            return False
-        there = chain(self[place : place + 1], self)  # most often it is the first
-        return any(getattr(message, "tool_call_id", None) == call_id for message in there)
-
-
-def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
-    """Append, replace and remove messages by id: the reducer of `messages`, for a `DeltaChannel`.
-
-    `state` is the conversation, `writes` a batch of updates (a list of message-likes, or one). A message that
-    is removed and added again moves to the end; an unknown id to remove is ignored. An id is derived only for
-    input without one, from place and content, on a copy: the same writes give the same messages.
-    """
-    merged = copy(state) if isinstance(state, Messages) else Messages(convert_to_messages(state))
-    for write in writes:
-        items = [write] if not isinstance(write, list) else write
-        if any(isinstance(item, RemoveMessage) for item in items):
-            merged = _remove(merged, items)
-        else:
-            for item in items:
-                merged.put(_with_id(item, len(merged)))
-    return merged
-
-
-def _remove(merged: Messages, items: Sequence[Any]) -> Messages:
-    """Apply a batch that takes messages away: what is added again after it stands at the end."""
-    kept: list[Any] = list(merged)
-    for item in items:
-        message = item if isinstance(item, RemoveMessage) else _with_id(item, len(kept))
-        place = next((i for i, old in enumerate(kept) if old.id == message.id), None)
-        if isinstance(message, RemoveMessage):
-            if message.id == REMOVE_ALL_MESSAGES:
-                kept = []
-            elif place is not None:
-                del kept[place]
-        elif place is not None:
-            kept[place] = message
-        else:
-            kept.append(message)
-    return Messages(kept)
-
-
-def _with_id(item: Any, place: int) -> BaseMessage:
-    message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
-    if isinstance(message, BaseMessageChunk):
-        message = message_chunk_to_message(message)
-    if message.id:
-        return message
-    told = f"{place}|{message.type}|{message.content!r}".encode("utf-8", "surrogatepass")
-    return message.model_copy(update={"id": blake2s(told, digest_size=16).hexdigest()})
-
-
-# -- the list --------------------------------------------------------------------------------------------
-
-
-class Todos(Keyed[Any]):
-    """The list, found by id. What came from outside waits for `activate`: `before` and `fault` say so."""
-
-    __slots__ = ("before", "fault")
-    before: "list[Todo] | None"
-    fault: str | None
-
-    def __init__(self, items: Sequence[Any] = (), where: dict[Any, int] | None = None) -> None:
-        super().__init__(items, where)
-        self.before, self.fault = None, None
-
-    def __copy__(self) -> Self:
-        new = type(self)(self, self.where)
-        new.before, new.fault = self.before, self.fault
-        return new
-
-    @staticmethod
-    def key(item: Any) -> Any:
-        """Return an item's id; one from outside may have none yet."""
-        return item.get("id")
-
-
-def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
-    """Replace the list, or change it by id: the reducer of `todos`, for a `DeltaChannel`.
-
-    A list replaces: it is checked, and a bad one is set aside with a sentence while the old one stays, so
-    that reading the thread never raises. A dict of `put`, `drop` and `order` changes it. None does nothing.
-    """
-    merged = copy(state) if isinstance(state, Todos) else Todos(state)
-    for write in writes:
-        if write is None:
-            continue
-        if write and isinstance(write, dict) and _CHANGES.issuperset(write):
-            merged = _changed(merged, write)  # type: ignore[arg-type]
-            continue
-        before = merged.before if merged.before is not None else list(merged)
-        try:
-            merged = Todos(read_list(write))
-        except Refused as refusal:
-            merged = copy(merged)
-            merged.fault = str(refusal)
-        merged.before = before
-    return merged
-
-
-_CHANGES = frozenset(Changes.__annotations__)
-
-
-def _changed(todos: Todos, difference: Changes) -> Todos:
-    if "all" in difference:
-        return Todos(difference["all"])
-    before = todos.before  # a tool may have replaced the list in the same round
-    if gone := set(difference.get("drop", ())):
-        todos = Todos([todo for todo in todos if todo.get("id") not in gone])
-    for todo in difference.get("put", ()):
-        todos.put(todo)
-    if "order" in difference:
-        rank = {key: i for i, key in enumerate(difference["order"])}
-        todos = Todos(sorted(todos, key=lambda todo: rank.get(todo.get("id"), len(rank))))
-    todos.before = before
-    return todos
-
-
-def taken_in(todos: Sequence[Todo], ledger: "Ledger") -> list[Todo] | None:
-    """Give ids to a list that a tool wrote, and note the next number; None where no tool wrote it."""
-    before = getattr(todos, "before", None)
-    if before is None:
-        return None
-    numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
-    return numbered
-
-
-# -- other channels --------------------------------------------------------------------------------------
-
-
-class Goal(str):
-    """What the list is for, and what it was before this input."""
-
-    __slots__ = ("before",)
-    before: str
-
-
-def merge_goal(old: str, new: str | None) -> str:
-    """Keep the newest goal, and beside it the one that this run found."""
-    if new is None:
-        return old
-    goal = Goal(new)
-    goal.before = getattr(old, "before", str(old))
-    return goal
-
-
-class Overrides(dict[str, Any]):
-    """A thread's settings, and what they were before this input."""
-
-    before: Mapping[str, Any] | None = None
-
-
-def merge_settings(old: dict[str, Any], new: Any) -> dict[str, Any]:
-    """Replace a thread's settings; whether they are right is for `activate` to say."""
-    if new is None:
-        return old
-    settings = Overrides(new) if isinstance(new, Mapping) else Overrides({"todo_settings": new})
-    settings.before = getattr(old, "before", None) or dict(old)
-    return settings
-
-
-def merge_entries(old: list[Any], new: Any) -> list[Any]:
-    """Add entries, or take them away by id: the reducer of `owed_replies` and `waiting_on`.
-
-    A list adds what is not there yet; `{"drop": [ids]}` removes; `{"clear": True}` empties. An entry is a
-    dict with an `id`, or plain text that is its own id.
-    """
-    if isinstance(new, dict):
-        if new.get("clear"):
-            return []
-        gone = set(new.get("drop", ()))
-        return [entry for entry in old if _entry_id(entry) not in gone]
-    entries: dict[Any, Any] = {}
-    for entry in (*old, *(new or ())):
-        entries.setdefault(_entry_id(entry), entry)
-    return list(entries.values())
-
-
-def _entry_id(entry: Any) -> Any:
-    return entry.get("id") if isinstance(entry, dict) else entry
+from wakeloop.todos import Todo, next_number, number
 
 
 class WakeEvent(TypedDict, total=False):
@@ -288,6 +70,15 @@ def ledger_of(state: Any) -> Ledger:
     return cast(Ledger, dict(state.get("todo_ledger") or {}))
 
 
+def taken_in(todos: Sequence[Todo], ledger: "Ledger") -> list[Todo] | None:
+    """Give ids to a list that a tool wrote, and note the next number; None where no tool wrote it."""
+    before = getattr(todos, "before", None)
+    if before is None:
+        return None
+    numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
+    return numbered
+
+
 class TodoState(TypedDict):
     """The channels of the graph; subclass it and pass `state_schema` for more of your own."""
 
@@ -324,46 +115,3 @@ class CallsFork(Fork):
     """What the fork after `call_model` reads: the notes and the reply with its calls."""
 
     messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=500)]
-
-
-# -- reducers for a parent's channels --------------------------------------------------------------------
-
-_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
-
-
-def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
-    """Merge two lists so that no item and no completion is lost: for a parent with parallel agents.
-
-    Annotate the parent's channel: `todos: Annotated[list[Todo], join_todos]`. Of two items with one id and
-    one content the further one is kept; of two different items under one number the later one is the item of
-    its content that is there already, else it is kept under a new number. Pass `Overwrite([])` to empty the
-    channel.
-    """
-    merged = list(left or ())
-    places = {todo["id"]: i for i, todo in enumerate(merged)}
-    next_id = max(next_number(merged), next_number(right or ()))
-    for todo in right or ():
-        place = places.get(todo["id"])
-        if place is None:
-            places[todo["id"]] = len(merged)
-            merged.append(todo)
-            continue
-        if merged[place]["content"] != todo["content"]:
-            place = next((i for i, old in enumerate(merged) if old["content"] == todo["content"]), None)
-        if place is None:
-            merged.append({**todo, "id": next_id})
-            next_id += 1
-        else:
-            further = max(merged[place], todo, key=lambda item: _RANK[item["status"]])
-            merged[place] = {**further, "id": merged[place]["id"]}
-    return merged
-
-
-def join_goal(left: str | None, right: str | None) -> str:
-    """Keep the newest goal that says something: for a parent with parallel agents."""
-    return right or left or ""
-
-
-def join_session(left: Session | None, right: Session | None) -> Session | None:
-    """Keep the session of the agent that reported last: for a parent with parallel agents."""
-    return right or left

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from wakeloop import LoopSettings
 from wakeloop.dialects import Dialect
 from wakeloop.dialects.base import ListOrText
+from wakeloop.rounds import Draft, Operation, Outcome, Replace
 from wakeloop.testing import calls
-from wakeloop.todos import Draft, Operation, Outcome, Replace, Todo
+from wakeloop.todos import Todo
 
 
 class Item(BaseModel):

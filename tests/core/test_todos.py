@@ -8,7 +8,7 @@ from agents import todo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeloop.todos import (
+from wakeloop.rounds import (
     Add,
     Board,
     Change,
@@ -16,11 +16,15 @@ from wakeloop.todos import (
     Operation,
     Outcome,
     Question,
-    Refused,
     Replace,
     Reset,
     Rules,
     Show,
+    play_round,
+    progress_fault,
+)
+from wakeloop.todos import (
+    Refused,
     changed_ids,
     changes,
     count_open,
@@ -29,8 +33,6 @@ from wakeloop.todos import (
     next_number,
     number,
     open_items,
-    play_round,
-    progress_fault,
     read_list,
     shorten,
     worth_showing,
@@ -462,7 +464,7 @@ ITEMS = st.lists(
 
 @given(ITEMS, ITEMS)
 def test_a_difference_leads_from_one_list_to_the_other(old: Any, new: Any) -> None:
-    from wakeloop.state import merge_todos
+    from wakeloop.channels import merge_todos
 
     difference = changes(old, new)
     assert merge_todos(old, [difference]) == new

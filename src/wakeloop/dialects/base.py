@@ -9,8 +9,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from wakeloop.prompts import fill
+from wakeloop.rounds import Board, Operation, Outcome
 from wakeloop.settings import LoopSettings
-from wakeloop.todos import Board, Operation, Outcome, Todo, count_open, shorten, worth_showing
+from wakeloop.todos import Todo, count_open, shorten, worth_showing
 
 
 class Misfit(Exception):  # noqa: N818 - a finding about a call, not an error of the program

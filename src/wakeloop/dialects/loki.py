@@ -8,20 +8,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from wakeloop.dialects.base import Dialect, one_line
+from wakeloop.rounds import Add, Change, Operation, Outcome, Reset, Show
 from wakeloop.settings import LoopSettings
-from wakeloop.todos import (
-    Add,
-    Change,
-    Operation,
-    Outcome,
-    Refused,
-    Reset,
-    Show,
-    Todo,
-    is_closed,
-    shorten,
-    worth_showing,
-)
+from wakeloop.todos import Refused, Todo, is_closed, shorten, worth_showing
 
 LONGEST_ID = 18  # digits; Python reads 4,300 at most
 Anything = Annotated[Any, WithJsonSchema({"type": "integer"})]

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from wakeloop.dialects.base import Dialect, ListOrText, one_line, schema_part
 from wakeloop.prompts import fill
-from wakeloop.todos import Board, Draft, Operation, Outcome, Replace, Todo, is_open
+from wakeloop.rounds import Board, Draft, Operation, Outcome, Replace
+from wakeloop.todos import Todo, is_open
 
 LAST_CHECK = 3  # items from which a finished list asks for a last look
 

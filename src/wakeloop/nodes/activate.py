@@ -16,6 +16,7 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
+from wakeloop.channels import Goal, Overrides
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.events import todos_changed
@@ -23,7 +24,7 @@ from wakeloop.inline import Node
 from wakeloop.marks import as_assistant, as_user, kind_of, mark, new_id, unmarked
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, check_overrides, effective
-from wakeloop.state import Goal, Ledger, Overrides, TodoState, WakeEvent, ledger_of
+from wakeloop.state import Ledger, TodoState, WakeEvent, ledger_of
 from wakeloop.todos import Todo, count_open, is_open, next_number, number
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))

@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
 from pydantic import BaseModel
 
+from wakeloop.channels import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.events import Ending, todos_changed
@@ -20,7 +21,7 @@ from wakeloop.marks import as_user, mark, new_id, with_suffix
 from wakeloop.prompts import fill
 from wakeloop.reply import Reply, read_reply
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import Messages, ledger_of, merge_messages, taken_in
+from wakeloop.state import ledger_of, taken_in
 from wakeloop.todos import count_open, shorten
 from wakeloop.wire import Lines, legal, system_prompt, text_of
 

@@ -16,8 +16,7 @@ from pydantic import ValidationError
 from wakeloop.errors import ToolError
 from wakeloop.inline import Node
 from wakeloop.marks import new_id, unmarked
-from wakeloop.reply import LONGEST
-from wakeloop.todos import Refused, read_list, shorten
+from wakeloop.todos import LONGEST, Refused, read_list, shorten
 
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
 PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))

@@ -14,22 +14,10 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
 from wakeloop.inline import Node
 from wakeloop.marks import new_id
+from wakeloop.rounds import Board, Operation, Outcome, Question, Replace, Rules, Show, play_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger, TodoState, ledger_of
-from wakeloop.todos import (
-    Board,
-    Operation,
-    Outcome,
-    Question,
-    Refused,
-    Replace,
-    Rules,
-    Show,
-    Todo,
-    changed_ids,
-    changes,
-    play_round,
-)
+from wakeloop.todos import Refused, Todo, changed_ids, changes
 
 Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
 Round = Generator[Question, str | None, tuple[Board, list[Outcome]]]

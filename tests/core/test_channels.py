@@ -13,9 +13,7 @@ from langgraph.graph import StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop import TodoState, create_todo_agent
-from wakeloop.state import (
-    IN,
-    OUT,
+from wakeloop.channels import (
     Messages,
     Todos,
     join_goal,
@@ -27,6 +25,7 @@ from wakeloop.state import (
     merge_settings,
     merge_todos,
 )
+from wakeloop.state import IN, OUT
 from wakeloop.testing import ScriptedModel
 
 IDS = st.sampled_from("abcdef")
