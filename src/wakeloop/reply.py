@@ -1,10 +1,12 @@
 """What a reply of the model is: cut, empty, malformed, or fine."""
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall
+from pydantic import BaseModel
 
 from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.marks import new_id, unmarked
@@ -149,3 +151,28 @@ def _stored(raw: AIMessage, calls: list[ToolCall], known: Callable[[str], bool])
             b for b in raw.content if not (isinstance(b, dict) and b.get("type") == "invalid_tool_call")
         ]
     return unmarked(raw.model_copy(update=update))  # type: ignore[return-value]
+
+
+# -- a structured result ---------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Return a structured result as plain JSON: it goes into the checkpoint."""
+    return (
+        value.model_dump(mode="json")
+        if isinstance(value, BaseModel)
+        else json.loads(json.dumps(value, default=str))
+    )
+
+
+def as_json(value: Any) -> str:
+    """Render a structured result as the text that goes into the history."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def problem(error: BaseException | None, *, cut: bool) -> str:
+    """Say in one line why a structured result is none."""
+    if cut:
+        return "it was cut off"
+    said = " ".join(str(error).split()) if error is not None else "there was no result in it"
+    return shorten(said.partition(" For troubleshooting, visit")[0], 300)  # langchain's line for people

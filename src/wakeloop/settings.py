@@ -73,6 +73,9 @@ class LoopSettings(BaseModel):
     def _speak_plainly(cls, values: Any, handler: ValidatorFunctionWrapHandler) -> Self:
         if isinstance(values, Mapping):
             values = canonical(values)
+            for key in NUMBERS & values.keys():
+                if isinstance(values[key], bool):  # as YAML reads `no`; pydantic would make it 0
+                    raise SettingsError(f"The setting {key!r} cannot be {values[key]!r}: a number is due.")
         try:
             return handler(values)  # type: ignore[no-any-return]
         except ValidationError as error:
@@ -93,6 +96,9 @@ class LoopSettings(BaseModel):
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
+
+
+NUMBERS = frozenset(n for n, f in LoopSettings.model_fields.items() if f.annotation in (int, int | None))
 
 
 class WholeSettings(LoopSettings):

@@ -1,31 +1,27 @@
 """One request to the model."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
+from functools import cached_property
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
-from pydantic import BaseModel
 
-from wakeloop.channels import Messages, merge_messages
+from wakeloop.channels import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.events import Ending, todos_changed
 from wakeloop.gates import ROUND_STEPS, count_stale, fingerprint, nag_due, seen_before
 from wakeloop.inline import Node
-from wakeloop.marks import as_user, mark, new_id, with_suffix
-from wakeloop.prompts import fill
-from wakeloop.reply import Reply, read_reply
+from wakeloop.marks import mark, new_id
+from wakeloop.reply import Reply, as_json, plain, problem, read_reply
+from wakeloop.request import Request, Systems
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import ledger_of, taken_in
-from wakeloop.todos import count_open, shorten
-from wakeloop.wire import Lines, legal, system_prompt, text_of
-
-REMEMBERED_PROMPTS = 64
+from wakeloop.todos import count_open
+from wakeloop.wire import text_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +44,7 @@ class CallModel(Node):
     tools: frozenset[str]
     prompt: SystemMessage | None = None
     hook: Runnable[Any, Any] | None = None
-    _systems: dict[Any, SystemMessage | None] = field(default_factory=dict)
+    systems: Systems = field(default_factory=dict)
 
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the reply as an update; what the model raises reaches the caller."""
@@ -56,8 +52,8 @@ class CallModel(Node):
         if turn.over:
             return turn.update
         if self.hook is not None:
-            turn.hooked(self.hook.invoke(turn.seen_by_hook(), config))
-        return turn.stored(turn.voice.invoke(turn.request(), config))
+            turn.request.hooked(self.hook.invoke(turn.request.seen_by_hook(), config))
+        return turn.stored(turn.voice.invoke(turn.sent(), config))
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
@@ -65,12 +61,12 @@ class CallModel(Node):
         if turn.over:
             return turn.update
         if self.hook is not None:
-            turn.hooked(await self.hook.ainvoke(turn.seen_by_hook(), config))
-        return turn.stored(await turn.voice.ainvoke(turn.request(), config))
+            turn.request.hooked(await self.hook.ainvoke(turn.request.seen_by_hook(), config))
+        return turn.stored(await turn.voice.ainvoke(turn.sent(), config))
 
 
 class Turn:
-    """One request in the making, from the state to the update."""
+    """One request and its reply, from the state to the update."""
 
     def __init__(self, state: Any, node: CallModel) -> None:
         self.node, self.state = node, state
@@ -79,9 +75,6 @@ class Turn:
         self.messages: list[AnyMessage] = state["messages"]
         self.todos = state["todos"]
         self.update: dict[str, Any] = {}
-        self.writes: list[BaseMessage] = []
-        self.seen: Sequence[AnyMessage] | None = None
-        self.kept: Sequence[AnyMessage] = self.messages
         self.over = False
 
     @classmethod
@@ -101,9 +94,14 @@ class Turn:
         turn.take_in()
         return turn
 
-    def say(self, name: str, **blanks: Any) -> str:
-        """Return one of the package's texts, as these settings have it."""
-        return fill(name, self.node.dialect.name, self.settings.prompts, **blanks)
+    @cached_property
+    def request(self) -> Request:
+        """What the model is asked with."""
+        return Request(self.state, self.todos, self.ledger, self.settings, self.node.dialect)
+
+    def sent(self) -> list[AnyMessage]:
+        """Return the messages that go to the model."""
+        return self.request.sent(self.node.prompt, self.node.systems)
 
     def take_in(self) -> None:
         """See whether the last round's calls brought anything new: successful ones not seen before."""
@@ -123,8 +121,6 @@ class Turn:
                     self.ledger["worked"] = True
             return
 
-    # -- the request ---------------------------------------------------------------------------------
-
     @property
     def asking(self) -> str | None:
         """What this request is for, where it is no ordinary one."""
@@ -141,81 +137,6 @@ class Turn:
         active = voices.full is not None and self.node.dialect.active(self.settings)
         return voices.full if active and voices.full is not None else voices.without_todos
 
-    def seen_by_hook(self) -> dict[str, Any]:
-        """Return the state that `pre_model_hook` is given."""
-        return {
-            key: value for key, value in self.state.items() if key not in ("todo_ledger", "remaining_steps")
-        }
-
-    def hooked(self, result: Any) -> None:
-        """Take over what the hook returned, and show the list again where its last showing is gone."""
-        result = dict(result or {})
-        if "llm_input_messages" in result:
-            self.seen = Messages(merge_messages([], [result.pop("llm_input_messages")]))
-            result.pop("messages", None)
-        elif "messages" in result:
-            given = result.pop("messages")
-            self.writes += given if isinstance(given, list) else [given]
-            self.kept = self.seen = merge_messages(self.messages, [given])
-        self.update |= result
-        shown = self.ledger.get("shown")
-        if (
-            self.seen is None
-            or not count_open(self.todos)
-            or (shown and any(m.id == shown for m in self.seen))
-        ):
-            return
-        if shown or not self.seen_plan():
-            self.show_again()
-
-    def seen_plan(self) -> bool:
-        """Tell whether nothing was taken away, so that what wrote the list is still there."""
-        assert self.seen is not None  # noqa: S101 - the hook has returned messages
-        there = {m.id for m in self.seen}
-        return all(m.id in there for m in self.messages)
-
-    def show_again(self) -> None:
-        """Show the list once more at the tail: in the last tool result, or as a user message of its own."""
-        assert self.seen is not None  # noqa: S101 - the hook has returned messages
-        listing = self.node.dialect.listing(self.todos, self.state["todo_goal"], self.settings)
-        text = self.say("shown_again", list=listing)
-        last = self.seen[-1] if self.seen else None
-        stored = [m for m in self.kept if last is not None and m.id == last.id]
-        if isinstance(last, ToolMessage) and stored and isinstance(stored[0], ToolMessage):
-            new: AnyMessage = with_suffix(last, text)
-            self.writes.append(with_suffix(stored[0], text))  # whole, whatever the hook has made of it
-        else:
-            new = as_user("nag", text)
-            self.writes.append(new)
-        self.seen = merge_messages(self.seen, [[new]])
-        self.ledger["shown"] = new.id or ""
-
-    def request(self) -> list[AnyMessage]:
-        """Return the messages that go to the model: the system prompt and a legal history."""
-        head = self.head()
-        system = self.system(head)
-        lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
-        wire = legal(self.messages if self.seen is None else self.seen, head, lines)
-        if not wire or isinstance(wire[-1], AIMessage):
-            wire.append(as_user("activate", self.say("activate")))
-        return [system, *wire] if system else wire
-
-    def head(self) -> list[SystemMessage]:
-        """Return the system messages that the prompt is made of: the caller's own, the history's first."""
-        first: list[Any] = list(takewhile(lambda m: isinstance(m, SystemMessage), self.messages))
-        return [self.node.prompt, *first] if self.node.prompt is not None else first
-
-    def system(self, head: Sequence[SystemMessage]) -> SystemMessage | None:
-        """Return the static system prompt, made once for the same head of a history."""
-        instructions = self.node.dialect.instructions(self.settings)
-        key = (instructions, *(str(m.content) for m in head))
-        known = self.node._systems  # noqa: SLF001 - the node's own memory, bounded just below
-        if key in known:
-            return known[key]
-        if len(known) > REMEMBERED_PROMPTS:
-            known.clear()
-        return known.setdefault(key, system_prompt(head, instructions))
-
     # -- the reply -----------------------------------------------------------------------------------
 
     def stored(self, raw: Any) -> dict[str, Any]:
@@ -228,10 +149,9 @@ class Turn:
             self.explained(raw)
         else:
             self.replied(raw)
-        if self.writes:
-            self.update["messages"] = self.writes
-        self.update["todo_ledger"] = self.ledger
-        return self.update
+        if self.request.writes:
+            self.update["messages"] = self.request.writes
+        return {**self.request.update, **self.update, "todo_ledger": self.ledger}
 
     def read(self, raw: AIMessage) -> Reply:
         """Find out what a reply is."""
@@ -244,7 +164,7 @@ class Turn:
             self.node.tools,
             used=index.answered,
             known=lambda key: index.find(key) is not None,
-            cut_call=self.say("cut_call"),
+            cut_call=self.request.say("cut_call"),
         )
 
     def replied(self, raw: AIMessage) -> None:
@@ -259,7 +179,7 @@ class Turn:
             if bad > settings.reply_retries:
                 ledger["end"] = "empty_reply"
             return
-        self.writes.append(reply.message)
+        self.request.writes.append(reply.message)
         ledger["bad_replies"] = bad if reply.cut or reply.malformed else 0
         kind: Ending = "truncated" if reply.cut else "malformed_calls"
         if reply.message.tool_calls:
@@ -298,7 +218,7 @@ class Turn:
         """Store the explanation that the guard demanded, without any calls."""
         kept = {key: value for key, value in raw.additional_kwargs.items() if key != "tool_calls"}
         bare = raw.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": kept})
-        self.writes.append(self.read(bare).message)
+        self.request.writes.append(self.read(bare).message)
         self.ledger["next"] = "finalization_guard"
 
     def formatted(self, result: Mapping[str, Any]) -> None:
@@ -311,7 +231,7 @@ class Turn:
             self.update["structured_response"] = value
             told = {"response_metadata": raw.response_metadata, "usage_metadata": raw.usage_metadata}
             text = as_json(value)
-            self.writes.append(
+            self.request.writes.append(
                 AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format"), **told)
             )
             return
@@ -319,27 +239,5 @@ class Turn:
         ledger |= {"bad_replies": bad, "again": f"format: {problem(result['parsing_error'], cut=cut)}"}
         if bad > self.settings.reply_retries:
             ledger["end"] = "truncated" if cut else "malformed_calls"
-        text = text_of(raw) or self.say("empty_reply")
-        self.writes.append(AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format")))
-
-
-def plain(value: Any) -> Any:
-    """Return a structured result as plain JSON: it goes into the checkpoint."""
-    return (
-        value.model_dump(mode="json")
-        if isinstance(value, BaseModel)
-        else json.loads(json.dumps(value, default=str))
-    )
-
-
-def as_json(value: Any) -> str:
-    """Render a structured result as the text that goes into the history."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def problem(error: BaseException | None, *, cut: bool) -> str:
-    """Say in one line why a structured result is none."""
-    if cut:
-        return "it was cut off"
-    said = " ".join(str(error).split()) if error is not None else "there was no result in it"
-    return shorten(said.partition(" For troubleshooting, visit")[0], 300)  # langchain's line for people
+        text = text_of(raw) or self.request.say("empty_reply")
+        self.request.writes.append(AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format")))
