@@ -12,7 +12,6 @@ from langchain_core.tools import tool as make_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.prebuilt import ToolNode
 from langgraph.store.base import BaseStore
 
 from wakeloop.dialects import dialect_named
@@ -24,7 +23,7 @@ from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.call_model import CallModel, Voices
 from wakeloop.nodes.finalization_guard import FinalizationGuard
 from wakeloop.nodes.nag import Nag
-from wakeloop.nodes.run_tools import RunTools, takes_injection
+from wakeloop.nodes.run_tools import RunTools
 from wakeloop.nodes.validate_todos import ValidateTodos, Verify
 from wakeloop.nodes.wake import Wake
 from wakeloop.presets import preset
@@ -64,9 +63,7 @@ def build_todo_graph(
             prompt=SystemMessage(system_prompt) if isinstance(system_prompt, str) else system_prompt,
             hook=_hook(pre_model_hook),
         ),
-        run_tools=RunTools(
-            runnable, {name: ToolNode([tool]) for name, tool in runnable.items() if takes_injection(tool)}
-        ),
+        run_tools=RunTools.of(runnable),
         validate_todos=ValidateTodos(dialect, base, verify),
         nag=Nag(dialect, base),
         finalization_guard=FinalizationGuard(dialect, base, formats=response_format is not None),

@@ -24,14 +24,24 @@ from wakeloop.todos import Changes, Refused, Todo, next_number, read_list
 
 
 class Messages(Keyed[Any]):
-    """The conversation, found by message id; results are also found by the call that they answer."""
+    """The conversation, found by message id; results are also found by the call that they answer.
 
-    __slots__ = ()
+    `sound` counts the messages at its beginning that are known to be in a legal order, every call answered.
+    """
+
+    __slots__ = ("sound",)
+    sound: int
 
     def __init__(self, items: Iterable[Any] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items, where)
+        self.sound = 0
         if where is None:
             self.where.update({("call", m.tool_call_id): i for i, m in enumerate(self) if m.type == "tool"})
+
+    def __copy__(self) -> Self:
+        new = super().__copy__()
+        new.sound = self.sound
+        return new
 
     @staticmethod
     def key(item: Any) -> Any:
@@ -41,6 +51,7 @@ class Messages(Keyed[Any]):
     def put(self, item: Any) -> int:
         """Replace the message of the same id in its place, or append it; return the place."""
         place = super().put(item)
+        self.sound = min(self.sound, place)
         if item.type == "tool":
             self.where["call", item.tool_call_id] = place
         return place

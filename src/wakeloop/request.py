@@ -99,9 +99,12 @@ class Request:
         system = self.system(head, systems)
         lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
         wire = legal(self.messages if self.seen is None else self.seen, head, lines)
-        if not wire or isinstance(wire[-1], AIMessage):
-            wire.append(as_user("activate", self.say("activate")))
-        return [system, *wire] if system else wire
+        more = (
+            []
+            if wire and not isinstance(wire[-1], AIMessage)
+            else [as_user("activate", self.say("activate"))]
+        )
+        return [*([system] if system else []), *wire, *more]
 
     def system(self, head: Sequence[SystemMessage], systems: Systems) -> SystemMessage | None:
         """Return the static system prompt, made once for the same head of a history."""

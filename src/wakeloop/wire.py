@@ -5,6 +5,7 @@ Depends on the messages alone, so that each request begins with all of the one b
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from langchain_core.messages import (
@@ -16,6 +17,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from wakeloop.channels import Messages
 from wakeloop.marks import KEY, mark
 
 
@@ -54,7 +56,7 @@ def _known(message: BaseMessage, head: Iterable[BaseMessage]) -> bool:
     return any(text_of(message) == text_of(other) for other in head)
 
 
-def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Lines) -> list[AnyMessage]:
+def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Lines) -> Sequence[AnyMessage]:
     """Return the messages in an order that every server takes, without the system prompt.
 
     `head` holds the system messages that the prompt is made of: the same text is left out, other system
@@ -63,7 +65,7 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
     are joined; an empty assistant's message gets a placeholder.
     """
     if _is_legal(messages):
-        return list(messages)
+        return messages
     wire: list[AnyMessage] = []
     for given, results in _with_results(messages):
         if isinstance(given, SystemMessage) and _known(given, head):
@@ -79,10 +81,14 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
 
 
 def _is_legal(messages: Sequence[AnyMessage]) -> bool:
-    """See in one pass that there is nothing to do, which is so in nearly every request."""
+    """See in one pass that there is nothing to do, which is so in nearly every request.
+
+    A history that remembers how far it is sound is read from there, so that a request costs its new tail.
+    """
+    sound = getattr(messages, "sound", 0)
     waiting: set[str | None] = set()
-    last = "user"
-    for message in messages:
+    last = messages[sound - 1].type if sound else "human"
+    for message in islice(messages, sound, None):
         role = message.type
         if role == "tool":
             if message.tool_call_id not in waiting:  # type: ignore[union-attr]
@@ -98,7 +104,11 @@ def _is_legal(messages: Sequence[AnyMessage]) -> bool:
             if not calls and (not message.content or not text_of(message)):
                 return False
         last = role
-    return not waiting
+    if waiting:
+        return False
+    if isinstance(messages, Messages):
+        messages.sound = len(messages)
+    return True
 
 
 def _with_results(messages: Sequence[AnyMessage]) -> list[tuple[AnyMessage, dict[int, ToolMessage]]]:

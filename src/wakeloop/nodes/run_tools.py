@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.messages import AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -13,6 +13,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 from pydantic import ValidationError
 
+from wakeloop.direct import Direct, unheard
 from wakeloop.errors import ToolError
 from wakeloop.inline import Node
 from wakeloop.marks import new_id, unmarked
@@ -26,12 +27,22 @@ PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox"
 class RunTools(Node):
     """Run one call: with a fault it is answered, else the tool is called; what it raises is the result.
 
-    `tools` are called directly, `injected` are `ToolNode`s of one tool each, for tools that are given state,
-    store or runtime by the graph.
+    `injected` are `ToolNode`s of one tool each, for tools that are given state, store or runtime by the
+    graph; `direct` are those whose function is called as it is where nobody listens; the others are invoked.
     """
 
     tools: Mapping[str, BaseTool]
     injected: Mapping[str, ToolNode] = field(default_factory=dict)
+    direct: Mapping[str, Direct] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tools: Mapping[str, BaseTool]) -> Self:
+        """Sort the tools by the way they are called."""
+        injected = {name: ToolNode([tool]) for name, tool in tools.items() if takes_injection(tool)}
+        direct = {
+            name: way for name, tool in tools.items() if (way := Direct.of(tool)) and name not in injected
+        }
+        return cls(tools, injected, direct)
 
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update."""
@@ -46,6 +57,8 @@ class RunTools(Node):
         try:
             if node := self.injected.get(tool.name):
                 return _update(call, node.invoke([call], config))
+            if (function := self.direct.get(tool.name)) and unheard(config):
+                return _update(call, function(call))
             return _update(call, tool.invoke(call, config))
         except GraphBubbleUp as signal:
             return _handed_over(call, signal)

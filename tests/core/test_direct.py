@@ -1,0 +1,189 @@
+"""A plain tool's function is called as LangChain would call it, without its way around."""
+
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
+from langgraph.prebuilt import InjectedState, ToolRuntime
+from langgraph.types import Command
+from pydantic import BaseModel, Field, ValidationError
+
+from wakeloop import create_todo_agent
+from wakeloop.direct import Direct
+from wakeloop.testing import ScriptedModel, calls, says
+
+
+@tool
+def give(what: str, times: int = 2, *, loud: bool = False) -> str:
+    """Give something."""
+    return f"{what} x{times}{'!' if loud else ''}"
+
+
+def call(name: str, **args: Any) -> dict[str, Any]:
+    return {"name": name, "args": args, "id": "c", "type": "tool_call"}
+
+
+def returning(value: Any) -> StructuredTool:
+    def work() -> Any:
+        """Return it."""
+        return value
+
+    return StructuredTool.from_function(work)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "text",
+        "",
+        None,
+        True,
+        3,
+        1.5,
+        {"a": "ä"},
+        [],
+        ["a", "b"],
+        ("a", "b"),
+        [1, 2],
+        [{"type": "text", "text": "t"}],
+        [{"type": "unheard of"}],
+        {1, 2},
+        object,
+        float("nan"),
+    ],
+    ids=repr,
+)
+def test_what_a_function_returns_reads_as_langchain_renders_it(value: Any) -> None:
+    made = returning(value)
+    way = Direct.of(made)
+    assert way is not None
+    ours, theirs = way(call("work")), made.invoke(call("work"))
+    assert (ours.content, ours.name, ours.tool_call_id, ours.status) == (
+        theirs.content,
+        theirs.name,
+        theirs.tool_call_id,
+        theirs.status,
+    )
+    assert ours.id
+
+
+@pytest.mark.parametrize(
+    "args", [{"what": "tea"}, {"what": "tea", "times": "3"}, {"what": "a", "loud": True}]
+)
+def test_arguments_are_checked_and_defaults_filled(args: dict[str, Any]) -> None:
+    way = Direct.of(give)
+    assert way is not None
+    assert way(call("give", **args)).content == give.invoke(call("give", **args)).content
+
+
+def test_unfit_arguments_raise_as_they_do_there() -> None:
+    way = Direct.of(give)
+    assert way is not None
+    for attempt in (way, give.invoke):
+        with pytest.raises(ValidationError):
+            attempt(call("give", times="often"))
+
+
+@pytest.mark.parametrize(
+    "value", [ToolMessage("own", tool_call_id="c"), Command(update={"x": 1})], ids=["message", "command"]
+)
+def test_messages_and_commands_pass_through(value: Any) -> None:
+    way = Direct.of(returning(value))
+    assert way is not None
+    assert way(call("work")) is value
+
+
+def test_several_of_them_pass_through() -> None:
+    value = [ToolMessage("own", tool_call_id="c"), Command(update={"x": 1})]
+    way = Direct.of(returning(value))
+    assert way is not None
+    assert way(call("work")) is value
+
+
+@tool
+def with_config(x: int, config: RunnableConfig) -> str:
+    """Take a config."""
+    return "x"
+
+
+@tool
+def with_state(x: int, state: Annotated[dict[str, Any], InjectedState]) -> str:
+    """Take the state."""
+    return "x"
+
+
+@tool
+def with_runtime(x: int, runtime: ToolRuntime) -> str:
+    """Take the runtime."""
+    return "x"
+
+
+@tool
+def with_id(x: int, key: Annotated[str, InjectedToolCallId]) -> str:
+    """Take the id of the call."""
+    return "x"
+
+
+@tool
+async def waiting(x: int) -> str:
+    """Wait."""
+    return "x"
+
+
+@tool(response_format="content_and_artifact")
+def with_artifact(x: int) -> tuple[str, int]:
+    """Return an artifact."""
+    return "x", x
+
+
+class Aliased(BaseModel):
+    x: int = Field(alias="y")
+
+
+SPECIAL = [
+    with_config,
+    waiting,
+    with_artifact,
+    StructuredTool.from_function(
+        lambda **kw: "x", name="kw", description="d", args_schema={"type": "object"}
+    ),
+    StructuredTool.from_function(lambda x: "x", name="aliased", description="d", args_schema=Aliased),
+    StructuredTool.from_function(lambda x: "x", name="handled", description="d", handle_tool_error=True),
+    StructuredTool.from_function(
+        lambda x: "x", name="checked", description="d", handle_validation_error=True
+    ),
+    StructuredTool.from_function(
+        lambda x: "x", name="heard", description="d", callbacks=[BaseCallbackHandler()]
+    ),
+]
+
+
+@pytest.mark.parametrize("special", SPECIAL, ids=lambda t: t.name)
+def test_a_tool_that_langchain_has_something_to_add_to_has_no_direct_way(special: StructuredTool) -> None:
+    assert Direct.of(special) is None
+
+
+def test_tools_with_injected_arguments_run_through_a_tool_node() -> None:
+    agent = create_todo_agent(ScriptedModel([]), [give, with_state, with_runtime, with_id])
+    node = agent.nodes["run_tools"].bound
+    assert sorted(node.injected) == ["with_id", "with_runtime", "with_state"]
+    assert sorted(node.direct) == ["give"]
+
+
+class Heard(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.began: list[str] = []
+
+    def on_tool_start(self, serialized: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        self.began.append(serialized["name"])
+
+
+def test_where_a_callback_listens_it_hears_of_the_call() -> None:
+    heard = Heard()
+    model = ScriptedModel([calls(("give", {"what": "tea"})), says("ok")])
+    result = create_todo_agent(model, [give]).invoke({"messages": [("user", "go")]}, {"callbacks": [heard]})
+    assert heard.began == ["give"]
+    assert result["messages"][2].content == "tea x2"
