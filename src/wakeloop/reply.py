@@ -1,4 +1,4 @@
-"""What a reply of the model is: cut, empty, malformed, or fine."""
+"""What a model's reply is: cut, empty, malformed, or fine."""
 
 import json
 from collections.abc import Callable, Collection, Mapping

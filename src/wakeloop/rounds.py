@@ -1,4 +1,4 @@
-"""A round of operations on the list, by its rules; knows no framework.
+"""A round of operations on the list; knows no framework.
 
 Operations come from a dialect, a round applies them in order, and the verifier is asked through a generator,
 so that a synchronous and an asynchronous caller share one body.
@@ -99,10 +99,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one call: an error, or the boards before and after it, and what to say of it.
+    """What became of one call: an error, or what to say of it; `board` is how it left the list.
 
     `touched` are the ids that it wrote, `dropped` the open items that a whole-list write left out, `denied`
-    the verifier's reasons by id, `malformed` whether the call did not even fit its schema.
+    the verifier's reasons by id.
     """
 
     operation: Operation | None

@@ -1,7 +1,6 @@
-"""The list and its rules; knows no framework.
+"""The list: its items, how they are read, what changed.
 
-A list is a sequence of plain dicts. Operations come from a dialect, a round applies them in order, and the
-verifier is asked through a generator, so that a synchronous and an asynchronous caller share one body.
+A list is a sequence of plain dicts; nothing here knows a framework.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,6 @@ STATUSES: tuple[str, ...] = get_args(Status)
 OPEN = frozenset(("pending", "in_progress"))
 CLOSED = frozenset(("completed", "cancelled"))
 KEPT = ("id", "content", "status", "reason", "evidence")
-REFUSALS = 3  # the verifier's third refusal of an item blocks it
 LONGEST = 1000  # characters of a refusal: what a model sent may be of any length
 GREATEST = 2**53  # ids stay below it: every JSON reader takes them
 

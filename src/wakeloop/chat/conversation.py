@@ -1,4 +1,4 @@
-"""One thread in hand: its recipe, its list, its own values, its runs."""
+"""One thread in hand: recipe, list, own values, runs."""
 
 import ctypes
 import logging

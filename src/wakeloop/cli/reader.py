@@ -1,4 +1,4 @@
-"""The graph without a model: to read and edit threads, and for its picture."""
+"""The graph without a model: reads, edits, its picture."""
 
 from typing import Any
 

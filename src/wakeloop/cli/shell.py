@@ -1,4 +1,4 @@
-"""The shell tool: one command, asked for, bounded, ended whole."""
+"""The shell tool: a command, asked for, bounded, ended whole."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Threads in one SQLite file: checkpoints, and how each was made."""
+"""Threads in one SQLite file, and how each was made."""
 
 import os
 import sqlite3

@@ -1,1 +1,1 @@
-"""Configuration from files and the environment, level by level."""
+"""Configuration of files and environment, level by level."""

@@ -1,4 +1,4 @@
-"""Reads YAML and Markdown with a front matter, keeping the lines."""
+"""Reads YAML and Markdown's front matter, with line numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the messages of a request tell: who spoke, which call got what."""
+"""What a request's messages tell: who spoke, what calls got."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A stand-in for a model: offline, rule-based, the same every time."""
+"""A stand-in for a model: offline, by rules, repeatable."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The offline model's rules: the next reply from the messages alone."""
+"""The offline model's rules: from messages to the next reply."""
 
 import re
 from collections.abc import Callable, Collection, Sequence

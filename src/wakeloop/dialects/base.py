@@ -1,4 +1,4 @@
-"""What a dialect is: todo tools, what they mean, how they read."""
+"""What a dialect is: todo tools, their meaning, their words."""
 
 import json
 from collections.abc import Mapping, Sequence

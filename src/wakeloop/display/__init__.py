@@ -1,1 +1,1 @@
-"""What a person sees of a run: one model of the screen, two views."""
+"""What a person sees of a run: one screen, two views."""

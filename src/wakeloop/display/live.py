@@ -1,4 +1,4 @@
-"""A live view in a terminal: the list, the running tool, the text."""
+"""A live view in a terminal: list, running tool, text."""
 
 import os
 from collections.abc import Iterator
