@@ -18,7 +18,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop.events import Session
 from wakeloop.keyed import Keyed
-from wakeloop.todos import Changes, Refused, Todo, next_number, read_list
+from wakeloop.todos import Changes, Refused, Todo, check_changes, next_number, read_list
 
 # -- messages --------------------------------------------------------------------------------------------
 
@@ -140,22 +140,24 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     """Replace the list, or change it by id: the reducer of `todos`, for a `DeltaChannel`.
 
     A list replaces: it is checked, and a bad one is set aside with a sentence while the old one stays, so
-    that reading the thread never raises. A dict of `put`, `drop` and `order` changes it. None does nothing.
+    that reading the thread never raises. A dict of `Changes` changes it, under the same check: it, too, may
+    come from outside. None does nothing.
     """
     merged = copy(state) if isinstance(state, Todos) else Todos(state)
     for write in writes:
         if write is None:
             continue
-        if write and isinstance(write, dict) and _CHANGES.issuperset(write):
-            merged = _changed(merged, write)  # type: ignore[arg-type]
-            continue
-        before = merged.before if merged.before is not None else list(merged)
         try:
-            merged = Todos(read_list(write))
+            if write and isinstance(write, dict) and _CHANGES.issuperset(write):
+                check_changes(write)
+                merged = _changed(merged, write)  # type: ignore[arg-type]
+                continue
+            replaced = Todos(read_list(write))
         except Refused as refusal:
-            merged = copy(merged)
-            merged.fault = str(refusal)
-        merged.before = before
+            replaced = copy(merged)
+            replaced.fault = str(refusal)
+        replaced.before = merged.before if merged.before is not None else list(merged)
+        merged = replaced
     return merged
 
 

@@ -153,6 +153,17 @@ def changes(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:
     return result
 
 
+def check_changes(difference: Mapping[str, Any]) -> None:
+    """Refuse a difference with items that no list may hold, or with ids that are none."""
+    for name in ("all", "put"):
+        if not all("id" in todo for todo in read_list(difference.get(name, ()))):
+            raise Refused(f"todos has an item without an id under {name!r}, where each needs one")
+    for name in ("drop", "order"):
+        keys = difference.get(name, ())
+        if not (isinstance(keys, list | tuple) and all(map(_is_id, keys))):
+            raise Refused(f"todos has {name!r} of {shorten(repr(keys))}; a list of ids is due there")
+
+
 def changed_ids(difference: Changes) -> list[int | str]:
     """Return the ids that a difference touches, those that went away last."""
     return [todo["id"] for todo in difference.get("put", ())] + list(difference.get("drop", ()))

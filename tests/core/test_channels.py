@@ -9,6 +9,7 @@ from agents import START, TODO, Make, done, todo, write
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
@@ -25,9 +26,11 @@ from wakeloop.channels import (
     merge_settings,
     merge_todos,
 )
+from wakeloop.errors import InputError
 from wakeloop.state import IN, OUT
 from wakeloop.testing import ScriptedModel
 
+THREAD: Any = {"configurable": {"thread_id": "thread"}}
 IDS = st.sampled_from("abcdef")
 MESSAGE = st.one_of(
     st.builds(lambda key, text: HumanMessage(text, id=key), IDS, st.sampled_from("xy")),
@@ -197,6 +200,34 @@ def test_a_bad_list_is_set_aside_and_the_old_one_stays() -> None:
     assert merged == old
     assert isinstance(merged, Todos)
     assert merged.fault
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"put": [5]},
+        {"put": 5},
+        {"put": [todo(1, "b", "done")]},
+        {"put": [{"content": "b", "status": "pending"}]},
+        {"all": 5},
+        {"all": [{"x": 1}]},
+        {"drop": 5},
+        {"drop": [[1]]},
+        {"order": [{}]},
+        {"order": "ab", "drop": [1]},
+    ],
+)
+def test_bad_changes_from_outside_are_set_aside(bad: dict[str, Any]) -> None:
+    merged: Any = merge_todos([todo(1, "a")], [bad])
+    assert merged == [todo(1, "a")]
+    assert merged.fault
+    agent = create_todo_agent(ScriptedModel(write("a"), done(1), "ok", "ok"), checkpointer=InMemorySaver())
+    agent.invoke({"messages": [("user", "go")]}, THREAD)
+    before = agent.get_state(THREAD).values["todos"]
+    with pytest.raises(InputError, match="todos"):
+        agent.invoke({"messages": [("user", "go")], "todos": bad}, THREAD)
+    assert agent.get_state(THREAD).values["todos"] == before
+    assert agent.invoke({"messages": [("user", "go on")]}, THREAD)["todos"] == before
 
 
 def test_none_changes_nothing() -> None:
