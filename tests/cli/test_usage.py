@@ -59,7 +59,7 @@ def wakeloop(*args: str) -> tuple[int, str, str]:
         (["todo", "nobody", "fly"], 2, "There is no action 'fly'"),
         (["todo", "nobody", "block", "1"], 2, "needs an id and a reason"),
         (["todo", "nobody", "clear", "1"], 2, "takes nothing more"),
-        (["demo", "nowhere"], 2, "does not exist or is not a folder"),
+        (["demo", "nowhere"], 2, "does not exist or is not a folder: name another folder."),
         (["demo", ".", "--preset", "nope"], 2, "There is no Python"),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
         ("max_wake_cycle: 3\n", 1, "there is no setting 'max_wake_cycle'; did you mean 'max_wake_cycles'?"),
         ("\nnag_after: -1\n", 2, "The setting 'nag_after' cannot be -1: input should be greater than or"),
         ("nag_after: no\n", 1, "The setting 'nag_after' cannot be False: a number is due."),
-        ("a: [1\n", 2, "this is no YAML"),
+        ("a: [1\n", 2, "this is not YAML"),
         ("- x\n", 1, "a mapping of key to value is due here."),
         ("preset: lessen\n", 1, "There is no preset 'lessen'; did you mean 'lesson'?"),
         ("nag_after: 1\ntools: [knife]\n", 2, "tools must be a list of files, shell, not ['knife']."),

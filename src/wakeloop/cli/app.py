@@ -47,17 +47,18 @@ System = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the
 Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Named settings to begin with.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting, as max_wake_cycles=5; may be repeated."),
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as max_wake_cycles=5; may be repeated."),
 ]
 Root = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder that the tools are confined to; else the current one."),
 ]
 Tools = Annotated[
-    str | None, typer.Option(metavar="NAMES", help="files (the default), files,shell, shell, or none.")
+    str | None,
+    typer.Option(metavar="NAMES", help="files (the default), shell, both as files,shell, or none."),
 ]
 Role = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Role of the folder of configuration; null leaves it.")
+    str | None, typer.Option(metavar="NAME", help="Role from the configuration folder; null leaves it.")
 ]
 Agent = Annotated[
     str | None, typer.Option(metavar="NAME", help="Agent file, which overrides all settings; null leaves it.")
@@ -118,7 +119,7 @@ def run(
 def resume(
     thread: Thread,
     message: Annotated[
-        str | None, typer.Argument(metavar="[MESSAGE]", help="Answer to its question, or a new message.")
+        str | None, typer.Argument(metavar="MESSAGE", help="Answer to its question, or a new message.")
     ] = None,
     model: Model = None,
     base_url: BaseUrl = None,
@@ -159,7 +160,7 @@ def chat(
     db: Db = None,
     yes: Yes = False,
 ) -> None:
-    """Talk with one thread, line by line; without a terminal it reads lines from stdin."""
+    """Talk with one thread, line by line. Without a terminal it reads lines from stdin."""
     with sentences():
         from wakeloop.cli.recipe import options
 
@@ -182,7 +183,7 @@ def config(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Show every value that holds, the level that it comes from, and where."""
+    """Show every value that holds, and where it comes from."""
     with sentences():
         from wakeloop.cli.config import overview
         from wakeloop.cli.recipe import options
@@ -234,7 +235,7 @@ def todo(
     ],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TEXT|ID]...", help="Texts to add; ids; or an id and its reason or text."),
+        typer.Argument(metavar="TEXT|ID", help="Texts to add; ids; or an id and its reason or text."),
     ] = None,
     db: Db = None,
 ) -> None:
@@ -258,7 +259,7 @@ def graph() -> None:
 @app.command()
 def demo(
     folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Folder to audit; else the current one.")
+        Path, typer.Argument(metavar="DIR", help="Folder to audit; else the current one.")
     ] = Path(),
     preset: Preset = None,
     delay: Annotated[
@@ -267,7 +268,7 @@ def demo(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Audit a folder's files with an offline stand-in for a model."""
+    """Audit a folder's files with an offline stand-in for a model. The report is written into the folder."""
     with sentences():
         from wakeloop.cli.recipe import options
         from wakeloop.cli.start import rehearse

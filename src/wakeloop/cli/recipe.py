@@ -100,10 +100,10 @@ def tool_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def folder(path: Path) -> str:
+def folder(path: Path, how: str = "name another with --root") -> str:
     """The folder of the tools, absolute."""
     if not path.is_dir():
-        raise usage(f"The folder {str(path)!r} does not exist or is not a folder: name another with --root.")
+        raise usage(f"The folder {str(path)!r} does not exist or is not a folder: {how}.")
     return str(path.resolve())
 
 

@@ -44,7 +44,7 @@ def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *
     from wakeloop.demo.audit import audit_files
     from wakeloop.demo.job import request_text
 
-    where = Path(folder(root))
+    where = Path(folder(root, "name another folder"))
     if not audit_files(where):
         raise usage(f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder.")
     recipe = configured(Recipe(root=str(where), demo=True, delay=delay), given)

@@ -65,7 +65,7 @@ def _document(path: Path, text: str, first: int) -> Document:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + first}" if mark is not None else ""
-        raise SettingsError(f"{path}{line}: this is no YAML: {getattr(error, 'problem', error)}.") from None
+        raise SettingsError(f"{path}{line}: this is not YAML: {getattr(error, 'problem', error)}.") from None
     if node is None:
         return Document(path)
     if not isinstance(node, yaml.MappingNode):

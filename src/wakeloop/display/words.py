@@ -12,7 +12,7 @@ ENDINGS = {
     "interrupted": "Waiting for your answer to a tool's question.",
     "waiting": "Waiting for {on}.",
     "disabled": "Idle with {open} open: it does not go on by itself (auto_continue off, or no budget).",
-    "drained": "Idle with {open} open: the run was asked to come to rest.",
+    "drained": "Stopped with {open} open: the run was asked to come to rest.",
     "step_limit": "The run came near the limit of supersteps and was parked, {open} open.",
     "wake_budget": "Idle with {open} open: all {budget} wakes of this activation are spent.",
     "repeated_reply": "Idle with {open} open: the model said the same again over the same list.",
