@@ -1,7 +1,7 @@
 """What a model's reply is: cut, empty, malformed, or fine."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,19 +56,16 @@ def read_reply(
     calls, broken = _sound_calls(raw, used)
     faults: dict[str, str] = {}
     names = dialect.names if dialect is not None else frozenset()
-    for call in calls:
-        key = call["id"]
-        if cut:
-            faults[key] = cut_call  # type: ignore[index]
-        elif fault := _fault(call, broken, dialect, names, tools):
-            faults[key] = fault  # type: ignore[index]
+    for key, call in calls.items():
+        if fault := cut_call if cut else _fault(call, broken.get(key), dialect, names, tools):
+            faults[key] = shorten(fault, LONGEST)
     return Reply(
-        message=_stored(raw, calls, known),
+        message=_stored(raw, list(calls.values()), known),
         text=text_of(raw),
         cut=cut,
-        wrote=dialect is not None and any(call["name"] in dialect.writes for call in calls),
-        todo_calls=tuple(call["id"] for call in calls if call["name"] in names),  # type: ignore[misc]
-        faults={key: shorten(text, LONGEST) for key, text in faults.items()},
+        wrote=dialect is not None and any(call["name"] in dialect.writes for call in calls.values()),
+        todo_calls=tuple(key for key, call in calls.items() if call["name"] in names),
+        faults=faults,
     )
 
 
@@ -85,23 +82,21 @@ def is_cut(message: AIMessage) -> bool:
     )
 
 
-def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[list[ToolCall], dict[str, str]]:
-    """Return every call under an id that is there and unique, and what is wrong with those of no JSON."""
-    calls: list[ToolCall] = []
+def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[dict[str, ToolCall], dict[str, str]]:
+    """Return every call by an id that is there and unique, and what is wrong with those of no JSON."""
+    calls: dict[str, ToolCall] = {}
     broken: dict[str, str] = {}
-    taken: set[str] = set()
     for call in [*raw.tool_calls, *raw.invalid_tool_calls]:
         key = call["id"]
-        if not key or key in taken or used(key):
+        if not key or key in calls or used(key):
             key = f"call_{new_id()}"
-        taken.add(key)
         args = call["args"]
         if not isinstance(args, dict):
             broken[key] = f"the arguments are no JSON object: {shorten(str(args), 200)}"
         elif not _storable(args):
             broken[key] = "a number in the arguments is too large; send it as a text"
         sound: dict[str, Any] = {} if key in broken else args  # type: ignore[assignment]
-        calls.append(ToolCall(name=call["name"] or "unknown", args=sound, id=key, type="tool_call"))
+        calls[key] = ToolCall(name=call["name"] or "unknown", args=sound, id=key, type="tool_call")
     return calls, broken
 
 
@@ -116,12 +111,12 @@ def _storable(value: object) -> bool:
 
 def _fault(
     call: ToolCall,
-    broken: Mapping[str, str],
+    why: str | None,
     dialect: Dialect | None,
     names: Collection[str],
     tools: Collection[str],
 ) -> str | None:
-    name, why = call["name"], broken.get(call["id"] or "")
+    name = call["name"]
     if dialect is not None and name in names:
         if why is not None:
             return dialect.error(why)
@@ -158,11 +153,9 @@ def _stored(raw: AIMessage, calls: list[ToolCall], known: Callable[[str], bool])
 
 def plain(value: Any) -> Any:
     """Return a structured result as plain JSON: it goes into the checkpoint."""
-    return (
-        value.model_dump(mode="json")
-        if isinstance(value, BaseModel)
-        else json.loads(json.dumps(value, default=str))
-    )
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return json.loads(json.dumps(value, default=str))
 
 
 def as_json(value: Any) -> str:
