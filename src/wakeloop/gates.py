@@ -83,6 +83,13 @@ def first_stop(case: Case) -> StopReason | None:
     return next((reason for gate in GATES if (reason := gate(case))), None)
 
 
+def hindered(case: Case, steps: int) -> StopReason | None:
+    """Tell why not one more request may follow, be it a correction: a drain, or fewer than `steps` left."""
+    if case.drained:
+        return "drained"
+    return "step_limit" if case.steps_left < steps else None
+
+
 def may_correct(reason: Ending, case: Case) -> bool:
     """Tell whether the guard has a say in an end: open items, and a budget of 0 or one of the last gates."""
     if not case.open:

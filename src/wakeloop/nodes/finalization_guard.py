@@ -17,6 +17,7 @@ from wakeloop.gates import (
     REQUEST_STEPS,
     Case,
     first_stop,
+    hindered,
     made_progress,
     may_correct,
     same_again,
@@ -114,8 +115,8 @@ class FinalizationGuard(Node):
     def again(self, state: Any, ledger: Ledger, case: Case) -> Any:
         """Ask for a reply again: the same request for an empty one, a few words for a cut or unfit one."""
         what = ledger.pop("again")
-        if case.drained or case.steps_left < CORRECTION_STEPS:
-            return self.ended(state, ledger, case, "drained" if case.drained else "step_limit")
+        if hindrance := hindered(case, CORRECTION_STEPS):
+            return self.ended(state, ledger, case, hindrance)
         ledger["next"] = "call_model"
         if what == "empty":
             return {"todo_ledger": ledger}
@@ -134,8 +135,8 @@ class FinalizationGuard(Node):
         listing = self.dialect.listing(state["todos"], state["todo_goal"], case.settings)
         blanks = {"open": case.open, "list": listing}
         if spent < allowed:
-            if case.drained or case.steps_left < CORRECTION_STEPS:
-                return self.ended(state, ledger, case, "drained" if case.drained else "step_limit")
+            if hindrance := hindered(case, CORRECTION_STEPS):
+                return self.ended(state, ledger, case, hindrance)
             ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent + 1}
             ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
             _report("correct", spent + 1, case, reason)
@@ -163,12 +164,12 @@ class FinalizationGuard(Node):
 
     def ended(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
         """End the run: first in the format where it is settled, by way of the parent if handed over."""
-        if reason == "settled" and self.formats and ledger.get("asking") != "format":
-            if case.steps_left >= REQUEST_STEPS and not case.drained and ledger.get("spoke"):
+        unformatted = self.formats and ledger.get("asking") != "format" and ledger.get("spoke")
+        if reason == "settled" and unformatted:
+            if (hindrance := hindered(case, REQUEST_STEPS)) is None:
                 ledger["asking"] = "format"
                 return self.asked(ledger, case, "format", "format")
-            if ledger.get("spoke"):
-                reason = "drained" if case.drained else "step_limit"
+            reason = hindrance
         session: Session = {
             "state": yields(reason, case.open),
             "reason": reason,
