@@ -16,7 +16,7 @@ from wakeloop.events import Ending, todos_changed
 from wakeloop.gates import ROUND_STEPS, count_stale, fingerprint, nag_due, seen_before
 from wakeloop.inline import Node
 from wakeloop.marks import mark, new_id
-from wakeloop.reply import Reply, as_json, plain, problem, read_reply
+from wakeloop.reply import Reply, as_json, is_cut, plain, problem, read_reply
 from wakeloop.request import Request, Systems
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import ledger_of, taken_in
@@ -134,8 +134,9 @@ class Turn:
             return voices.formatted
         if self.asking == "explain":
             return voices.bare
-        active = voices.full is not None and self.node.dialect.active(self.settings)
-        return voices.full if active and voices.full is not None else voices.without_todos
+        if voices.full is not None and self.node.dialect.active(self.settings):
+            return voices.full
+        return voices.without_todos
 
     # -- the reply -----------------------------------------------------------------------------------
 
@@ -225,19 +226,20 @@ class Turn:
         """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
         ledger, raw = self.ledger, result["raw"]
         ledger["next"] = "finalization_guard"
-        cut = self.read(raw).cut
+        cut = is_cut(raw)
         if result["parsing_error"] is None and result["parsed"] is not None and not cut:
             value = plain(result["parsed"])
             self.update["structured_response"] = value
             told = {"response_metadata": raw.response_metadata, "usage_metadata": raw.usage_metadata}
-            text = as_json(value)
-            self.request.writes.append(
-                AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format"), **told)
-            )
+            self.write_formatted(raw, as_json(value), **told)
             return
         bad = ledger.get("bad_replies", 0) + 1
         ledger |= {"bad_replies": bad, "again": f"format: {problem(result['parsing_error'], cut=cut)}"}
         if bad > self.settings.reply_retries:
             ledger["end"] = "truncated" if cut else "malformed_calls"
-        text = text_of(raw) or self.request.say("empty_reply")
-        self.request.writes.append(AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format")))
+        self.write_formatted(raw, text_of(raw) or self.request.say("empty_reply"))
+
+    def write_formatted(self, raw: AIMessage, text: str, **told: Any) -> None:
+        """Store the text of a structured reply under the reply's own id."""
+        message = AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format"), **told)
+        self.request.writes.append(message)
