@@ -125,10 +125,8 @@ def check_key(key: str) -> None:
     if key in LoopSettings.model_fields:
         return
     near = get_close_matches(key, LoopSettings.model_fields, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}" if near else f"there are {', '.join(LoopSettings.model_fields)}"
-    raise SettingsError(
-        f"There is no setting {key!r}; {hint}?" if near else f"There is no setting {key!r}; {hint}."
-    )
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(LoopSettings.model_fields)}."
+    raise SettingsError(f"There is no setting {key!r}; {hint}")
 
 
 def _sentence(error: Any) -> str:

@@ -73,9 +73,9 @@ class Checklist(Dialect):
 
     def refusal(self, operation: Operation, board: Board) -> str | None:
         """Refuse a list that is too long in the lesson's words."""
-        too_long = isinstance(operation, Replace) and self.max_items is not None
-        if too_long and len(operation.items) > self.max_items:  # type: ignore[union-attr,operator]
-            return f"Max {self.max_items} items allowed, not {len(operation.items)}"  # type: ignore[union-attr]
+        most = self.max_items
+        if most is not None and isinstance(operation, Replace) and len(operation.items) > most:
+            return f"Max {most} items allowed, not {len(operation.items)}"
         return None
 
     def result(self, outcome: Outcome) -> str:
