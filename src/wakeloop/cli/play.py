@@ -1,6 +1,7 @@
 """Plays a job: build, hold the thread, run, report."""
 
 import os
+import signal
 import sys
 from typing import Any, NoReturn
 
@@ -10,7 +11,7 @@ from langgraph.types import Command, StateSnapshot
 
 from wakeloop.cli.agent import graph_of, settings_of
 from wakeloop.cli.ask import asking
-from wakeloop.cli.failures import INTERRUPTED, code_of, sentence_of
+from wakeloop.cli.failures import code_of, sentence_of
 from wakeloop.cli.job import Job
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
@@ -42,7 +43,7 @@ def play(job: Job) -> int:
         try:
             outcome = carried_on(job, agent, before, view)
         except KeyboardInterrupt:
-            outcome = Outcome(agent.get_state(config_of(job)), INTERRUPTED - 128)
+            outcome = Outcome(agent.get_state(config_of(job)), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
             return failed(job, agent, error, view)
         return ended(job, outcome, view)

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ MOST_ITEMS = 40  # of the list, at the end
 def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
     """The exit code of a thread that stands like this, or was stopped by a signal."""
     if stopped is not None:
-        return TERMINATED if stopped == TERMINATED - 128 else INTERRUPTED
+        return TERMINATED if stopped == signal.SIGTERM else INTERRUPTED
     if session["state"] == "waiting":
         return WAITING
     if session["state"] == "running":
