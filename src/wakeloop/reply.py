@@ -11,9 +11,11 @@ from pydantic import BaseModel
 from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.marks import new_id, unmarked
 from wakeloop.todos import LONGEST, Refused, shorten
+from wakeloop.unicode import whole
 from wakeloop.wire import text_of
 
 GREATEST = 2**63  # the numbers that a checkpoint can hold
+DEEPEST = 64  # lists and objects inside each other; a checkpoint holds some 250
 _CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))
 _WHY = ("finish_reason", "stop_reason", "done_reason", "status")
 
@@ -58,7 +60,7 @@ def read_reply(
     names = dialect.names if dialect is not None else frozenset()
     for key, call in calls.items():
         if fault := cut_call if cut else _fault(call, broken.get(key), dialect, names, tools):
-            faults[key] = shorten(fault, LONGEST)
+            faults[key] = shorten(whole(fault), LONGEST)
     return Reply(
         message=_stored(raw, list(calls.values()), known),
         text=text_of(raw),
@@ -88,25 +90,28 @@ def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[dict[str,
     broken: dict[str, str] = {}
     for call in [*raw.tool_calls, *raw.invalid_tool_calls]:
         key = call["id"]
-        if not key or key in calls or used(key):
+        if not key or key in calls or used(key) or whole(key) != key:
             key = f"call_{new_id()}"
         args = call["args"]
         if not isinstance(args, dict):
             broken[key] = f"the arguments are no JSON object: {shorten(str(args), 200)}"
-        elif not _storable(args):
-            broken[key] = "a number in the arguments is too large; send it as a text"
-        sound: dict[str, Any] = {} if key in broken else args  # type: ignore[assignment]
-        calls[key] = ToolCall(name=call["name"] or "unknown", args=sound, id=key, type="tool_call")
+        elif (why := _unstorable(args)) is not None:
+            broken[key] = why
+        sound: dict[str, Any] = {} if key in broken else whole(args)
+        calls[key] = ToolCall(name=whole(call["name"] or "unknown"), args=sound, id=key, type="tool_call")
     return calls, broken
 
 
-def _storable(value: object) -> bool:
-    """Tell whether a checkpoint takes a value: it has no number beyond 64 bits."""
-    if isinstance(value, dict):
-        return all(map(_storable, value.values()))
-    if isinstance(value, list):
-        return all(map(_storable, value))
-    return not isinstance(value, int) or -GREATEST <= value < GREATEST
+def _unstorable(value: object, room: int = DEEPEST) -> str | None:
+    """Say why no checkpoint takes a value, or return None: its numbers and its depth are limited."""
+    if isinstance(value, dict | list):
+        if not room:
+            return f"the arguments are nested more than {DEEPEST} deep; send them flat"
+        parts = value.values() if isinstance(value, dict) else value
+        return next((why for part in parts if (why := _unstorable(part, room - 1)) is not None), None)
+    if isinstance(value, int) and not -GREATEST <= value < GREATEST:
+        return "a number in the arguments is too large; send it as a text"
+    return None
 
 
 def _fault(
@@ -137,13 +142,15 @@ def _fault(
 def _stored(raw: AIMessage, calls: list[ToolCall], known: Callable[[str], bool]) -> AIMessage:
     """Return the reply as it goes into the history: parsed calls only, an id of its own, no mark."""
     update: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": []}
+    if (content := whole(raw.content)) != raw.content:
+        update["content"] = content
     if not raw.id or known(raw.id):
         update["id"] = new_id()
     if "tool_calls" in raw.additional_kwargs:
         update["additional_kwargs"] = {k: v for k, v in raw.additional_kwargs.items() if k != "tool_calls"}
     if isinstance(raw.content, list) and len(calls) != len(raw.tool_calls):
         update["content"] = [
-            b for b in raw.content if not (isinstance(b, dict) and b.get("type") == "invalid_tool_call")
+            b for b in content if not (isinstance(b, dict) and b.get("type") == "invalid_tool_call")
         ]
     return unmarked(raw.model_copy(update=update))  # type: ignore[return-value]
 

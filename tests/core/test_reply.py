@@ -231,3 +231,14 @@ def test_any_reply_is_stored_with_sound_ids_and_bounded_faults(made: Any, text: 
     assert not cut or set(reply.faults) == set(ids)
     assert all(fault.startswith("Error: ") and len(fault) <= 1000 for fault in reply.faults.values())
     assert set(reply.todo_calls) <= set(ids)
+
+
+@pytest.mark.parametrize("depth", [100, 300, 3000])
+def test_arguments_nested_too_deep_for_a_checkpoint_are_malformed(depth: int) -> None:
+    nested: list[Any] = []
+    for _ in range(depth):
+        nested = [nested]
+    reply = read(calls(("look", {"path": nested}, "1"), ("todo_write", {"items": nested}, "2")))
+    assert [call["args"] for call in reply.message.tool_calls] == [{}, {}]
+    assert all("nested more than 64 deep" in fault for fault in reply.faults.values())
+    assert reply.malformed

@@ -12,6 +12,7 @@ from wakeloop.prompts import fill
 from wakeloop.rounds import Board, Operation, Outcome
 from wakeloop.settings import LoopSettings
 from wakeloop.todos import Todo, count_open, shorten, worth_showing
+from wakeloop.unicode import whole
 
 
 class Misfit(Exception):  # noqa: N818 - a finding about a call, not an error of the program
@@ -23,7 +24,7 @@ def _parsed(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return whole(json.loads(value))
     except (ValueError, RecursionError):
         raise ValueError("a list is due here, and this text is no JSON") from None
 

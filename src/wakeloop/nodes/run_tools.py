@@ -18,6 +18,7 @@ from wakeloop.errors import ToolError
 from wakeloop.inline import Node
 from wakeloop.marks import new_id, unmarked
 from wakeloop.todos import LONGEST, Refused, read_list, shorten
+from wakeloop.unicode import whole
 
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
 PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))
@@ -125,10 +126,11 @@ def _update(call: dict[str, Any], result: Any) -> Any:
 
 
 def _own(message: AnyMessage) -> AnyMessage:
-    """Give a result an id and take away a mark that only the graph may set."""
-    if not message.id:
-        message = message.model_copy(update={"id": new_id()})
-    return unmarked(message)  # type: ignore[return-value]
+    """Give a result an id and whole characters, and take away a mark that only the graph may set."""
+    update = {} if message.id else {"id": new_id()}
+    if (content := whole(message.content)) != message.content:
+        update["content"] = content
+    return unmarked(message.model_copy(update=update) if update else message)  # type: ignore[return-value]
 
 
 def _as_update(command: Command[Any]) -> dict[str, Any]:
@@ -186,7 +188,7 @@ def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
 def _error(call: Mapping[str, Any], text: str) -> ToolMessage:
     text = text if text.startswith("Error: ") else f"Error: {text}"
     return ToolMessage(
-        shorten(text, LONGEST), name=call["name"], tool_call_id=call["id"], id=new_id(), status="error"
+        shorten(whole(text), LONGEST), name=call["name"], tool_call_id=call["id"], id=new_id(), status="error"
     )
 
 
