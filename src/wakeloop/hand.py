@@ -1,15 +1,20 @@
-"""Edits of a thread's list by hand."""
+"""Edits of a thread by hand: its list, the end of its run."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
+from wakeloop.gates import yields
 from wakeloop.rounds import Add, Board, Change, Operation, Rules, play_round
 from wakeloop.session import session_of, unfinished
+from wakeloop.state import PASSING
 from wakeloop.todos import Todo, changes, count_open, next_number
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -70,32 +75,33 @@ async def aupdate_todos(
     return todos
 
 
+@dataclass(frozen=True)
 class _Edit:
     """What is wanted, and what it makes of a thread."""
 
-    def __init__(
-        self,
-        add: Iterable[str],
-        done: Iterable[Id],
-        start: Iterable[Id],
-        block: Mapping[Id, str],
-        cancel: Iterable[Id],
-        reopen: Iterable[Id],
-        remove: Iterable[Id],
-        edit: Mapping[Id, str],
-        clear: bool,  # noqa: FBT001 - private; the public face names it
-        goal: str | None,
-    ) -> None:
-        added = tuple(add)
-        self.operations: list[Operation] = [
+    add: Iterable[str]
+    done: Iterable[Id]
+    start: Iterable[Id]
+    block: Mapping[Id, str]
+    cancel: Iterable[Id]
+    reopen: Iterable[Id]
+    remove: Iterable[Id]
+    edit: Mapping[Id, str]
+    clear: bool
+    goal: str | None
+
+    @cached_property
+    def operations(self) -> list[Operation]:
+        """The edits that are operations of a round, in their order."""
+        added = tuple(self.add)
+        return [
             *([Add(added)] if added else []),
-            *(Change(key, "completed") for key in done),
-            *(Change(key, "in_progress") for key in start),
-            *(Change(key, "blocked", reason) for key, reason in block.items()),
-            *(Change(key, "cancelled") for key in cancel),
-            *(Change(key, "pending") for key in reopen),
+            *(Change(key, "completed") for key in self.done),
+            *(Change(key, "in_progress") for key in self.start),
+            *(Change(key, "blocked", reason) for key, reason in self.block.items()),
+            *(Change(key, "cancelled") for key in self.cancel),
+            *(Change(key, "pending") for key in self.reopen),
         ]
-        self.remove, self.edit, self.clear, self.goal = list(remove), dict(edit), clear, goal
 
     def applied(self, snapshot: StateSnapshot) -> tuple[list[Todo], dict[str, Any]]:
         """Return the new list and the update that writes it, or refuse."""
@@ -132,7 +138,6 @@ class _Edit:
         """Apply the operations; nobody is asked."""
         play = play_round(board, self.operations, Rules())
         try:
-            play.send(None)
             while True:
                 play.send(None)
         except StopIteration as done:
@@ -167,6 +172,28 @@ class _Edit:
             elif session["open"] and session["reason"] == "settled":
                 session["reason"] = None
         return session
+
+
+def end_run(graph: Graph, config: RunnableConfig) -> bool:
+    """End a run that waits or was broken off, as a drained one ends; False where there is none.
+
+    What its finished calls brought is kept; the next message closes the others.
+    """
+    before = graph.get_state(config)
+    if not unfinished(before):
+        return False
+    graph.update_state(config, None, as_node=END)
+    values = graph.get_state(config).values
+    left = (*PASSING, "refused")
+    ledger = {key: v for key, v in (values.get("todo_ledger") or {}).items() if key not in left}
+    update: dict[str, Any] = {"todo_ledger": {**ledger, "next": "__end__"}}
+    if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
+        still = count_open(values.get("todos") or ())
+        told = {"open": still, "reason": "drained", "state": yields("drained", still)}
+        update["todo_session"] = {k: v for k, v in {**session_of(before), **told}.items() if k != "on"}
+        update["todo_ledger"]["tail"] = values["messages"][-1].id or ""
+    graph.update_state(config, update, as_node=LAST)
+    return True
 
 
 def refuse_unfinished(snapshot: StateSnapshot) -> None:

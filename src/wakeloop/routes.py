@@ -4,15 +4,15 @@ from typing import Literal
 
 from langgraph.types import Send
 
-from wakeloop.state import CallsFork, Fork
+from wakeloop.state import Notes, NotesAndReply
 
 
-def after_activate(state: Fork) -> Literal["call_model", "finalization_guard"]:
+def after_activate(state: Notes) -> Literal["call_model", "finalization_guard"]:
     """Ask the model, or end at once where nothing asks for it."""
     return "finalization_guard" if state["todo_ledger"]["next"] == "finalization_guard" else "call_model"
 
 
-def after_call_model(state: CallsFork) -> list[Send | str]:
+def after_call_model(state: NotesAndReply) -> list[Send | str]:
     """Send each external call on its own, the todo calls together; or rule on the turn's end."""
     ledger = state["todo_ledger"]
     if ledger["next"] != "round":
@@ -26,12 +26,12 @@ def after_call_model(state: CallsFork) -> list[Send | str]:
     return [*sends, "validate_todos"] if todo else sends
 
 
-def after_round(state: Fork) -> Literal["nag", "call_model", "finalization_guard"]:
+def after_round(state: Notes) -> Literal["nag", "call_model", "finalization_guard"]:
     """Go where `call_model` said before the round: every branch of a superstep says the same."""
     return state["todo_ledger"]["after"]  # type: ignore[return-value]
 
 
-def after_guard(state: Fork) -> Literal["wake", "call_model", "__end__"]:
+def after_guard(state: Notes) -> Literal["wake", "call_model", "__end__"]:
     """Wake, ask once more, or let the run end."""
     ledger = state.get("todo_ledger") or {}
     return ledger.get("next", "__end__")  # type: ignore[return-value]  # none on a thread edited by hand

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired, TypedDict, cast
 
-from langchain_core.messages import (
-    AnyMessage,
-)
+from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 from langgraph.managed import RemainingSteps
 
 from wakeloop.channels import merge_entries, merge_goal, merge_messages, merge_settings, merge_todos
 from wakeloop.events import Ending, Session
 from wakeloop.todos import Todo, next_number, number
+
+Conversation = Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=500)]
 
 
 class WakeEvent(TypedDict, total=False):
@@ -65,12 +65,27 @@ class Ledger(TypedDict, total=False):
     events: list[str]
 
 
+PASSING = (  # what a run's end makes meaningless; a subagent's result goes on with the rest
+    "end",
+    "again",
+    "asking",
+    "called_by",
+    "waking",
+    "worked",
+    "open_at_wake",
+    "after",
+    "todo_calls",
+    "faults",
+    "bad_replies",
+)
+
+
 def ledger_of(state: Any) -> Ledger:
     """Return a copy of the notes, for a node to write on."""
     return cast(Ledger, dict(state.get("todo_ledger") or {}))
 
 
-def taken_in(todos: Sequence[Todo], ledger: "Ledger") -> list[Todo] | None:
+def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
     """Give ids to a list that a tool wrote, and note the next number; None where no tool wrote it."""
     before = getattr(todos, "before", None)
     if before is None:
@@ -82,7 +97,7 @@ def taken_in(todos: Sequence[Todo], ledger: "Ledger") -> list[Todo] | None:
 class TodoState(TypedDict):
     """The channels of the graph; subclass it and pass `state_schema` for more of your own."""
 
-    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=500)]
+    messages: Conversation
     todos: Annotated[list[Todo], DeltaChannel(merge_todos, snapshot_frequency=25)]
     structured_response: NotRequired[Any]
     todo_goal: Annotated[str, merge_goal]
@@ -105,13 +120,13 @@ class Steps(TypedDict):
     remaining_steps: RemainingSteps
 
 
-class Fork(TypedDict):
+class Notes(TypedDict):
     """All that most forks read."""
 
     todo_ledger: Ledger
 
 
-class CallsFork(Fork):
+class NotesAndReply(Notes):
     """What the fork after `call_model` reads: the notes and the reply with its calls."""
 
-    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=500)]
+    messages: Conversation

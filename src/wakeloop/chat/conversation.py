@@ -10,7 +10,6 @@ from threading import Event
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END
 from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.agent import graph_of, model_of, settings_of
@@ -23,13 +22,11 @@ from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Outcome, View, execute
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.dialects import dialect_named
-from wakeloop.gates import yields
-from wakeloop.hand import LAST, update_todos
+from wakeloop.hand import LAST, end_run, update_todos
 from wakeloop.model import bound
-from wakeloop.nodes.finalization_guard import PASSING
-from wakeloop.session import session_of, unfinished
+from wakeloop.session import unfinished
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
-from wakeloop.todos import Todo, count_open
+from wakeloop.todos import Todo
 
 RUN, POOL = "wakeloop-run", "ThreadPoolExecutor"  # names of a run's threads
 
@@ -153,32 +150,8 @@ class Conversation:
         return update_todos(reader(self.store.saver), self.config, **changes)
 
     def stop(self) -> bool:
-        """End a run that waits or was broken off, as a drained one ends; False where there is none.
-
-        What its finished calls brought is kept; the next message closes the others.
-        """
-        before = self.snapshot
-        if not unfinished(before):
-            return False
-        graph = reader(self.store.saver)
-        graph.update_state(self.config, None, as_node=END)
-        values = self.snapshot.values
-        left = (*PASSING, "refused", "end")
-        ledger = {key: v for key, v in (values.get("todo_ledger") or {}).items() if key not in left}
-        update: dict[str, Any] = {"todo_ledger": {**ledger, "next": "__end__"}}
-        if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
-            still = count_open(values.get("todos") or ())
-            session = {
-                **session_of(before),
-                "open": still,
-                "reason": "drained",
-                "state": yields("drained", still),
-            }
-            session.pop("on", None)
-            update["todo_session"] = session
-            update["todo_ledger"]["tail"] = values["messages"][-1].id or ""
-        graph.update_state(self.config, update, as_node=LAST)
-        return True
+        """End a run that waits or was broken off; False where there is none."""
+        return end_run(reader(self.store.saver), self.config)
 
     # -- runs ------------------------------------------------------------------------------------------
 

@@ -27,24 +27,11 @@ from wakeloop.inline import Node
 from wakeloop.marks import as_user
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import Ledger, TodoState, ledger_of, taken_in
+from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, taken_in
 from wakeloop.todos import count_open, is_open
 from wakeloop.wire import text_of
 
 GUARD = "open_todos"  # the name of this guard in the ledger
-PASSING = (  # what a run's end makes meaningless; a subagent's result goes on with the rest
-    "end",
-    "again",
-    "asking",
-    "called_by",
-    "waking",
-    "worked",
-    "open_at_wake",
-    "after",
-    "todo_calls",
-    "faults",
-    "bad_replies",
-)
 
 
 @dataclass(frozen=True, eq=False)
