@@ -16,9 +16,8 @@ from wakeloop.config.levels import (
     names,
     resolve,
     role_level,
-    thread_level,
 )
-from wakeloop.settings import WholeSettings
+from wakeloop.settings import WholeSettings, check_overrides
 from wakeloop.testing import ScriptedModel, calls, says
 
 VALUES = {"config file": 11, "environment": 12, "role": 13, "base": 14, "thread": 15}
@@ -138,10 +137,9 @@ def test_under_an_agent_file_a_threads_values_are_ignored() -> None:
 
 
 def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
-    level = thread_level(LoopSettings(), {"max_wake_cycles": 3, "nag_after": 5})
-    assert level.values == {"max_wake_cycles": 3}
+    assert check_overrides(LoopSettings(), {"max_wake_cycles": 3, "nag_after": 5}) == {"max_wake_cycles": 3}
     with pytest.raises(SettingsError, match="'dialect' is fixed when the agent is built"):
-        thread_level(LoopSettings(), {"dialect": "loki"})
+        check_overrides(LoopSettings(), {"dialect": "loki"})
     assert may_vary("max_auto_continues")
     assert not may_vary("dialect")
     assert not may_vary("model")

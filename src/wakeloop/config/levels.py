@@ -13,7 +13,7 @@ from wakeloop.config.environment import PREFIX, from_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
 from wakeloop.errors import SettingsError
 from wakeloop.presets import preset
-from wakeloop.settings import ALIASES, FIXED, LoopSettings, WholeSettings, check_overrides
+from wakeloop.settings import ALIASES, FIXED, LoopSettings, WholeSettings
 
 BESIDE = ("model", "base_url", "preset", "tools", "system_prompt")  # keys that are no settings
 TOOLS = ("files", "shell")
@@ -145,11 +145,6 @@ def agent_level(folder: Path, name: str) -> Level:
     return Level(
         "agent", str(document.path), {**checked(Document(document.path, top, document.lines)), **values}
     )
-
-
-def thread_level(base: LoopSettings, overrides: Mapping[str, Any]) -> Level:
-    """Return a thread's own values, checked against the base that they override."""
-    return Level("thread", "todo_settings", check_overrides(base, overrides))
 
 
 def names(folder: Path, kind: str) -> list[str]:

@@ -94,7 +94,7 @@ class Screen:
         if "reply" in event["reasons"]:
             why.append("a reply is owed")
         if "subagent" in event["reasons"]:
-            why.append("a helper has finished")
+            why.append("a subagent has finished")
         if event["open"] or not why:
             why.append(f"{event['open']} incomplete todo(s) remain")
         return [Line("wake", f"Auto-continuing ({event['cycle']}/{event['budget']}): {', '.join(why)}")]

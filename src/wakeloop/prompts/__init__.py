@@ -12,7 +12,6 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "last_check": frozenset(),
     "nudge": frozenset(("open", "total", "list")),
     "nudge_reply": frozenset(("peers",)),
-    "nudge_subagent": frozenset(),
     "more": frozenset(("hidden", "open", "blocked")),
     "correction": frozenset(("open", "list")),
     "explain": frozenset(("open", "list")),
