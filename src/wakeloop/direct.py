@@ -1,4 +1,4 @@
-"""Calls a plain tool's function without LangChain's way around it."""
+"""Calls a plain tool's function without LangChain's detour."""
 
 import inspect
 import json

@@ -57,28 +57,19 @@ class Request:
             self.writes += given if isinstance(given, list) else [given]
             self.kept = self.seen = merge_messages(self.messages, [given])
         self.update |= result
-        shown = self.ledger.get("shown")
-        if (
-            self.seen is None
-            or not count_open(self.todos)
-            or (shown and any(m.id == shown for m in self.seen))
-        ):
-            return
-        if shown or not self.seen_plan():
-            self.show_again()
+        if self.seen is not None and count_open(self.todos) and self.is_hidden(self.seen):
+            self.seen = self.shown_again(self.seen)
 
-    def seen_plan(self) -> bool:
-        """Tell whether nothing was taken away, so that what wrote the list is still there."""
-        assert self.seen is not None  # noqa: S101 - the hook has returned messages
-        there = {m.id for m in self.seen}
-        return all(m.id in there for m in self.messages)
+    def is_hidden(self, seen: Sequence[AnyMessage]) -> bool:
+        """Tell whether the last showing of the list is gone; without one, whether anything is."""
+        there, shown = {m.id for m in seen}, self.ledger.get("shown")
+        return shown not in there if shown else any(m.id not in there for m in self.messages)
 
-    def show_again(self) -> None:
+    def shown_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
         """Show the list once more at the tail: in the last tool result, or as a user message of its own."""
-        assert self.seen is not None  # noqa: S101 - the hook has returned messages
         listing = self.dialect.listing(self.todos, self.state["todo_goal"], self.settings)
         text = self.say("shown_again", list=listing)
-        last = self.seen[-1] if self.seen else None
+        last = seen[-1] if seen else None
         stored = [m for m in self.kept if last is not None and m.id == last.id]
         if isinstance(last, ToolMessage) and stored and isinstance(stored[0], ToolMessage):
             new: AnyMessage = with_suffix(last, text)
@@ -86,8 +77,8 @@ class Request:
         else:
             new = as_user("nag", text)
             self.writes.append(new)
-        self.seen = merge_messages(self.seen, [[new]])
         self.ledger["shown"] = new.id or ""
+        return merge_messages(seen, [[new]])
 
     def sent(self, prompt: SystemMessage | None, systems: Systems) -> list[AnyMessage]:
         """Return the messages of the request: the system prompt and a legal history.
@@ -99,11 +90,8 @@ class Request:
         system = self.system(head, systems)
         lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
         wire = legal(self.messages if self.seen is None else self.seen, head, lines)
-        more = (
-            []
-            if wire and not isinstance(wire[-1], AIMessage)
-            else [as_user("activate", self.say("activate"))]
-        )
+        asked = wire and not isinstance(wire[-1], AIMessage)
+        more = [] if asked else [as_user("activate", self.say("activate"))]
         return [*([system] if system else []), *wire, *more]
 
     def system(self, head: Sequence[SystemMessage], systems: Systems) -> SystemMessage | None:

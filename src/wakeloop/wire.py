@@ -80,7 +80,7 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
     return wire
 
 
-def _is_legal(messages: Sequence[AnyMessage]) -> bool:
+def _is_legal(messages: Sequence[Any]) -> bool:
     """See in one pass that there is nothing to do, which is so in nearly every request.
 
     A history that remembers how far it is sound is read from there, so that a request costs its new tail.
@@ -91,15 +91,15 @@ def _is_legal(messages: Sequence[AnyMessage]) -> bool:
     for message in islice(messages, sound, None):
         role = message.type
         if role == "tool":
-            if message.tool_call_id not in waiting:  # type: ignore[union-attr]
+            if message.tool_call_id not in waiting:
                 return False
-            waiting.discard(message.tool_call_id)  # type: ignore[union-attr]
+            waiting.discard(message.tool_call_id)
         elif waiting or role not in ("human", "ai") or (role == "human" and last == "tool"):
             return False
         elif role == "ai":
-            calls = message.tool_calls  # type: ignore[union-attr]
+            calls = message.tool_calls
             waiting = {call["id"] for call in calls}
-            if last == "ai" or None in waiting or len(waiting) < len(calls) or message.invalid_tool_calls:  # type: ignore[union-attr]
+            if last == "ai" or None in waiting or len(waiting) < len(calls) or message.invalid_tool_calls:
                 return False
             if not calls and (not message.content or not text_of(message)):
                 return False

@@ -61,10 +61,8 @@ class RunTools(Node):
             if (function := self.direct.get(tool.name)) and unheard(config):
                 return _update(call, function(call))
             return _update(call, tool.invoke(call, config))
-        except GraphBubbleUp as signal:
-            return _handed_over(call, signal)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
-            return {"messages": [_error(call, _sentence(error))]}
+            return _raised(call, error)
 
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update; the same, waiting."""
@@ -76,10 +74,8 @@ class RunTools(Node):
             if node := self.injected.get(tool.name):
                 return _update(call, await node.ainvoke([call], config))
             return _update(call, await tool.ainvoke(call, config))
-        except GraphBubbleUp as signal:
-            return _handed_over(call, signal)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
-            return {"messages": [_error(call, _sentence(error))]}
+            return _raised(call, error)
 
 
 def _only_async(tool: BaseTool) -> bool:
@@ -134,17 +130,14 @@ def _own(message: AnyMessage) -> AnyMessage:
 
 
 def _as_update(command: Command[Any]) -> dict[str, Any]:
-    update = dict(command.update) if isinstance(command.update, Mapping) else dict(command.update or ())
+    update = dict(command.update or ())
     if "messages" in update:
         update["messages"] = [_own(m) if isinstance(m, ToolMessage) else m for m in _messages_of(command)]
     return update
 
 
 def _messages_of(command: Command[Any]) -> list[Any]:
-    update = command.update
-    found = (
-        update.get("messages", []) if isinstance(update, Mapping) else dict(update or ()).get("messages", [])
-    )
+    found = dict(command.update or ()).get("messages", [])
     return found if isinstance(found, list) else [found]
 
 
@@ -163,11 +156,13 @@ def _check(command: Command[Any]) -> None:
             raise ToolError(str(refusal)) from None
 
 
-def _handed_over(call: dict[str, Any], signal: GraphBubbleUp) -> Any:
-    """Keep a way to the parent for the end of the run; every other signal passes through."""
-    if isinstance(signal, ParentCommand):
-        return _hand_over(call, signal.args[0])
-    raise signal
+def _raised(call: dict[str, Any], error: Exception) -> dict[str, Any]:
+    """Answer with an error; a way to the parent is kept for the run's end, other signals pass through."""
+    if isinstance(error, ParentCommand):
+        return _hand_over(call, error.args[0])
+    if isinstance(error, GraphBubbleUp):
+        raise error
+    return {"messages": [_error(call, _sentence(error))]}
 
 
 def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
@@ -177,7 +172,7 @@ def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
         return {"messages": [_error(call, "Error: there is no parent graph to hand over to.")]}
     goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
     sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]
-    update = dict(command.update or ()) if command.update else {}
+    update = dict(command.update or ())
     messages = [_own(m) for m in _messages_of(command)]
     if not any(getattr(m, "tool_call_id", None) == call["id"] for m in messages):
         messages.append(ToolMessage("Handed over.", name=call["name"], tool_call_id=call["id"], id=new_id()))
