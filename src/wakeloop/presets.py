@@ -46,7 +46,6 @@ def preset(name: str) -> LoopSettings:
     """
     if name in PRESETS:
         return PRESETS[name]
-    near = get_close_matches(name, PRESETS, n=1) or list(PRESETS)
-    raise SettingsError(
-        f"There is no preset {name!r}; did you mean {near[0]!r}? Known are: {', '.join(PRESETS)}."
-    )
+    near = get_close_matches(name, PRESETS, n=1)
+    hint = f"did you mean {near[0]!r}? Known are:" if near else "known are:"
+    raise SettingsError(f"There is no preset {name!r}; {hint} {', '.join(PRESETS)}.")

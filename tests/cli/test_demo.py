@@ -122,7 +122,7 @@ def test_ctrl_c_says_how_to_go_on_and_goes_on(shell: Shell, files) -> None:
 
 def test_two_processes_never_run_one_thread(shell: Shell, files) -> None:
     files(shell.folder, 2)
-    process = shell.start("demo", ".", "--delay", "1")
+    process = shell.start("demo", ".", "--delay", "3")
     assert process.stdout is not None
     thread = thread_of(process.stdout.readline())
     assert process.stdout.readline()
