@@ -27,9 +27,9 @@ STALE := $(if $(ALIVE),,$(VENV)/stale)
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/with-cli ## See the graph work: an audit of this package's own files, or of DIR=folder
+demo: $(VENV)/with-cli ## See the graph work: an audit of some of this package's files, or of DIR=folder
 ifeq ($(DIR),)
-	@rm -rf build/demo && mkdir -p build/demo && cp -R src docs build/demo/
+	@rm -rf build/demo && mkdir -p build/demo && cp -R CHANGELOG.md notebooks src/wakeloop/nodes build/demo/
 	@find build/demo -name __pycache__ -prune -exec rm -rf {} +
 endif
 	@mkdir -p build
