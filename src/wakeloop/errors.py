@@ -34,3 +34,8 @@ class EditError(WakeloopError):
 
 class VerifyError(WakeloopError):
     """An asynchronous `verify` was met in a synchronous run."""
+
+    def __init__(
+        self, sentence: str = "This agent's verify is asynchronous: run it with ainvoke or astream."
+    ) -> None:
+        super().__init__(sentence)

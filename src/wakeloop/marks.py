@@ -56,6 +56,13 @@ def with_suffix(message: ToolMessage, text: str) -> ToolMessage:
     return message.model_copy(update={"content": content, "additional_kwargs": kwargs})
 
 
+def parts_of(message: ToolMessage) -> tuple[str, str]:
+    """Split a result's text: the tool's own, and what the graph has put behind it, "" for nothing."""
+    text = str(message.text)
+    added = message.additional_kwargs[KEY].get("chars", 0) if kind_of(message) == "nag" else 0
+    return text[: len(text) - added], text[len(text) - added :]
+
+
 def opens(message: AnyMessage) -> bool:
     """Tell whether the graph opened an activation with this message; a subagent's result continues one."""
     kind = kind_of(message)

@@ -13,7 +13,7 @@ from wakeloop.cli.store import Known, Place, reading
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import clean, one_line
-from wakeloop.marks import kind_of
+from wakeloop.marks import kind_of, parts_of
 from wakeloop.session import session_of
 
 LABELS = {
@@ -80,20 +80,16 @@ def listing(todos: Sequence[Any]) -> list[str]:
 
 def told(message: BaseMessage) -> Iterator[str]:
     """One message of the history as lines; what the graph wrote is labelled as the graph's."""
-    kind, text = kind_of(message), clean(message.text)
     if isinstance(message, ToolMessage):
-        chars = message.additional_kwargs.get("wakeloop", {}).get("chars", 0) if kind == "nag" else 0
-        result, added = (text[:-chars], text[-chars:].strip()) if chars else (text, "")
+        result, added = parts_of(message)
         failed = " error" if message.status == "error" else ""
         yield f"  result{failed} of {one_line(message.name or 'a tool')}: {one_line(result)}"
-        if added:
+        if added.strip():
             yield f"graph reminder: {one_line(added)}"
         return
-    who = (
-        LABELS.get(kind, "graph")
-        if kind
-        else {"human": "user", "ai": "model"}.get(message.type, message.type)
-    )
+    kind, text = kind_of(message), clean(message.text)
+    speaker = {"human": "user", "ai": "model"}.get(message.type, message.type)
+    who = LABELS.get(kind, "graph") if kind else speaker
     if text.strip():
         yield f"{who}: " + text.strip().replace("\n", "\n  ")
     if isinstance(message, AIMessage):

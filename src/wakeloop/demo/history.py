@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from wakeloop.marks import kind_of, parts_of
+
 
 @dataclass(frozen=True)
 class Event:
@@ -36,7 +38,7 @@ def events(messages: Sequence[BaseMessage]) -> list[Event]:
             results.setdefault(message.tool_call_id, message)
     told: list[Event] = []
     for message in messages:
-        mark = str(marked(message).get("kind", ""))
+        mark = kind_of(message) or ""
         if isinstance(message, HumanMessage):
             told.append(Event("graph" if mark else "person", message.text, mark))
         elif isinstance(message, AIMessage) and message.tool_calls:
@@ -51,13 +53,11 @@ def call_event(call: Mapping[str, Any], result: ToolMessage | None) -> Event:
     name, args = call["name"], call["args"]
     if result is None:
         return Event("call", "", name=name, args=args, state="unanswered")
-    mark, text = marked(result), str(result.text)
-    if mark.get("kind") == "nag":
-        text = text[: len(text) - int(mark.get("chars", 0))]
+    text, _ = parts_of(result)
     if result.status != "error":
         return Event("call", text, name=name, args=args)
     # the mark says so where the graph stored the answer, the words where it only put it into a request
-    broken = mark.get("kind") == "repair" or "may or may not have run" in text or "the run broke off" in text
+    broken = kind_of(result) == "repair" or "may or may not have run" in text or "the run broke off" in text
     state: Literal["error", "unanswered"] = "unanswered" if broken else "error"
     return Event(
         "call",
@@ -66,9 +66,3 @@ def call_event(call: Mapping[str, Any], result: ToolMessage | None) -> Event:
         args=args,
         state=state,
     )
-
-
-def marked(message: BaseMessage) -> Mapping[str, Any]:
-    """The graph's mark on a message; empty where it is not the graph's."""
-    mark = message.additional_kwargs.get("wakeloop")
-    return mark if isinstance(mark, Mapping) else {}

@@ -44,7 +44,7 @@ class Activate(Node):
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
         if self.asynchronous_verify:
-            raise VerifyError("This agent's verify is asynchronous: run it with ainvoke or astream.")
+            raise VerifyError
         return self.opened(state)
 
     async def acall(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class ValidateTodos(Node):
         if isawaitable(verdict):
             if hasattr(verdict, "close"):
                 verdict.close()
-            raise VerifyError("This agent's verify is asynchronous: run it with ainvoke or astream.")
+            raise VerifyError
         return verdict or None
 
     async def aask(self, question: Question, state: TodoState) -> str | None:
