@@ -19,7 +19,7 @@ from wakeloop.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asked
 from wakeloop.cli.configured import configured
-from wakeloop.cli.failures import FAILED, INTERRUPTED, SETTLED, TERMINATED, USAGE, code_of, sentence_of, usage
+from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
 from wakeloop.cli.play import SWITCHED_ON, leave
 from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
@@ -93,12 +93,11 @@ def printer(out: TextIO) -> View:
 
 @dataclass
 class Repl:
-    """The loop over one conversation; `wrong` and `failed` remember for the exit code of a script."""
+    """The loop over one conversation; `worst` is the exit code of what went wrong, for a script."""
 
     talk: Conversation
     keyboard: Keyboard
-    wrong: bool = False
-    failed: bool = False
+    worst: int = SETTLED
 
     def __post_init__(self) -> None:
         self.out, self.err = printer(sys.stdout), printer(sys.stderr)
@@ -132,7 +131,7 @@ class Repl:
             except EOFError:
                 return self.left()
             try:
-                if self.took(typed) is not None:
+                if self.took(typed):
                     return self.left()
             except KeyboardInterrupt:
                 if not self.keyboard.person:
@@ -150,10 +149,7 @@ class Repl:
     def told(self, error: Exception) -> None:
         """Say what went wrong, in a sentence."""
         self.err.say(Line("error", sentence_of(error)))
-        if code_of(error) == FAILED:
-            self.failed = True
-        else:
-            self.wrong = True
+        self.worst = max(self.worst, code_of(error))
 
     def left(self) -> int:
         """Say how to come back, and return the exit code."""
@@ -167,34 +163,36 @@ class Repl:
         """The exit code: a person's is 0; a script's tells of what was refused, failed, or is still open."""
         if self.keyboard.person:
             return SETTLED
-        if self.wrong or self.failed:
-            return USAGE if self.wrong else FAILED
+        if self.worst != SETTLED:
+            return self.worst
         snapshot = self.talk.snapshot
         return exit_code(session_of(snapshot)) if snapshot.values else SETTLED
 
     # -- one entry -------------------------------------------------------------------------------------
 
-    def took(self, typed: str) -> str | None:
-        """Take one entry; the name of the command where it is the last."""
+    def took(self, typed: str) -> bool:
+        """Take one entry; True where it is the last."""
         if not typed.strip():
-            return None
+            return False
         entry = lines.read(typed)
         if isinstance(entry, str):
             self.run(entry)
-            return None
-        if entry.name == "exit":
+            return False
+        if entry.name in ("exit", "resume"):
             lines.nothing(entry)
-            return entry.name
         if entry.name == "resume":
-            lines.nothing(entry)
             self.resume()
-            return None
+        elif entry.name != "exit":
+            self.dotted(entry)
+        return entry.name == "exit"
+
+    def dotted(self, command: lines.Command) -> None:
+        """Take a dot command, and say how another thread stands that it went to."""
         thread = self.talk.thread
-        for text in DOTS[entry.name](self.talk, entry):
+        for text in DOTS[command.name](self.talk, command):
             self.say("item", text)
         if self.talk.thread != thread:
             self.tell_standing()
-        return None
 
     def resume(self) -> None:
         """Go on without a text: show the question again, finish a run, or take up what is open."""
