@@ -1,4 +1,4 @@
-"""The way into the command: a sentence where its extra is missing."""
+"""The command's way in: a sentence where its extra is missing."""
 
 import sys
 
