@@ -20,6 +20,8 @@ from pydantic import (
 from wakeloop.errors import SettingsError
 from wakeloop.prompts import check_prompt
 
+MOST = 2**53  # of any number here: it goes into checkpoints and JSON
+
 
 class LoopSettings(BaseModel):
     """How the loop behaves: frozen, unknown keys refused with the nearest right name.
@@ -33,9 +35,9 @@ class LoopSettings(BaseModel):
     """The vocabulary of todo tools: the name of a registered dialect."""
     auto_continue: bool = True
     """Whether the graph re-enters by itself at all; off, every turn's end ends the run."""
-    max_wake_cycles: int = Field(25, ge=0)
+    max_wake_cycles: int = Field(25, ge=0, le=MOST)
     """Wakes that one activation may spend (agentparley's maxWakeCycles); 0 never wakes."""
-    max_idle_wakes: int = Field(3, ge=0)
+    max_idle_wakes: int = Field(3, ge=0, le=MOST)
     """Wakes in a row without progress that end the run as `stalled`; 0 is off."""
     stop_on_repeat: bool = False
     """Whether the same text over the same list as at the last wake ends the run (loki)."""
@@ -43,25 +45,25 @@ class LoopSettings(BaseModel):
     """Words that replace the nudge's instruction whole; the list still follows them (loki)."""
     inject_todo_instructions: bool = True
     """Whether the dialect's instructions are appended to the system prompt (loki)."""
-    max_items: int | None = Field(200, ge=1)
+    max_items: int | None = Field(200, ge=1, le=MOST)
     """Items not yet closed where a dialect appends, items in all where it replaces; None is no limit."""
     in_progress: Literal["any", "at_most_one", "exactly_one"] = "at_most_one"
     """How many items may be in progress; `exactly_one` allows none only when all are completed (cubepi)."""
     statuses: tuple[str, ...] | None = None
     """Words that the model may set an item to, where the dialect has more; None is all (agentparley)."""
-    nag_after: int = Field(5, ge=0)
+    nag_after: int = Field(5, ge=0, le=MOST)
     """Rounds without a todo write after which the first reminder comes; 0 is off."""
-    nag_every: int = Field(5, ge=0)
+    nag_every: int = Field(5, ge=0, le=MOST)
     """Rounds between further reminders; 0 leaves it at the first."""
     nag_when: Literal["open", "always"] = "open"
     """Whether reminders need an open item, or come in any case (lesson)."""
-    nudge_items: int = Field(30, ge=1)
+    nudge_items: int = Field(30, ge=1, le=MOST)
     """Items that a nudge shows; beyond it the next open ones, the counts, and how to see all."""
-    guard_retries: int = Field(1, ge=0)
+    guard_retries: int = Field(1, ge=0, le=MOST)
     """Corrections that the guard may ask for in one activation (cubepi); 0 is off."""
     on_guard_exhausted: Literal["proceed", "block"] = "proceed"
     """What follows the last correction in vain: the end, or one request for an explanation (cubepi)."""
-    reply_retries: int = Field(2, ge=0)
+    reply_retries: int = Field(2, ge=0, le=MOST)
     """Malformed, empty or cut replies in a row that are asked again."""
     tool_description: str | None = None
     """Replaces the description of the dialect's main tool (cubepi)."""

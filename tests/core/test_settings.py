@@ -322,3 +322,10 @@ def test_the_settings_page_names_every_setting() -> None:
     page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     missing = [name for name in LoopSettings.model_fields if f"`{name}`" not in page]
     assert missing == []
+
+
+@pytest.mark.parametrize("key", [key for key, value in LoopSettings() if type(value) is int])
+def test_a_number_that_no_checkpoint_holds_is_refused(key: str) -> None:
+    assert getattr(settings(**{key: 2**53}), key) == 2**53
+    with pytest.raises(SettingsError, match=key):
+        settings(**{key: 2**64})

@@ -185,10 +185,12 @@ def writing(place: Place) -> Iterator[Store]:
 
 
 def exists(place: Place) -> bool:
-    """Whether there is a database; a folder in its place is refused."""
+    """Whether there is a database; what is no file in its place is refused."""
     try:
         if place.path.is_dir():
             raise place.refuse("is a folder, not a file")
+        if place.path.exists() and not place.path.is_file():  # opening a pipe would wait for ever
+            raise place.refuse("is a device or a pipe, not a file")
         return place.path.exists()
     except (OSError, ValueError) as error:
         raise place.refuse(f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None

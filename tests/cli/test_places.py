@@ -1,0 +1,18 @@
+"""Where a database cannot be: what is no file in its place is refused before it is opened."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wakeloop.cli.failures import CommandError
+from wakeloop.cli.store import Place, reading, writing
+
+
+@pytest.mark.parametrize("opened", [reading, writing])
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(opened: type, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path(os.devnull)):
+        with pytest.raises(CommandError, match="a device or a pipe"), opened(Place(path, named=True)):
+            pass
