@@ -89,7 +89,7 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
         raise Refused(f"todos item {place} has no content; every item needs a text that is not blank")
     if status not in STATUSES:
         raise Refused(
-            f"todos item {place} ({shorten(content)}) has the status {status!r}; "
+            f"todos item {place} ({shorten(content)}) has the status {shorten(repr(status))}; "
             f"allowed are {', '.join(STATUSES)}"
         )
     if key is not None and not _is_id(key):

@@ -130,6 +130,12 @@ def test_a_bad_list_is_refused_with_item_value_and_what_is_allowed(value: object
         assert word in str(refused.value)
 
 
+def test_a_refused_list_is_told_in_a_short_sentence() -> None:
+    with pytest.raises(Refused) as refused:
+        read_list([{"content": "x" * 5000, "status": "y" * 5000}])
+    assert len(str(refused.value)) < 300
+
+
 def test_a_number_is_never_one_that_an_item_has() -> None:
     assert next_number([]) == 1
     assert next_number([todo(3, "a"), todo("x", "b")]) == 4
