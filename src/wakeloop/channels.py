@@ -18,7 +18,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop.events import Session
 from wakeloop.keyed import Keyed
-from wakeloop.todos import Changes, Refused, Todo, check_changes, next_number, read_list
+from wakeloop.todos import Changes, Refused, Todo, check_changes, next_number, read_list, shorten
 
 # -- messages --------------------------------------------------------------------------------------------
 
@@ -199,16 +199,19 @@ def merge_goal(old: str, new: str | None) -> str:
 
 
 class Overrides(dict[str, Any]):
-    """A thread's settings, and what they were before this input."""
+    """A thread's settings, what they were before this input, and what is wrong with it."""
 
     before: Mapping[str, Any] | None = None
+    fault: str | None = None
 
 
 def merge_settings(old: dict[str, Any], new: Any) -> dict[str, Any]:
     """Replace a thread's settings; whether they are right is for `activate` to say."""
     if new is None:
         return old
-    settings = Overrides(new) if isinstance(new, Mapping) else Overrides({"todo_settings": new})
+    settings = Overrides(new) if isinstance(new, Mapping) else Overrides()
+    if not isinstance(new, Mapping):
+        settings.fault = f"todo_settings must be a mapping of setting to value, not {shorten(repr(new))}"
     settings.before = getattr(old, "before", None) or dict(old)
     return settings
 

@@ -7,8 +7,21 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from wakeloop.marks import mark, new_id
 from wakeloop.state import Ledger, TodoState, WakeEvent
+from wakeloop.todos import shorten
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
+
+
+def inbox_fault(state: TodoState) -> str | None:
+    """Say what is wrong with the events of an input, or return None."""
+    events: object = state.get("todo_inbox") or []
+    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+        return f"todo_inbox must be a list of events, not {shorten(repr(events))}"
+    for place, event in enumerate(events, 1):
+        for key in WakeEvent.__annotations__:
+            if not isinstance(event.get(key, ""), str):
+                return f"todo_inbox event {place}: {key} must be a text, not {shorten(repr(event[key]))}"
+    return None
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """Asks the person what a tool asks, in the terminal."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from langgraph.types import Interrupt
 
 from wakeloop.display.screen import Line
-from wakeloop.display.words import question
+from wakeloop.display.words import APPROVAL, question, wants_approval
 
 
 def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callable[..., dict[str, Any] | None]:
@@ -33,8 +33,7 @@ def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callabl
 
 def asked(interrupt: Interrupt) -> list[Line]:
     """A question as lines, and what may be typed."""
-    command = isinstance(interrupt.value, Mapping) and "command" in interrupt.value
-    hint = "y for yes; anything else is a no, and is passed on:" if command else "Your answer, on one line:"
+    hint = f"{APPROVAL}:" if wants_approval(interrupt.value) else "Your answer, on one line:"
     return [Line("question", f"question: {text}") for text in question(interrupt.value)] + [
         Line("question", hint)
     ]

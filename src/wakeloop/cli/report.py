@@ -11,7 +11,7 @@ from langgraph.types import StateSnapshot
 from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED, WAITING
 from wakeloop.cli.store import Place
 from wakeloop.display.screen import Line
-from wakeloop.display.words import ending, item, question
+from wakeloop.display.words import APPROVAL, ending, item, question, wants_approval
 from wakeloop.session import answer_of, session_of
 from wakeloop.todos import is_open
 
@@ -52,6 +52,8 @@ def last_lines(
         asked = [text for one in snapshot.interrupts for text in question(one.value)]
         lines += [Line("question", f"question: {text}") for text in asked]
         lines.append(Line("note", f"To answer: {again(thread, place, 'your answer')}"))
+        if any(wants_approval(one.value) for one in snapshot.interrupts):
+            lines.append(Line("note", f"The answer: {APPROVAL}."))
     elif session["state"] == "running" or session["open"]:
         lines.append(Line("note", f"To go on: {again(thread, place)}"))
     return lines

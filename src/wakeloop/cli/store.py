@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2s
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -137,7 +137,8 @@ class Store:
         """Open the file beside the database that is locked, a byte for each thread."""
         if sys.platform == "win32":
             return nullcontext()
-        return open(f"{self.place.path.resolve()}-locks", mode)  # type: ignore[return-value]  # noqa: PTH123
+        path = f"{self.place.path.resolve()}-locks"
+        return open(path, mode, opener=partial(os.open, mode=0o600))  # type: ignore[return-value]
 
 
 def locked(file: BinaryIO, thread: str) -> bool:

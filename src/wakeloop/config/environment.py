@@ -27,11 +27,15 @@ def from_environment(beside: Iterable[str]) -> dict[str, Any]:
     fields: dict[str, Any] = {name: (f.annotation, None) for name, f in LoopSettings.model_fields.items()}
     fields |= {alias: fields[name] for alias, name in ALIASES.items()}
     fields |= dict.fromkeys(beside, (str | None, None))
-    known = {f"{PREFIX}{name.upper()}" for name in (*fields, *OTHERS)}
+    known = sorted(name.upper() for name in (*fields, *OTHERS))
     for variable in os.environ:
-        if variable.startswith(PREFIX) and variable not in known:
-            near = get_close_matches(variable, known, n=1) or [f"one of {', '.join(sorted(known))}"]
-            raise WrongSetting(f"There is no variable {variable}; did you mean {near[0]}?")
+        name = variable.removeprefix(PREFIX)
+        if name != variable and name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = (
+                f"did you mean {PREFIX}{near[0]}?" if near else f"{PREFIX} goes before: {', '.join(known)}."
+            )
+            raise WrongSetting(f"There is no variable {variable}; {hint}")
     model = create_model("Variables", __base__=_Variables, **fields)
     try:
         return EnvSettingsSource(model)()

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import Any, Self, TextIO
 
 from rich.console import Console, Group
@@ -9,7 +10,6 @@ from rich.live import Live as Region
 from rich.text import Text
 
 from wakeloop.display import words
-from wakeloop.display.clean import one_line
 from wakeloop.display.screen import Line, Screen
 from wakeloop.todos import Todo, is_open
 
@@ -42,11 +42,14 @@ class Live:
     def __init__(self, screen: Screen, out: TextIO) -> None:
         self.screen = screen
         self.console = Console(file=out, highlight=False, markup=False, emoji=False)
-        self.region = Region(
-            get_renderable=self.drawn, console=self.console, refresh_per_second=8, transient=True
-        )
+        self.region = self.new_region()
+
+    def new_region(self) -> Region:
+        """Make a region of its own for each run: a used one would rub out what was said since."""
+        return Region(get_renderable=self.drawn, console=self.console, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> Self:
+        self.region = self.new_region()
         self.region.start()
         return self
 
@@ -118,9 +121,9 @@ def bar(todos: list[Todo]) -> Text:
 
 
 def last_rows(text: str, width: int) -> list[str]:
-    """The end of a text, a few rows of it."""
+    """The end of a text, wrapped: a few rows of it."""
     lines = [line for line in text.splitlines() if line.strip()][-TEXT_ROWS:]
-    return [one_line(line[-max(width - 2, 10) :], width) for line in lines]
+    return [row for line in lines for row in wrap(line, max(width - 2, 10))][-TEXT_ROWS:]
 
 
 def fits(out: TextIO) -> bool:

@@ -148,7 +148,7 @@ class Screen:
             self.read += usage["input_tokens"]
             self.written += usage["output_tokens"]
         if text := message.text.strip():
-            yield Line("model", "model: " + clean(text).replace("\n", "\n       "))
+            yield Line("model", "model: " + clean(text).replace("\n", "\n  "))
         for made in message.tool_calls:
             if made["name"] not in self.todo_tools:
                 told = self.running[made["id"] or ""] = words.call(made["name"], made["args"])

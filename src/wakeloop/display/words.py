@@ -86,6 +86,14 @@ def elapsed(seconds: float) -> str:
     return f"{minutes:.0f} min {int(rest):02} s" if minutes else f"{rest:.1f} s"
 
 
+APPROVAL = "y for yes; anything else is a no, and is passed on"
+
+
+def wants_approval(value: Any) -> bool:
+    """Tell whether an interrupt asks for leave to run a command."""
+    return isinstance(value, Mapping) and "command" in value
+
+
 def question(value: Any) -> list[str]:
     """An interrupt's value as lines: nothing in it stays hidden, since a person may approve it."""
     if isinstance(value, str):

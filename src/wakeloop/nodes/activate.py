@@ -13,7 +13,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.events import todos_changed
 from wakeloop.inline import Node
-from wakeloop.opening import Opening
+from wakeloop.opening import Opening, inbox_fault
 from wakeloop.prompts import fill
 from wakeloop.repair import in_order
 from wakeloop.settings import LoopSettings, check_overrides, effective
@@ -60,7 +60,12 @@ class Activate(Node):
             overrides = self.overrides(_asked_for(state["todo_settings"], runtime.context))
         except SettingsError as error:
             return _refused(state, old, str(error))
-        if fault := getattr(todos, "fault", None):
+        faults = (
+            getattr(state["todo_settings"], "fault", None),
+            getattr(todos, "fault", None),
+            inbox_fault(state),
+        )
+        if fault := next(filter(None, faults), None):
             return _refused(state, old, f"The input is refused: {fault}.")
 
         update: dict[str, Any] = {}
@@ -169,6 +174,8 @@ def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:
     before = getattr(state["todos"], "before", None)
     if before is not None:
         update["todos"] = {"all": before}
+    if inbox_fault(state):
+        update["todo_inbox"] = []
     if isinstance(state["todo_goal"], Goal):
         update["todo_goal"] = state["todo_goal"].before
     if isinstance(state["todo_settings"], Overrides):
