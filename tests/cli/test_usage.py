@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -205,3 +206,20 @@ def test_the_picture_needs_no_key() -> None:
             "wake",
         )
     )
+
+
+def test_a_damaged_thread_is_named_and_hides_no_other(db: Path) -> None:
+    (db.parent / "a.md").write_text("# A\n")
+    for _ in range(2):
+        assert wakeloop("demo", ".")[0] == 0
+    with sqlite3.connect(db) as connection:
+        rows = connection.execute("SELECT thread_id FROM wakeloop_threads ORDER BY rowid").fetchall()
+        (first,), (second,) = rows
+        connection.execute("UPDATE checkpoints SET checkpoint = x'00' WHERE thread_id = ?", (first,))
+        connection.execute("UPDATE wakeloop_threads SET recipe = '{' WHERE thread_id = ?", (second,))
+    connection.close()
+    listed = json.loads(wakeloop("threads", "--json")[1])
+    assert {row["thread"]: row["state"] for row in listed} == {first: "damaged", second: "dormant"}
+    code, out, err = wakeloop("show", first)
+    assert (code, out) == (1, "")
+    assert err == f"wakeloop: The thread '{first}' cannot be read: what is stored of it is damaged.\n"

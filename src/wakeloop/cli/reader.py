@@ -1,5 +1,6 @@
 """The graph without a model: reads, edits, its picture."""
 
+import sqlite3
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -11,6 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import StateSnapshot
 
 from wakeloop.agent import create_todo_agent
+from wakeloop.cli.failures import CommandError
 from wakeloop.cli.run import Graph
 from wakeloop.cli.store import Store
 
@@ -47,5 +49,12 @@ def picture() -> str:
 
 
 def state(store: Store, thread: str) -> StateSnapshot:
-    """How a thread is stored."""
-    return reader(store.saver).get_state({"configurable": {"thread_id": thread}})
+    """How a thread is stored. Raises `CommandError` where its rows cannot be read."""
+    try:
+        return reader(store.saver).get_state({"configurable": {"thread_id": thread}})
+    except sqlite3.Error:
+        raise
+    except Exception as error:
+        raise CommandError(
+            f"The thread {thread!r} cannot be read: what is stored of it is damaged."
+        ) from error

@@ -36,10 +36,13 @@ class Recipe:
     switched_on: bool = False
 
     @classmethod
-    def read(cls, text: str) -> Self:
-        """Read one that was stored; what a newer version may have added is left out."""
+    def read(cls, text: str) -> "Self | None":
+        """Read one that was stored: what newer versions added is left out, a damaged one is None."""
         known = {one.name for one in fields(cls)}
-        return cls(**{key: value for key, value in json.loads(text).items() if key in known})
+        try:
+            return cls(**{key: value for key, value in json.loads(text).items() if key in known})
+        except (ValueError, AttributeError, TypeError):
+            return None
 
     def written(self) -> str:
         """Return it as it is stored: JSON, without a user and password in the address."""

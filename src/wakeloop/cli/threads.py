@@ -7,9 +7,10 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import StateSnapshot
 
+from wakeloop.cli.failures import CommandError
 from wakeloop.cli.reader import state
 from wakeloop.cli.report import as_json
-from wakeloop.cli.store import Known, Place, reading
+from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
 from wakeloop.marks import kind_of
 from wakeloop.session import session_of
@@ -23,7 +24,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
     with reading(place) as store:
         known = store.threads()
         shown = known if everything else known[:MOST]
-        rows = [summary(one, state(store, one.id), live=store.is_held(one.id)) for one in shown]
+        rows = [row(store, one) for one in shown]
     if json:
         yield as_json(rows)
         return
@@ -33,6 +34,15 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
     yield from table(rows)
     if len(known) > len(shown):
         yield f"… and {len(known) - len(shown)} older ones: --all"
+
+
+def row(store: Store, known: Known) -> dict[str, Any]:
+    """One thread as plain JSON; one that is damaged does not hide the others."""
+    try:
+        return summary(known, state(store, known.id), live=store.is_held(known.id))
+    except CommandError:
+        nothing = {"reason": None, "open": 0, "total": 0, "wakes": 0, "changed": None}
+        return {"thread": known.id, "state": "damaged", **nothing, "request": known.request}
 
 
 def summary(known: Known, snapshot: StateSnapshot, *, live: bool) -> dict[str, Any]:

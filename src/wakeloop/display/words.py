@@ -25,6 +25,7 @@ ENDINGS = {
 }
 UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."
+BY_HAND = "Idle with {open} open, as the list was left by hand."
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
 
 
@@ -33,7 +34,8 @@ def ending(session: Mapping[str, Any]) -> str:
     reason = session.get("reason")
     blanks = {"open": 0, "budget": 0, "on": "a peer"} | dict(session)
     if reason is None:
-        return (UNFINISHED if session.get("state") == "running" else NOT_BEGUN).format(**blanks)
+        by_hand = BY_HAND if blanks["budget"] else NOT_BEGUN  # a thread that has run had a budget
+        return (UNFINISHED if session.get("state") == "running" else by_hand).format(**blanks)
     blanks["named"] = one_line(str(reason))
     return ENDINGS.get(reason, "Ended: {named}; {open} open.").format(**blanks)
 
