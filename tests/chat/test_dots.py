@@ -33,7 +33,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseChatModel], BaseChat
 
     def play(model: BaseChatModel) -> BaseChatModel:
         for module in ("cli.agent", "chat.conversation"):
-            monkeypatch.setattr(f"wakeloop.{module}.model_of", lambda recipe: model)
+            monkeypatch.setattr(f"wakeloop.{module}.model_of", lambda recipe, stop: model)
         return model
 
     return play

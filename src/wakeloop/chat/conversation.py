@@ -1,9 +1,7 @@
 """One thread in hand: recipe, list, own values, runs."""
 
-import ctypes
-import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -28,7 +26,7 @@ from wakeloop.session import unfinished
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
 from wakeloop.todos import Todo
 
-RUN, POOL = "wakeloop-run", "ThreadPoolExecutor"  # names of a run's threads
+RUN = "wakeloop-run"  # the name of a run's thread
 
 
 @dataclass
@@ -85,7 +83,7 @@ class Conversation:
         base = self.base
         dialect = dialect_named(base.dialect).suited(base)
         if self.depends_on_auto_continue and dialect.active(effective(base, check_overrides(base, own))):
-            bound(model_of(self.recipe), dialect.schemas(base))
+            bound(model_of(self.recipe, Event()), dialect.schemas(base))
         self.keep()
         reader(self.store.saver).update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
 
@@ -182,26 +180,13 @@ def nobody(interrupts: Sequence[Interrupt]) -> None:
 def alone(store: Store) -> Iterator[None]:
     """Let a run that is left behind do nothing more: no write to its thread, no further request.
 
-    It may be in the midst of a request whose client would repeat it, or of a tool: its connection is closed,
-    and its threads are told to end as soon as they come back.
+    It may be in the midst of a request or of a tool: its connection is closed, and its client sends nothing
+    more, since it is told to stop.
     """
-    before = set(threading.enumerate())
     try:
         yield
     finally:
-        threads = set(threading.enumerate()) - before
-        if any(thread.name == RUN for thread in threads):
+        if any(thread.name == RUN for thread in threading.enumerate()):
             assert store.saver is not None and store.connection is not None  # noqa: PT018, S101 - it is open
             with store.saver.lock:
                 store.connection.close()
-            end(thread for thread in threads if thread.name.startswith((RUN, POOL)))
-
-
-def end(threads: Iterable[threading.Thread]) -> None:
-    """Raise SystemExit in threads, when they next run Python code."""
-    logging.getLogger("concurrent.futures").disabled = True  # which would tell the person of it
-    for thread in threads:
-        if thread.ident is not None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
-            )

@@ -23,7 +23,8 @@ from wakeloop.settings import LoopSettings, WholeSettings
 def graph_of(recipe: Recipe, *, ask: bool, stop: Event) -> StateGraph[Any, Any, Any, Any]:
     """Build the graph of a recipe, not compiled.
 
-    `ask` puts each shell command to the person first; setting `stop` ends running ones.
+    `ask` puts each shell command to the person first; setting `stop` ends running ones, and no request
+    follows it.
     """
     settings = settings_of(recipe)
     if not Path(recipe.root).is_dir():
@@ -31,7 +32,7 @@ def graph_of(recipe: Recipe, *, ask: bool, stop: Event) -> StateGraph[Any, Any, 
             f"The folder {recipe.root!r} of this thread is not there: name another with --root."
         )
     tools = tools_of(recipe, ask=ask, stop=stop)
-    return build_todo_graph(model_of(recipe), tools, recipe.system or None, settings)
+    return build_todo_graph(model_of(recipe, stop), tools, recipe.system or None, settings)
 
 
 def settings_of(recipe: Recipe) -> LoopSettings:
@@ -40,17 +41,32 @@ def settings_of(recipe: Recipe) -> LoopSettings:
     return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
 
 
-def model_of(recipe: Recipe) -> BaseChatModel:
-    """Make the model of a recipe."""
+def model_of(recipe: Recipe, stop: Event) -> BaseChatModel:
+    """Make the model of a recipe; one of OpenAI's kind makes no request any more once `stop` is set."""
     if not recipe.model:
         return OfflineAuditor(delay=recipe.delay)
-    if not recipe.base_url:
-        return model_named(recipe.model)
-    if not is_openai(recipe.model):
+    if is_openai(recipe.model):
+        address = {"base_url": recipe.base_url} if recipe.base_url else {}
+        return openai_model(recipe.model.removeprefix("openai:"), **address, **stopping(stop))
+    if recipe.base_url:
         raise usage(
             f"--base-url is for models of OpenAI's kind, and {recipe.model!r} is of another provider."
         )
-    return openai_model(recipe.model.removeprefix("openai:"), base_url=recipe.base_url)
+    return model_named(recipe.model)
+
+
+def stopping(stop: Event) -> dict[str, Any]:
+    """Options of a client that refuses to send when `stop` is set: it repeats failed requests by itself."""
+    try:
+        from openai import APIConnectionError, DefaultHttpxClient
+    except ImportError:
+        return {}  # making the model will say what to install
+
+    def refuse(request: Any) -> None:
+        if stop.is_set():
+            raise APIConnectionError(message="The run was stopped.", request=request)
+
+    return {"http_client": DefaultHttpxClient(event_hooks={"request": [refuse]})}
 
 
 def tools_of(recipe: Recipe, *, ask: bool, stop: Event) -> list[BaseTool]:
