@@ -12,7 +12,7 @@ import wakeloop
 HOUSE = Path(wakeloop.__file__).parent
 FILES = sorted(path.relative_to(HOUSE).as_posix() for path in HOUSE.rglob("*.py"))
 UNFRAMED = {"langgraph", "langchain_core", "pydantic"}
-DOMAIN = ("todos.py", "rounds.py")
+DOMAIN = ("todos.py", "operations.py", "rounds.py")
 
 
 def imports_of(file: str) -> list[str]:

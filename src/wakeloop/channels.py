@@ -16,9 +16,8 @@ from langchain_core.messages import (
 )
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from wakeloop.events import Session
 from wakeloop.keyed import Keyed
-from wakeloop.todos import Changes, Refused, Todo, check_changes, next_number, read_list, shorten
+from wakeloop.todos import Changes, Refused, Todo, check_changes, read_list, shorten
 
 # -- messages --------------------------------------------------------------------------------------------
 
@@ -235,46 +234,3 @@ def merge_entries(old: list[Any], new: Any) -> list[Any]:
 
 def _entry_id(entry: Any) -> Any:
     return entry.get("id") if isinstance(entry, dict) else entry
-
-
-# -- reducers for a parent's channels --------------------------------------------------------------------
-
-_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
-
-
-def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
-    """Merge two lists so that no item and no completion is lost: for a parent with parallel agents.
-
-    Annotate the parent's channel: `todos: Annotated[list[Todo], join_todos]`. Of two items with one id and
-    one content the further one is kept; of two different items under one number the later one is the item of
-    its content that is there already, else it is kept under a new number. Pass `Overwrite([])` to empty the
-    channel.
-    """
-    merged = list(left or ())
-    places = {todo["id"]: i for i, todo in enumerate(merged)}
-    next_id = max(next_number(merged), next_number(right or ()))
-    for todo in right or ():
-        place = places.get(todo["id"])
-        if place is None:
-            places[todo["id"]] = len(merged)
-            merged.append(todo)
-            continue
-        if merged[place]["content"] != todo["content"]:
-            place = next((i for i, old in enumerate(merged) if old["content"] == todo["content"]), None)
-        if place is None:
-            merged.append({**todo, "id": next_id})
-            next_id += 1
-        else:
-            further = max(merged[place], todo, key=lambda item: _RANK[item["status"]])
-            merged[place] = {**further, "id": merged[place]["id"]}
-    return merged
-
-
-def join_goal(left: str | None, right: str | None) -> str:
-    """Keep the newest goal that says something: for a parent with parallel agents."""
-    return right or left or ""
-
-
-def join_session(left: Session | None, right: Session | None) -> Session | None:
-    """Keep the session of the agent that reported last: for a parent with parallel agents."""
-    return right or left

@@ -12,7 +12,8 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.gates import yields
-from wakeloop.rounds import Add, Board, Change, Operation, Rules, play_round
+from wakeloop.operations import Add, Board, Change, Operation, Rules
+from wakeloop.rounds import play_round
 from wakeloop.session import session_of, unfinished
 from wakeloop.state import PASSING
 from wakeloop.todos import Todo, changes, count_open, next_number

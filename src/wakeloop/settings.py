@@ -140,7 +140,7 @@ def _sentence(error: Any) -> str:
 # -- a thread's overrides --------------------------------------------------------------------------------
 
 FIXED = frozenset(("dialect", "tool_description", "max_items", "in_progress", "statuses"))
-FIXED_PROMPTS = frozenset(("instructions",))
+FIXED_PROMPTS = frozenset(("instructions", "last_check"))
 
 
 def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:

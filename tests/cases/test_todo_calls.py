@@ -9,7 +9,8 @@ from whole import items, whole
 
 from wakeloop import LoopSettings, answer_of
 from wakeloop.errors import InputError
-from wakeloop.rounds import Board, Draft, Replace, Rules, play_round
+from wakeloop.operations import Board, Draft, Replace, Rules
+from wakeloop.rounds import play_round
 from wakeloop.testing import calls, says
 
 

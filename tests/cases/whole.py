@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from wakeloop import LoopSettings
 from wakeloop.dialects import Dialect
 from wakeloop.dialects.base import ListOrText
-from wakeloop.rounds import Draft, Operation, Outcome, Replace
+from wakeloop.operations import Draft, Operation, Outcome, Replace
 from wakeloop.testing import calls
 from wakeloop.todos import Todo
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from stage import CONFIG, Make, Stage, elsewhere, kind_of, looks, names_of
 
-from wakeloop import answer_of
-from wakeloop.testing import calls, malformed
+from wakeloop import answer_of, create_todo_agent, preset
+from wakeloop.testing import ScriptedModel, calls, malformed, says
 
 NAME, STRICT = "cubepi", "cubepi-strict"
 WORDS = {"p": "pending", "i": "in_progress", "c": "completed"}
@@ -396,3 +396,11 @@ def test_the_third_refusal_of_a_verifier_blocks_an_item_also_where_one_must_be_i
     s.run(write("a:c"), write("a:c"), write("a:c"), "I give up.")
     assert s.todos == [{"id": 1, "content": "a", "status": "blocked", "reason": "not good enough"}]
     assert s.ending == ("dormant", "settled")
+
+
+def test_the_words_of_the_last_check_are_replaced_as_all_others_are() -> None:
+    done = {"todos": [{"content": text, "status": "completed"} for text in "abc"]}
+    settings = preset("cubepi").model_copy(update={"prompts": {"last_check": "Sure?"}})
+    agent = create_todo_agent(ScriptedModel([calls(("write_todos", done)), says("ok")]), settings=settings)
+    result = agent.invoke({"messages": [("user", "go")]})
+    assert json.loads(result["messages"][2].text)["note"] == "Sure?"

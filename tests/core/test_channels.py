@@ -17,9 +17,6 @@ from wakeloop import TodoState, create_todo_agent
 from wakeloop.channels import (
     Messages,
     Todos,
-    join_goal,
-    join_session,
-    join_todos,
     merge_entries,
     merge_goal,
     merge_messages,
@@ -27,6 +24,7 @@ from wakeloop.channels import (
     merge_todos,
 )
 from wakeloop.errors import InputError
+from wakeloop.joins import join_goal, join_session, join_todos
 from wakeloop.state import IN, OUT
 from wakeloop.testing import ScriptedModel
 

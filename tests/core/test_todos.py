@@ -8,7 +8,7 @@ from agents import todo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeloop.rounds import (
+from wakeloop.operations import (
     Add,
     Board,
     Change,
@@ -20,9 +20,8 @@ from wakeloop.rounds import (
     Reset,
     Rules,
     Show,
-    play_round,
-    progress_fault,
 )
+from wakeloop.rounds import play_round, progress_fault
 from wakeloop.todos import (
     Refused,
     changed_ids,

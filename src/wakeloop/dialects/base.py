@@ -8,8 +8,8 @@ from typing import Annotated, Any, Self
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
+from wakeloop.operations import Board, Operation, Outcome
 from wakeloop.prompts import fill
-from wakeloop.rounds import Board, Operation, Outcome
 from wakeloop.settings import LoopSettings
 from wakeloop.todos import Todo, count_open, shorten, worth_showing
 from wakeloop.unicode import whole

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from wakeloop.dialects.base import Dialect, ListOrText, one_line, schema_part
-from wakeloop.rounds import Board, Draft, Operation, Outcome, Replace
+from wakeloop.operations import Board, Draft, Operation, Outcome, Replace
 from wakeloop.settings import LoopSettings
 from wakeloop.todos import Todo, shorten
 

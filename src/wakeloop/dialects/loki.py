@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from wakeloop.dialects.base import Dialect, one_line
-from wakeloop.rounds import Add, Change, Operation, Outcome, Reset, Show
+from wakeloop.operations import Add, Change, Operation, Outcome, Reset, Show
 from wakeloop.settings import LoopSettings
 from wakeloop.todos import Refused, Todo, is_closed, shorten, worth_showing
 

@@ -7,8 +7,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from wakeloop.dialects.base import Dialect, Texts, one_line
 from wakeloop.errors import SettingsError
+from wakeloop.operations import Add, Change, Operation, Outcome, Show
 from wakeloop.prompts import fill
-from wakeloop.rounds import Add, Change, Operation, Outcome, Show
 from wakeloop.settings import LoopSettings
 from wakeloop.todos import Status, Todo, count_open, is_closed, is_open
 

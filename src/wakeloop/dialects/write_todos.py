@@ -1,14 +1,16 @@
 """The dialect write_todos: one tool, the whole list, JSON."""
 
 import json
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from wakeloop.dialects.base import Dialect, ListOrText, one_line, schema_part
+from wakeloop.operations import Board, Draft, Operation, Outcome, Replace
 from wakeloop.prompts import fill
-from wakeloop.rounds import Board, Draft, Operation, Outcome, Replace
+from wakeloop.settings import LoopSettings
 from wakeloop.todos import Todo, is_open
 
 LAST_CHECK = 3  # items from which a finished list asks for a last look
@@ -38,6 +40,11 @@ class WriteTodos(Dialect):
     tools: tuple[type[BaseModel], ...] = (Write,)
     writes: frozenset[str] = frozenset(("write_todos",))
     replaces: bool = True
+    words: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def suited(self, settings: LoopSettings) -> Self:
+        """Return the dialect that has the settings' words for what its results say."""
+        return replace(self, words=settings.prompts)
 
     def operation(self, call: Any) -> Operation:
         """Turn a call into a replacement; items are known by their content."""
@@ -63,7 +70,7 @@ class WriteTodos(Dialect):
             contents = {todo["id"]: todo["content"] for todo in todos}
             told["not_accepted"] = {contents[key]: why for key, why in outcome.denied.items()}
         if len(todos) >= LAST_CHECK and all(todo["status"] == "completed" for todo in todos):
-            told["note"] = fill("last_check", self.name, {})
+            told["note"] = fill("last_check", self.name, self.words)
         return json.dumps(told, ensure_ascii=False)
 
     def line(self, todo: Todo) -> str:

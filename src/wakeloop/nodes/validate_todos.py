@@ -14,7 +14,8 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
 from wakeloop.inline import Node
 from wakeloop.marks import new_id
-from wakeloop.rounds import Board, Operation, Outcome, Question, Replace, Rules, Show, play_round
+from wakeloop.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
+from wakeloop.rounds import play_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger, TodoState, ledger_of
 from wakeloop.todos import Refused, Todo, changed_ids, changes

@@ -1,0 +1,107 @@
+"""What a dialect makes of calls, and what becomes of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from wakeloop.todos import Status, Todo
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Append items, all pending."""
+
+    contents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Give one item another status."""
+
+    id: int | str
+    status: Status
+    reason: str | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One item of a list that replaces the old one; without an id it is matched by its content."""
+
+    content: str
+    status: Status
+    id: int | str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Put a new list in the place of the old one; one that is `refused` already still counts as a write."""
+
+    items: tuple[Draft, ...]
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Empty the list, set the goal, and start numbering at 1 again."""
+
+    goal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Read the list; writes nothing."""
+
+
+Operation = Add | Change | Replace | Reset | Show
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The limits that a list is held to: `max_items` None is no limit."""
+
+    max_items: int | None = None
+    in_progress: Literal["any", "at_most_one", "exactly_one"] = "any"
+    one_write: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """All that the rules need to know of a thread: the list, its goal, the next number, the refusals."""
+
+    todos: tuple[Todo, ...] = ()
+    goal: str = ""
+    next_id: int = 1
+    refusals: Mapping[str, int] = field(default_factory=dict)
+
+    def find(self, key: int | str) -> Todo | None:
+        """Return the item with this id; 1 and "1" are the same."""
+        return next((todo for todo in self.todos if str(todo["id"]) == str(key)), None)
+
+    def with_item(self, todo: Todo) -> "Board":
+        """Return a board on which this item stands in the place of the one with its id."""
+        return replace(self, todos=tuple(todo if old["id"] == todo["id"] else old for old in self.todos))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The verifier is asked whether this item may become completed."""
+
+    todo: Todo
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one call: an error, or what to say of it; `board` is how it left the list.
+
+    `touched` are the ids that it wrote, `dropped` the open items that a whole-list write left out, `denied`
+    the verifier's reasons by id.
+    """
+
+    operation: Operation | None
+    board: Board
+    error: str | None = None
+    touched: tuple[int | str, ...] = ()
+    dropped: tuple[Todo, ...] = ()
+    denied: Mapping[int | str, str] = field(default_factory=dict)
