@@ -14,6 +14,7 @@ from langchain_core.messages import (
 
 from wakeloop.marks import as_assistant, as_user, kind_of, mark, new_id, unmarked
 from wakeloop.state import Ledger, TodoState
+from wakeloop.unicode import whole
 
 Say = Callable[[str], str]
 
@@ -34,7 +35,7 @@ def in_order(
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
     head = messages[: len(messages) - len(tail)]
-    clean = [m if m.id in old.get("injected", ()) else unmarked(m) for m in tail]
+    clean = [m if m.id in old.get("injected", ()) else _whole(unmarked(m)) for m in tail]
     repairs = repaired(head, todo_tools, say)
     writes: list[BaseMessage] = [new for m in head[_outside(state, old) :] if (new := unmarked(m)) is not m]
     if repairs:
@@ -45,6 +46,12 @@ def in_order(
     if not behind and not any(isinstance(m, HumanMessage) for m in clean):
         behind = [as_user("activate", say("activate") if nudge is None else nudge)]
     return [*writes, *behind], [m.id or "" for m in (*clean, *behind) if kind_of(m)]
+
+
+def _whole(message: BaseMessage) -> BaseMessage:
+    """Return a message that can be sent: no UTF-8 can be made of half a character pair."""
+    content = whole(message.content)
+    return message if content == message.content else message.model_copy(update={"content": content})
 
 
 def repaired(head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say) -> list[BaseMessage]:

@@ -60,9 +60,9 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
     """Return the messages in an order that every server takes, without the system prompt.
 
     `head` holds the system messages that the prompt is made of: the same text is left out, other system
-    messages are sent as the user's. Each result goes behind its call, the first for a call counts; a call
-    without one is answered; a closing line stands between a result and a user message; assistants in a row
-    are joined; an empty assistant's message gets a placeholder.
+    messages and other roles are sent as the user's. Each result goes behind its call, the first for a call
+    counts; a call without one is answered; a closing line stands between a result and a user message;
+    assistants in a row are joined; an empty assistant's message gets a placeholder.
     """
     if _is_legal(messages):
         return messages
@@ -70,7 +70,8 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
     for given, results in _with_results(messages):
         if isinstance(given, SystemMessage) and _known(given, head):
             continue
-        message = HumanMessage(given.content, id=given.id) if isinstance(given, SystemMessage) else given
+        ours = isinstance(given, HumanMessage | AIMessage)
+        message = given if ours else HumanMessage(given.content, id=given.id)
         if isinstance(message, AIMessage):
             _add_assistant(wire, message, results, lines)
         else:

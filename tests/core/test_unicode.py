@@ -1,8 +1,11 @@
 """Halves of character pairs: no server's UTF-8 holds them, and JSON brings them all the same."""
 
+from typing import Any
+
 import pytest
 from agents import write
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says
@@ -51,3 +54,12 @@ def test_no_half_of_a_reply_or_a_result_is_stored_or_sent() -> None:
         for message in request:
             message.model_dump_json().encode()
             str(message).encode()
+
+
+def test_half_a_pair_in_the_users_own_message_is_replaced_and_the_run_goes_on() -> None:
+    model = ScriptedModel([says("ok")])
+    agent = create_todo_agent(model, checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    agent.invoke({"messages": [("user", "half \ud83d here, whole \ud83d\ude00")]}, config)
+    assert model.requests[0][-1].text == "half \ufffd here, whole 😀"
+    assert agent.get_state(config).values["messages"][0].text == "half \ufffd here, whole 😀"

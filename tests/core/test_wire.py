@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from wakeloop.testing import calls, malformed, prompt_faults, says, wire_faults
 from wakeloop.wire import Lines, legal, system_prompt, text_of
@@ -215,3 +223,10 @@ def test_the_next_request_begins_with_this_one(history: list[AnyMessage], reply:
     )
     requests = [[*head, *legal(h, head, LINES)] for h in (history, [*history, *grown])]
     assert prompt_faults(requests) == []
+
+
+def test_roles_of_other_kinds_are_sent_as_the_users() -> None:
+    history = [user("a"), ChatMessage("critic's words", role="critic"), FunctionMessage("f", name="f")]
+    wire = legal(history, [], LINES)
+    assert [(m.type, m.text) for m in wire] == [("human", "a"), ("human", "critic's words"), ("human", "f")]
+    assert wire_faults([wire]) == []
