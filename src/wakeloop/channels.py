@@ -106,7 +106,8 @@ def _with_id(item: Any, place: int) -> BaseMessage:
         message = message_chunk_to_message(message)
     if message.id:
         return message
-    told = f"{place}|{message.type}|{message.content!r}".encode("utf-8", "surrogatepass")
+    said = message.content if isinstance(message.content, str) else repr(message.content)
+    told = f"{place}|{message.type}|{said}".encode("utf-8", "replace")  # as a saver stores half a pair
     return message.model_copy(update={"id": blake2s(told, digest_size=16).hexdigest()})
 
 

@@ -62,4 +62,5 @@ def test_half_a_pair_in_the_users_own_message_is_replaced_and_the_run_goes_on() 
     config: Any = {"configurable": {"thread_id": "t"}}
     agent.invoke({"messages": [("user", "half \ud83d here, whole \ud83d\ude00")]}, config)
     assert model.requests[0][-1].text == "half \ufffd here, whole 😀"
-    assert agent.get_state(config).values["messages"][0].text == "half \ufffd here, whole 😀"
+    stored = agent.get_state(config).values["messages"]
+    assert [m.text for m in stored] == ["half \ufffd here, whole 😀", "ok"]
