@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
-from typing import Any, TypedDict, get_type_hints
+from typing import Any, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
+from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
@@ -190,8 +191,10 @@ def _schemas(state: type[Any], context: type[Any] | None) -> Schemas:
         raise SettingsError(f"state_schema must be a subclass of TodoState; it lacks {', '.join(missing)}.")
     more = [name for name in hints if name not in ours]
 
-    def schema(name: str, *names: str) -> type[Any]:
-        return TypedDict(name, {key: hints[key] for key in (*names, *more)})  # type: ignore[operator,no-any-return]
+    def schema(name: str, *names: str, total: bool = True) -> type[Any]:
+        fields = {key: hints[key] for key in (*names, *more)}
+        return TypedDict(name, fields, total=total)  # type: ignore[operator,no-any-return]
 
     nodes = TypedDict("NodeState", {**hints, **get_type_hints(Steps, include_extras=True)})  # type: ignore[misc]
-    return Schemas(state, nodes, schema("TodoInput", *IN), schema("TodoOutput", *OUT), context)
+    given = schema("TodoInput", *IN, total=False)  # a form asks for no more than a message
+    return Schemas(state, nodes, given, schema("TodoOutput", *OUT), context)

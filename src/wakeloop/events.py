@@ -4,7 +4,9 @@ Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custo
 """
 
 from collections.abc import Sequence
-from typing import Literal, TypedDict
+from typing import Literal
+
+from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.todos import Todo, changed_ids, changes
 

@@ -1,11 +1,12 @@
 """What travels along the edges: the channels."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NotRequired, TypedDict, cast
+from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 from langgraph.managed import RemainingSteps
+from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.channels import merge_entries, merge_goal, merge_messages, merge_settings, merge_todos
 from wakeloop.events import Ending, Session

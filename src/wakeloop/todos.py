@@ -4,7 +4,9 @@ A list is a sequence of plain dicts; nothing here knows a framework.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
+from typing import Any, Literal, NotRequired, cast, get_args
+
+from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)

@@ -358,3 +358,25 @@ def test_results_of_one_superstep_are_behind_their_call_in_every_request(thread:
     )
     agent.run("go")
     assert [isinstance(m, ToolMessage) for m in agent.model.requests[1][-3:]] == [True] * 3
+
+
+def test_interfaces_can_read_what_goes_in_and_comes_out() -> None:
+    agent = create_todo_agent(ScriptedModel([]))
+    given, gives = agent.get_input_jsonschema(), agent.get_output_jsonschema()
+    assert list(given["properties"]) == ["messages", "todos", "todo_goal", "todo_inbox", "todo_settings"]
+    assert given.get("required", []) == []
+    assert list(gives["properties"]) == [
+        "messages",
+        "todos",
+        "structured_response",
+        "todo_goal",
+        "todo_session",
+    ]
+    item = given["$defs"]["Todo"]
+    assert item["properties"]["status"]["enum"] == [
+        "pending",
+        "in_progress",
+        "completed",
+        "cancelled",
+        "blocked",
+    ]
