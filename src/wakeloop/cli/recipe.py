@@ -8,8 +8,8 @@ from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
 from wakeloop.cli.failures import usage
+from wakeloop.config import TOOLS
 
-TOOLS = ("files", "shell")
 WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
 
 

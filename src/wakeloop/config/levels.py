@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from platformdirs import user_config_path
 
+from wakeloop.config import TOOLS
 from wakeloop.config.environment import PREFIX, from_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
 from wakeloop.errors import SettingsError
@@ -16,7 +17,6 @@ from wakeloop.presets import preset
 from wakeloop.settings import ALIASES, FIXED, LoopSettings, WholeSettings
 
 BESIDE = ("model", "base_url", "preset", "tools", "system_prompt")  # keys that are no settings
-TOOLS = ("files", "shell")
 
 
 @dataclass(frozen=True)
