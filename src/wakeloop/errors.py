@@ -32,6 +32,10 @@ class EditError(WakeloopError):
     """An edit of the list by hand is refused; nothing was changed."""
 
 
+class SessionError(WakeloopError):
+    """A session cannot be reached, or a host cannot do what it was asked for."""
+
+
 class VerifyError(WakeloopError):
     """An asynchronous `verify` was met in a synchronous run."""
 

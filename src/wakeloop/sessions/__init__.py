@@ -1,0 +1,1 @@
+"""Sessions: what wakes them, and who hosts them."""

@@ -1,0 +1,156 @@
+"""What hosts sessions: one small interface, its promises."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2s
+from typing import Protocol, runtime_checkable
+
+from langgraph.types import StateSnapshot
+
+from wakeloop.errors import SessionError
+from wakeloop.session import session_of
+from wakeloop.state import WakeEvent
+
+DEFAULT_AGENT = "main"
+
+
+@dataclass(frozen=True)
+class SessionStatus:
+    """How one session stands: `wakeloop ps` shows a line of it.
+
+    `state`, `reason`, `open`, `wakes`, `budget` and `on` are what `session_of` reads from the checkpoint
+    (`on` is None unless the session waits); `queued` counts the events that no turn has taken yet.
+    """
+
+    thread: str
+    agent: str
+    state: str
+    reason: str | None
+    open: int
+    wakes: int
+    budget: int
+    on: str | None = None
+    queued: int = 0
+
+    @classmethod
+    def of(cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0) -> "SessionStatus":
+        """Read it from a thread's newest checkpoint."""
+        session = session_of(snapshot)
+        return cls(
+            thread=thread,
+            agent=agent,
+            state=session["state"],
+            reason=session["reason"],
+            open=session["open"],
+            wakes=session["wakes"],
+            budget=session["budget"],
+            on=session.get("on"),
+            queued=queued,
+        )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A cron line that sends a `cron` event to a thread; `due` is its next time in ISO 8601, with offset."""
+
+    id: str
+    thread: str
+    cron: str
+    text: str
+    due: str | None = None
+
+
+@runtime_checkable
+class SessionHost(Protocol):
+    """Runs the turns of sessions: what is sent to a thread wakes it.
+
+    The methods are synchronous, may be called from any thread, also from a tool in the middle of a turn and
+    from a server's worker thread, and return without waiting for anybody's turn. (A tool of an asynchronous
+    graph that is a plain function is run in a thread of its own, so one kind of method serves both.)
+
+    A host promises:
+
+    - **One turn of a thread at a time**, whatever the number of processes.
+    - **In order.** Events of one thread are taken in the order in which `send` accepted them, one by one or
+      several as one batch (the list `todo_inbox` of one input, in that order).
+    - **Once.** An event whose id was accepted before is dropped, and `send` returns that id all the same: a
+      turn that is run again sends the same ids. Events and schedules survive the process.
+    - **Nothing is left in silence.** After each turn, and when a turn is given up for an exception, it sends
+      what `wakeloop.sessions.outstanding` says, then takes the answered entries off the thread.
+    - **Interrupts.** A thread that waits at an interrupt is given nothing but a human's event, as the answer;
+      what else came in keeps its order and is taken afterwards (`wakeloop.sessions.next_input`).
+    - **Nothing is stored about the host** in a thread.
+    """
+
+    @property
+    def agents(self) -> Mapping[str, object]:
+        """The agents by name; `agent_of` finds a thread's by its id."""
+        ...
+
+    def send(self, thread_id: str, event: WakeEvent) -> str:
+        """Accept an event for a thread, which need not exist yet, and return the event's id.
+
+        An event without an id gets a new one, one without a time the present. Accepted means stored: the
+        event outlives the process. A draining host still accepts. Raises `SessionError` for a thread that
+        belongs to no agent of the host, and for an event that `activate` would refuse.
+        """
+        ...
+
+    def schedule(self, thread_id: str, cron: str, text: str) -> str:
+        """Send a `cron` event with this text whenever the cron line (five fields) is due; return an id.
+
+        The same thread, line and text again is the same schedule. A time that passed while the host was down
+        fires once at its start. Raises `SessionError` for a bad line and as `send` does.
+        """
+        ...
+
+    def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
+        """Return what is scheduled, of one thread or of all, by id."""
+        ...
+
+    def status(self, thread_id: str) -> SessionStatus:
+        """Return how a thread stands. Raises `SessionError` for one to which nothing was ever sent."""
+        ...
+
+    def cancel(self, key: str) -> bool:
+        """Remove a schedule, or an event that no turn has taken yet, by the id that made it.
+
+        False where there is none. Who waits for an answer to a cancelled event is told (`answer_to`).
+        """
+        ...
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Begin no turn any more, ask those under way to stop at their next superstep, and wait for them.
+
+        True when all have stopped within `timeout` seconds. What is queued stays queued; a turn that was
+        stopped goes on at the host's next start.
+        """
+        ...
+
+    def list(self) -> Sequence[SessionStatus]:
+        """Return every session that the host knows, by thread id."""
+        ...
+
+
+def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
+    """Return the name of the agent that a thread belongs to.
+
+    A thread id is `AGENT` or `AGENT:NAME`; any other belongs to the agent `main`, where there is one.
+    Raises `SessionError` where there is none.
+    """
+    name = thread_id.partition(":")[0]
+    if name in agents:
+        return name
+    if thread_id.strip() and DEFAULT_AGENT in agents:
+        return DEFAULT_AGENT
+    known = ", ".join(sorted(agents)) or "none"
+    raise SessionError(f"There is no agent for the thread {thread_id!r}; the agents are: {known}.")
+
+
+def derived_id(*parts: str) -> str:
+    """Derive an id: the same parts give the same one, in any process.
+
+    A tool derives an event's id from its thread, the message with its call and the call's id, so that a turn
+    that is run again sends the same event and the host drops it.
+    """
+    return blake2s("\0".join(parts).encode("utf-8", "replace"), digest_size=12).hexdigest()
