@@ -138,8 +138,8 @@ def made_progress(
 
 def fingerprint(name: str, args: Mapping[str, Any]) -> str:
     """Return a short print of a call, the same for the same name and arguments."""
-    text = json.dumps([name, args], sort_keys=True, default=str)
-    return blake2s(text.encode("utf-8", "surrogatepass"), digest_size=PRINT // 2).hexdigest()
+    text = json.dumps([name, args], sort_keys=True, default=str)  # nothing but ASCII
+    return blake2s(text.encode(), digest_size=PRINT // 2).hexdigest()
 
 
 def seen_before(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:

@@ -46,8 +46,7 @@ def play_round(
     while True:
         after, outcomes = yield from _play(board, calls, rules, refused, verdicts)
         fault = progress_fault(after.todos, rules)
-        culprit = _last_starter(board, outcomes, rules) if fault else None
-        if fault is None or culprit is None:
+        if fault is None or (culprit := _last_starter(board, outcomes, rules)) is None:
             return after, outcomes
         refused[culprit] = fault
 
@@ -210,11 +209,10 @@ def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
             key = free[content].pop(0)
         elif key is None:
             key, next_id = next_id, next_id + 1
-        new.append(
-            _with_status(
-                {"id": key, "content": content, "status": "pending"}, draft.status, draft.reason or ""
-            )
-        )
+        item: Todo = {"id": key, "content": content, "status": draft.status}
+        if draft.reason:
+            item["reason"] = draft.reason
+        new.append(item)
     return new, next_id
 
 

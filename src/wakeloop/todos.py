@@ -189,6 +189,6 @@ def number(todos: Sequence[Mapping[str, Any]], next_id: int) -> tuple[list[Todo]
     """Give ids to the items that have none, and return the list with the next free number."""
     next_id, numbered = next_number(todos, next_id), []
     for todo in todos:
-        numbered.append(cast(Todo, todo if "id" in todo else {"id": next_id, **todo}))
+        numbered.append(cast(Todo, {"id": next_id, **todo}))
         next_id += "id" not in todo
     return numbered, next_id
