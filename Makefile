@@ -22,7 +22,7 @@ LOWEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*(re.sub(r"^([\w-]+)>=([\d.]+).*", r"\1==\2", need) for need in needs), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: help demo test lint types docs notebooks bench bounds check format clean $(VENV)/stale
+.PHONY: coverage properties mutants help demo test lint types docs notebooks bench bounds check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,18 @@ bounds: $(VENV)/with-dev ## Run the tests with the lowest versions that pyprojec
 	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest.txt -e '.[test]'
 	build/lowest/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider
 
+coverage: $(VENV)/with-dev ## Run the tests and measure lines and branches, those of subprocesses too
+	@rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term --cov-report=html:build/coverage
+
+properties: $(VENV)/with-dev ## Look for runs that break a promise, for minutes, with other examples each time
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n $(WORKERS) --timeout=0 tests/core/test_properties.py tests/core/test_machine.py
+
+mutants: $(VENV)/with-dev ## Change the rules, gates and forks in every small way and see the tests notice
+	@rm -rf mutants
+	$(BIN)/python -m mutmut run
+	@$(BIN)/python -m mutmut results
+
 check: lint types test docs notebooks ## All that a change has to pass
 
 format: $(VENV)/with-dev ## Let ruff put format and imports in order
@@ -68,7 +80,7 @@ format: $(VENV)/with-dev ## Let ruff put format and imports in order
 	$(BIN)/python -m ruff format .
 
 clean: ## Remove what was built, and the environment
-	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # --- the environment: made once, filled again when pyproject.toml changes -----------------------
 

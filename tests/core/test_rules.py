@@ -46,8 +46,10 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             board(A, todo(2, "b", "completed"), todo(3, "c", "cancelled")),
             Add(("x", "y")),
             Rules(2),
-            "2 more would make 3 items that are not closed; "
-            "at most 2 are allowed, so close some or plan larger ones",
+            (
+                "2 more would make 3 items that are not closed; "
+                "at most 2 are allowed, so close some or plan larger ones"
+            ),
         ),
         (
             board(),
@@ -101,7 +103,10 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             board(todo(1, "a", "in_progress"), todo(2, "b")),
             Change(2, "in_progress"),
             Rules(in_progress="at_most_one"),
-            "only one item may be in progress, and these would be: [1] a and [2] b; close or reopen one first",
+            (
+                "only one item may be in progress, and these would be: [1] a and [2] b; "
+                "close or reopen one first"
+            ),
         ),
         (
             board(),
@@ -255,8 +260,10 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
         ([{"content": " "}], "todos item 1 has no content; every item needs a text that is not blank"),
         (
             [{"content": "a", "status": "done"}],
-            "todos item 1 (a) has the status 'done'; "
-            "allowed are pending, in_progress, completed, cancelled, blocked",
+            (
+                "todos item 1 (a) has the status 'done'; "
+                "allowed are pending, in_progress, completed, cancelled, blocked"
+            ),
         ),
         ([{"content": "a", "id": 1.5}], "todos item 1 (a) has the id 1.5; an id is an integer or a text"),
         ([{"content": "a", "reason": 1}], "todos item 1 (a) has a reason that is no text"),
