@@ -1,12 +1,13 @@
 """The marks on messages that the graph writes itself."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
 KEY = "wakeloop"
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
+KINDS: frozenset[str] = frozenset(get_args(Kind))
 
 
 def new_id() -> str:
@@ -20,9 +21,18 @@ def mark(kind: Kind, **more: Any) -> dict[str, Any]:
 
 
 def kind_of(message: BaseMessage) -> str | None:
-    """Return what the graph wrote a message for, or None for anybody else's."""
+    """Return what the graph wrote a message for, or None for anybody else's, and for a mark that is none."""
     found = message.additional_kwargs.get(KEY)
-    return found.get("kind") if isinstance(found, dict) else None
+    kind = found.get("kind") if isinstance(found, dict) else None
+    return kind if isinstance(kind, str) and kind in KINDS else None
+
+
+def added_to(message: BaseMessage) -> int:
+    """Return how many of a result's last characters are the graph's: never more than there are."""
+    if kind_of(message) != "nag":
+        return 0
+    chars = message.additional_kwargs[KEY].get("chars", 0)
+    return max(0, min(chars, len(str(message.text)))) if type(chars) is int else 0
 
 
 def as_user(kind: Kind, text: str) -> HumanMessage:
@@ -46,7 +56,7 @@ def unmarked(message: BaseMessage) -> BaseMessage:
 def with_suffix(message: ToolMessage, text: str) -> ToolMessage:
     """Append the graph's words to a tool result; the mark tells how many of the last characters they are."""
     suffix = f"\n\n{text}"
-    earlier = message.additional_kwargs.get(KEY, {}).get("chars", 0)
+    earlier = added_to(message)
     content: Any
     if isinstance(message.content, str):
         content = message.content + suffix
@@ -59,7 +69,7 @@ def with_suffix(message: ToolMessage, text: str) -> ToolMessage:
 def parts_of(message: ToolMessage) -> tuple[str, str]:
     """Split a result's text: the tool's own, and what the graph has put behind it, "" for nothing."""
     text = str(message.text)
-    added = message.additional_kwargs[KEY].get("chars", 0) if kind_of(message) == "nag" else 0
+    added = added_to(message)
     return text[: len(text) - added], text[len(text) - added :]
 
 

@@ -8,6 +8,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from wakeloop.marks import mark, new_id
 from wakeloop.state import Ledger, TodoState, WakeEvent
 from wakeloop.todos import shorten
+from wakeloop.unicode import indented, one_line
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
 
@@ -77,7 +78,7 @@ class Opening:
         others = [e for e in self.events if e.get("kind") != "human" and e.get("text")]
         written: list[BaseMessage] = [HumanMessage(e["text"], id=_event_id(e)) for e in people]
         if others:
-            text = "\n\n".join(f"[{_label(e)}] {e['text']}" for e in others)
+            text = "\n\n".join(f"[{_label(e)}] {indented(e['text'])}" for e in others)
             kinds = list(dict.fromkeys(str(e.get("kind")) for e in others))
             marked = mark("event", events=[str(e.get("id", "")) for e in others], kinds=kinds)
             written.append(HumanMessage(text, id=_event_id(others[0]), additional_kwargs=marked))
@@ -89,5 +90,10 @@ def _event_id(event: WakeEvent) -> str:
 
 
 def _label(event: WakeEvent) -> str:
-    sender = event.get("sender")
-    return f"{event.get('kind')} from {sender}" if sender else str(event.get("kind"))
+    kind, sender = _in_brackets(event.get("kind") or "event"), _in_brackets(event.get("sender") or "")
+    return f"{kind} from {sender}" if sender else kind
+
+
+def _in_brackets(name: str) -> str:
+    """A name that ends neither its line nor the brackets around it."""
+    return shorten(one_line(name).translate({ord("["): "(", ord("]"): ")"}))

@@ -21,6 +21,7 @@ from wakeloop.operations import (
     Show,
 )
 from wakeloop.todos import LONGEST, Refused, Status, Todo, is_closed, is_open, shorten
+from wakeloop.unicode import name_of, one_line
 
 REFUSALS = 3  # the verifier's third refusal of an item blocks it
 
@@ -83,7 +84,9 @@ def progress_fault(todos: Sequence[Todo], rules: Rules) -> str | None:
     if rules.in_progress == "any" or len(running) == 1:
         return None
     if running:
-        names = " and ".join(f"[{todo['id']}] {shorten(todo['content'])}" for todo in running)
+        names = " and ".join(
+            f"[{name_of(todo['id'])}] {shorten(one_line(todo['content']))}" for todo in running
+        )
         return f"only one item may be in progress, and these would be: {names}; close or reopen one first"
     if rules.in_progress == "at_most_one" or not any(map(is_open, todos)):  # also what a verifier has blocked
         return None
@@ -144,14 +147,15 @@ def _change(
 ) -> Generator[Question, str | None, Outcome]:
     old = board.find(change.id)
     if old is None:
-        known = ", ".join(str(todo["id"]) for todo in board.todos[:50]) or "none, the list is empty"
+        known = ", ".join(name_of(todo["id"]) for todo in board.todos[:50]) or "none, the list is empty"
         raise Refused(f"there is no item {shorten(repr(change.id))}; the ids are: {known}")
     reason = (change.reason or "").strip()
     if change.status == "blocked" and not reason:
-        raise Refused(f"item [{old['id']}] can be blocked only with a reason; send one")
+        raise Refused(f"item [{name_of(old['id'])}] can be blocked only with a reason; send one")
     if _exhausted(board, old) and change.status not in ("blocked", "cancelled"):
         raise Refused(
-            f"item [{old['id']}] was refused {REFUSALS} times and stays blocked: {old.get('reason', '')}"
+            f"item [{name_of(old['id'])}] was refused {REFUSALS} times and stays blocked: "
+            f"{one_line(old.get('reason', ''))}"
         )
     new = _with_status(old, change.status, reason, change.evidence)
     denied: dict[int | str, str] = {}

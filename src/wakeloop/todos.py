@@ -8,6 +8,8 @@ from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
+from wakeloop.unicode import one_line
+
 Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)
 OPEN = frozenset(("pending", "in_progress"))
@@ -91,17 +93,17 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
         raise Refused(f"todos item {place} has no content; every item needs a text that is not blank")
     if status not in STATUSES:
         raise Refused(
-            f"todos item {place} ({shorten(content)}) has the status {shorten(repr(status))}; "
+            f"todos item {place} ({shorten(one_line(content))}) has the status {shorten(repr(status))}; "
             f"allowed are {', '.join(STATUSES)}"
         )
     if key is not None and not _is_id(key):
         raise Refused(
-            f"todos item {place} ({shorten(content)}) has the id {shorten(repr(key))}; "
+            f"todos item {place} ({shorten(one_line(content))}) has the id {shorten(repr(key))}; "
             "an id is an integer or a text"
         )
     for name in ("reason", "evidence"):
         if not isinstance(item.get(name, ""), str | None):
-            raise Refused(f"todos item {place} ({shorten(content)}) has a {name} that is no text")
+            raise Refused(f"todos item {place} ({shorten(one_line(content))}) has a {name} that is no text")
     clean = {name: item[name] for name in KEPT if item.get(name) is not None}
     return {**clean, "content": content, "status": status}
 

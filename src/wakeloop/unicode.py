@@ -1,6 +1,16 @@
 """Text that every server and every database takes."""
 
+import json
+import re
 from typing import Any
+
+UNSEEN = (  # C0 but tab and newline, DEL, C1, marks of direction, what has no width, halves of pairs
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+)
+"""Characters, as a class of a pattern, that show nothing and may steer what does; joiners of letters stay."""
+_STEERING = re.compile(f"[{UNSEEN}]+")
+_BREAKS_A_NAME = ("[", "]", ": ", ". ", '"')  # what stands around an id in some dialect's line
 
 
 def whole(value: Any) -> Any:
@@ -17,3 +27,21 @@ def whole(value: Any) -> Any:
     if isinstance(value, dict):
         return {whole(key): whole(part) for key, part in value.items()}
     return [whole(part) for part in value] if isinstance(value, list) else value
+
+
+def one_line(text: str) -> str:
+    """Keep a text on its line, so that it cannot pass for another one; nothing in it steers a terminal."""
+    return " ".join(_STEERING.sub("", " ".join(text.split())).split())
+
+
+def indented(text: str) -> str:
+    """Keep a text of several lines behind the first: no later line stands where one of the graph's would."""
+    first, *more = text.splitlines() or [""]
+    return "\n".join([one_line(first), *(f"  | {one_line(line)}" for line in more)])
+
+
+def name_of(key: int | str) -> str:
+    """An id as a line shows it: as it is, or in quotes where it could be taken for more than an id."""
+    text = str(key)
+    odd = text != one_line(text) or any(sign in f"{text} " for sign in _BREAKS_A_NAME)
+    return json.dumps(text) if odd else text

@@ -140,11 +140,6 @@ class Dialect:
         return self.replaces
 
 
-def one_line(text: str) -> str:
-    """Keep a text on its line, so that it cannot pass for another item."""
-    return " ".join(text.split())
-
-
 def schema_part(item: type[BaseModel]) -> WithJsonSchema:
     """Tell the model of a list of items, whatever else is read kindly."""
     told = item.model_json_schema()

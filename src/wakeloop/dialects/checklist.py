@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from wakeloop.dialects.base import Dialect, ListOrText, one_line, schema_part
+from wakeloop.dialects.base import Dialect, ListOrText, schema_part
 from wakeloop.operations import Board, Draft, Operation, Outcome, Replace
 from wakeloop.settings import LoopSettings
 from wakeloop.todos import Todo, shorten
+from wakeloop.unicode import indented, name_of, one_line
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
 
@@ -80,10 +81,13 @@ class Checklist(Dialect):
 
     def result(self, outcome: Outcome) -> str:
         """Render the stored list, and what the write left out or the verifier refused."""
-        notes = [f"#{key} was not accepted as completed: {why}" for key, why in outcome.denied.items()]
+        notes = [
+            f"#{name_of(key)} was not accepted as completed: {indented(why)}"
+            for key, why in outcome.denied.items()
+        ]
         if outcome.dropped:
             names = ", ".join(
-                f"#{todo['id']}: {shorten(one_line(todo['content']))}" for todo in outcome.dropped
+                f"#{name_of(todo['id'])}: {shorten(one_line(todo['content']))}" for todo in outcome.dropped
             )
             notes.append(f"dropped while open: {names}")
         return "\n\n".join([rendered(outcome.board.todos, self.line), *notes])
@@ -97,7 +101,7 @@ class Checklist(Dialect):
     def line(self, todo: Todo) -> str:
         """Render `[ ] #id: text`."""
         note = f" (blocked: {one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
-        return f"{MARKS[todo['status']]} #{todo['id']}: {one_line(todo['content'])}{note}"
+        return f"{MARKS[todo['status']]} #{name_of(todo['id'])}: {one_line(todo['content'])}{note}"
 
 
 def rendered(todos: Sequence[Todo], line: Any) -> str:

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from wakeloop.dialects.base import Dialect, one_line
+from wakeloop.dialects.base import Dialect
 from wakeloop.operations import Add, Change, Operation, Outcome, Reset, Show
 from wakeloop.settings import LoopSettings
 from wakeloop.todos import Refused, Todo, is_closed, shorten, worth_showing
+from wakeloop.unicode import name_of, one_line
 
 LONGEST_ID = 18  # digits; Python reads 4,300 at most
 Anything = Annotated[Any, WithJsonSchema({"type": "integer"})]
@@ -107,7 +108,7 @@ class Loki(Dialect):
     def line(self, todo: Todo) -> str:
         """Render `  ○ 1. text`, or with `✓` where it is closed."""
         note = f" (blocked: {one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
-        return f"  {'✓' if is_closed(todo) else '○'} {todo['id']}. {one_line(todo['content'])}{note}"
+        return f"  {'✓' if is_closed(todo) else '○'} {name_of(todo['id'])}. {one_line(todo['content'])}{note}"
 
     def shows(self, outcome: Outcome) -> bool:
         """Tell whether a result shows every open item: only the list does."""

@@ -5,12 +5,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
-from wakeloop.dialects.base import Dialect, Texts, one_line
+from wakeloop.dialects.base import Dialect, Texts
 from wakeloop.errors import SettingsError
 from wakeloop.operations import Add, Change, Operation, Outcome, Show
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.todos import Status, Todo, count_open, is_closed, is_open
+from wakeloop.unicode import indented, name_of, one_line
 
 Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
 MEANING: dict[Word, Status] = {
@@ -109,10 +110,10 @@ class Parley(Dialect):
                 assert todo is not None  # noqa: S101 - the rules have found it
                 if why := outcome.denied.get(todo["id"]):
                     kept = WORDS[todo["status"]]
-                    return self.error(
-                        f"[{todo['id']}] was not accepted as done: {why}. It is stored as {kept}."
-                    )
-                return f"[{todo['id']}] {WORDS[todo['status']]}: {todo['content']}. {self.count(todos)}"
+                    told = f"[{name_of(todo['id'])}] was not accepted as done: {indented(why)}"
+                    return self.error(f"{told}. It is stored as {kept}.")
+                told = f"[{name_of(todo['id'])}] {WORDS[todo['status']]}: {one_line(todo['content'])}"
+                return f"{told}. {self.count(todos)}"
             case _:
                 return "\n".join([*map(self.whole_line, todos), self.count(todos)])
 
@@ -130,7 +131,7 @@ class Parley(Dialect):
             note = f" (blocked: {one_line(todo.get('reason', ''))})"
         elif todo["status"] == "in_progress":
             note = " (in progress)"
-        return f"  [{todo['id']}] {one_line(todo['content'])}{note}"
+        return f"  [{name_of(todo['id'])}] {one_line(todo['content'])}{note}"
 
     def whole_line(self, todo: Todo) -> str:
         """Render an item of the whole list, where closed ones stand too."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp, ParentCommand
@@ -98,7 +98,7 @@ def _update(call: dict[str, Any], result: Any) -> Any:
     if isinstance(result, dict):
         result = result.get("messages", [])
     parts = result if isinstance(result, list) else [result]
-    messages: list[AnyMessage] = []
+    messages: list[BaseMessage] = []
     commands: list[Command[Any]] = []
     for part in parts:
         if isinstance(part, dict):
@@ -121,24 +121,26 @@ def _update(call: dict[str, Any], result: Any) -> Any:
     return {"messages": [_own(message) for message in messages]}
 
 
-def _own(message: AnyMessage) -> AnyMessage:
+def _own(message: BaseMessage) -> BaseMessage:
     """Give a result an id and whole characters, and take away a mark that only the graph may set."""
     update = {} if message.id else {"id": new_id()}
     if (content := whole(message.content)) != message.content:
         update["content"] = content
-    return unmarked(message.model_copy(update=update) if update else message)  # type: ignore[return-value]
+    return unmarked(message.model_copy(update=update) if update else message)
 
 
 def _as_update(command: Command[Any]) -> dict[str, Any]:
     update = dict(command.update or ())
     if "messages" in update:
-        update["messages"] = [_own(m) if isinstance(m, ToolMessage) else m for m in _messages_of(command)]
+        update["messages"] = [
+            _own(m) if isinstance(m, ToolMessage) else unmarked(m) for m in _messages_of(command)
+        ]
     return update
 
 
-def _messages_of(command: Command[Any]) -> list[Any]:
+def _messages_of(command: Command[Any]) -> list[BaseMessage]:
     found = dict(command.update or ()).get("messages", [])
-    return found if isinstance(found, list) else [found]
+    return convert_to_messages(found if isinstance(found, list) else [found])
 
 
 def _check(command: Command[Any]) -> None:

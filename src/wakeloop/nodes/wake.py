@@ -13,7 +13,8 @@ from wakeloop.marks import as_user
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import TodoState, ledger_of
-from wakeloop.todos import count_open, is_open
+from wakeloop.todos import count_open, is_open, shorten
+from wakeloop.unicode import one_line
 from wakeloop.wire import text_of
 
 
@@ -32,9 +33,8 @@ class Wake(Node):
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
         parts, reasons = [], []
         if owed:
-            peers = ", ".join(
-                str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in owed
-            )
+            names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in owed)
+            peers = ", ".join(shorten(one_line(name)) for name in names)
             parts.append(fill("nudge_reply", self.dialect.name, settings.prompts, peers=peers))
             reasons.append("reply")
         if left:
