@@ -17,15 +17,17 @@ MADE_FOR := f = pathlib.Path("$(VENV)/made-for"); folder, python = \
 	f.read_text().split("\n")[:2] if f.exists() else ("$(CURDIR)", "")
 ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python -c 'import pathlib, sys; $(MADE_FOR); \
 	print("yes" if $(NEW) and folder == "$(CURDIR)" and "$(PYTHON)" in ("", python) else "")')
-LOWEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	extras = project["optional-dependencies"]; needs = project["dependencies"] + extras["openai"] + extras["cli"]; \
-	print(*(re.sub(r"^([\w-]+)>=([\d.]+).*", r"\1==\2", need) for need in needs), sep="\n")
+TOOLS := test docs notebooks bench dev
+OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	extras = project["optional-dependencies"]; \
+	needs = sum([extras[name] for name in extras if name not in "$(TOOLS)".split()], project["dependencies"]); \
+	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: coverage properties mutants help demo test lint types docs notebooks bench bounds check format clean $(VENV)/stale
+.PHONY: coverage properties mutants help demo test lint types docs notebooks bench test-matrix oldest newest check format clean $(VENV)/stale
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/with-cli ## See the graph work: an audit of some of this package's files, or of DIR=folder
 ifeq ($(DIR),)
@@ -55,11 +57,16 @@ notebooks: $(VENV)/with-dev ## Run the notebooks and compare with the outputs th
 bench: $(VENV)/with-dev ## Compare with a hand-written graph and a plain loop, as ratios in one run
 	$(BIN)/python benchmarks/bench_loop.py
 
-bounds: $(VENV)/with-dev ## Run the tests with the lowest versions that pyproject.toml allows
-	@mkdir -p build && $(BIN)/python -c '$(LOWEST)' > build/lowest.txt && cat build/lowest.txt
-	@rm -rf build/lowest && $(BIN)/python -m venv build/lowest
-	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest.txt -e '.[test]'
-	build/lowest/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider
+test-matrix: oldest newest ## Run the tests with the oldest versions allowed, and with the newest
+
+oldest newest: $(VENV)/made-for
+	@mkdir -p build && : > build/$@.txt
+	@if [ $@ = oldest ]; then $(BIN)/python -c '$(OLDEST)' > build/$@.txt; fi
+	@rm -rf build/$@ && $(BIN)/python -m venv build/$@
+	@echo "installing wakeloop[test] into build/$@ …" && cat build/$@.txt
+	@if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python build/$@/bin/python --upgrade -c build/$@.txt -e '.[test]'; \
+	else build/$@/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -c build/$@.txt -e '.[test]'; fi
+	build/$@/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider
 
 coverage: $(VENV)/with-dev ## Run the tests and measure lines and branches, those of subprocesses too
 	@rm -f .coverage .coverage.*
