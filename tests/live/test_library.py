@@ -1,0 +1,151 @@
+"""A real server through the library: protocol, bounds and endings, never the quality of a plan."""
+
+import asyncio
+from typing import Any, get_args
+
+import openai
+import pytest
+from conftest import own_server
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from wakeloop import create_todo_agent, preset, session_of
+from wakeloop.errors import WakeloopError
+from wakeloop.events import Ending
+from wakeloop.testing import prompt_faults, wire_faults
+from wakeloop.todos import is_open
+
+pytestmark = pytest.mark.loopback
+
+LIMIT = 15  # (15 - 3) / 2 requests
+THREAD: Any = {"configurable": {"thread_id": "thread"}, "recursion_limit": LIMIT}
+TODOS = (
+    "Plan two steps to tidy a room with todo_write, then look at the room.",
+    "Now the kitchen, in one step.",
+)
+DOORS = ["invoke", "stream", "ainvoke", "astream"]
+
+
+@tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return f"{place} is tidy"
+
+
+def through(door: str, agent: Any, given: Any) -> dict[str, Any]:
+    """The state at the end of a run; the streams ask for tokens, so that the server streams too."""
+    if door == "invoke":
+        return agent.invoke(given, THREAD)
+    if door == "ainvoke":
+        return asyncio.run(agent.ainvoke(given, THREAD))
+    modes = ["values", "messages", "custom"]
+    if door == "stream":
+        chunks = list(agent.stream(given, THREAD, stream_mode=modes))
+    else:
+
+        async def collected() -> list[Any]:
+            return [chunk async for chunk in agent.astream(given, THREAD, stream_mode=modes)]
+
+        chunks = asyncio.run(collected())
+    return [payload for mode, payload in chunks if mode == "values"][-1]
+
+
+def kinds(messages: list[BaseMessage]) -> list[str]:
+    return [m.additional_kwargs["wakeloop"]["kind"] for m in messages if "wakeloop" in m.additional_kwargs]
+
+
+def run(door: str, agent: Any, settings: Any, relay: Any, given: Any) -> dict[str, Any]:
+    """One activation, and all that the contract says of it whatever the model replies."""
+    before, asked = len(agent.get_state(THREAD).values.get("messages", ())), len(relay.bodies)
+    try:
+        state = through(door, agent, given)
+    except (WakeloopError, openai.OpenAIError):  # as when the context is full: named, and the thread is whole
+        state = agent.get_state(THREAD).values
+        assert state["todo_session"]["state"] == "running"
+        assert len(relay.bodies) > asked
+    else:
+        session = state["todo_session"]
+        count = sum(is_open(todo) for todo in state["todos"])
+        assert session["reason"] in get_args(Ending) or session["reason"] in get_args(get_args(Ending)[0])
+        assert session["state"] == ("idle" if count else "dormant")
+        assert session["open"] == count
+        assert session == dict(session_of(agent.get_state(THREAD)))
+        written = kinds(state["messages"][before:])
+        assert written.count("wake") == session["wakes"] <= settings.max_wake_cycles
+        assert written.count("guard") <= settings.guard_retries
+    assert len(relay.bodies) - asked <= (LIMIT - 3) / 2
+    assert wire_faults(relay.requests) == []
+    assert prompt_faults(relay.requests) == []
+    return state
+
+
+def tool_names(relay: Any) -> set[str]:
+    """The tools that the model called, as the server was told of it in later requests."""
+    return {
+        call["name"]
+        for request in relay.requests
+        for message in request
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    }
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_takes_two_messages(door: str, model: Any, relay: Any) -> None:
+    settings = preset("wakeloop").model_copy(update={"max_wake_cycles": 2})
+    agent = create_todo_agent(model(), [look], settings=settings, checkpointer=InMemorySaver())
+    for text in TODOS:
+        run(door, agent, settings, relay, {"messages": [("user", text)]})
+    assert [bool(body.get("stream")) for body in relay.bodies] == [door in ("stream", "astream")] * len(
+        relay.bodies
+    )
+    texts = [m.content for m in relay.requests[-1] if m.type == "user" or m.type == "human"]
+    assert [text for text in texts if text in TODOS] == list(TODOS)
+
+
+@own_server
+def test_the_small_model_calls_tools(model: Any, relay: Any) -> None:
+    settings = preset("wakeloop")
+    agent = create_todo_agent(model(), [look], settings=settings, checkpointer=InMemorySaver())
+    state = run("invoke", agent, settings, relay, {"messages": [("user", TODOS[0])]})
+    assert tool_names(relay) <= {"todo_write", "todo_update", "todo_list", "look"}
+    replies = [m for m in state["messages"] if isinstance(m, AIMessage) and m.tool_calls]
+    assert {m.response_metadata["finish_reason"] for m in replies} == {"tool_calls"}
+
+
+@pytest.mark.parametrize("name", ["loki", "lesson", "cubepi-strict"])
+def test_every_dialect(name: str, model: Any, relay: Any) -> None:
+    settings = preset(name).model_copy(update={"auto_continue": True, "max_wake_cycles": 1})
+    agent = create_todo_agent(model(), [look], settings=settings, checkpointer=InMemorySaver())
+    for text in TODOS:
+        run("invoke", agent, settings, relay, {"messages": [("user", text)]})
+
+
+@pytest.mark.parametrize("door", ["invoke", "astream"])
+def test_a_model_that_has_to_call_a_tool(door: str, model: Any, relay: Any) -> None:
+    """Each reply is a call, or cut before it came to one."""
+    settings = preset("wakeloop")
+    agent = create_todo_agent(model(required=True), [look], settings=settings, checkpointer=InMemorySaver())
+    state = run(door, agent, settings, relay, {"messages": [("user", TODOS[0])]})
+    assert {body["tool_choice"] for body in relay.bodies} == {"required"}
+    assert state["todo_session"]["reason"] in ("step_limit", "truncated", None)
+
+
+def test_open_items_wake_it_within_the_budget(model: Any, relay: Any) -> None:
+    settings = preset("wakeloop").model_copy(update={"max_wake_cycles": 2, "reply_retries": 0})
+    agent = create_todo_agent(model(bare=True), [look], settings=settings, checkpointer=InMemorySaver())
+    todos = [{"content": "sweep", "status": "pending"}, {"content": "dust", "status": "pending"}]
+    run("invoke", agent, settings, relay, {"messages": [("user", "Say yes.")], "todos": todos})
+    run("invoke", agent, settings, relay, {"messages": [("user", "Say no.")]})
+
+
+@own_server
+def test_a_full_context_is_the_server_s_error_by_name(model: Any, relay: Any) -> None:
+    agent = create_todo_agent(model(), checkpointer=InMemorySaver())
+    with pytest.raises(openai.BadRequestError, match="context"):
+        agent.invoke({"messages": [("user", "tea " * 8_000)]}, THREAD)
+    assert len(relay.bodies) == 1
+    snapshot = agent.get_state(THREAD)
+    assert snapshot.values["todo_session"]["state"] == "running"
+    assert wire_faults(relay.requests) == []
