@@ -34,7 +34,7 @@ class Relay:
         relay = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # noqa: N802 - the library's name
+            def do_POST(self) -> None:
                 data = self.rfile.read(int(self.headers["Content-Length"]))
                 relay.bodies.append(json.loads(data))
                 headers = {name: self.headers[name] for name in PASSED_ON if self.headers[name]}

@@ -100,7 +100,7 @@ def test_every_door_takes_two_messages(door: str, model: Any, relay: Any) -> Non
     assert [bool(body.get("stream")) for body in relay.bodies] == [door in ("stream", "astream")] * len(
         relay.bodies
     )
-    texts = [m.content for m in relay.requests[-1] if m.type == "user" or m.type == "human"]
+    texts = [m.content for m in relay.requests[-1] if m.type == "human"]
     assert [text for text in texts if text in TODOS] == list(TODOS)
 
 
