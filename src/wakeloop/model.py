@@ -1,5 +1,6 @@
 """Makes the model from a name, and binds what it is told of."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
 from wakeloop.errors import ModelError
+from wakeloop.redaction import without_secrets
 
 
 def model_named(name: str) -> BaseChatModel:
@@ -29,8 +31,8 @@ def model_named(name: str) -> BaseChatModel:
         return init_chat_model(name)  # type: ignore[no-any-return]
     except ImportError as error:
         raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
-    except Exception as error:
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from error
+    except Exception as error:  # noqa: BLE001 - its words may hold a key, so they are not passed on
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
 
 
 def openai_model(name: str, **options: Any) -> BaseChatModel:
@@ -48,13 +50,13 @@ def openai_model(name: str, **options: Any) -> BaseChatModel:
         ) from None
     try:
         return ChatOpenAI(model=name, stream_usage=True, **options)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - pydantic tells the values that it was given
         if "api_key" in str(error).lower():
             raise ModelError(
                 "There is no key for the model: set OPENAI_API_KEY "
                 "(any text will do for a server of your own, named by OPENAI_BASE_URL)."
             ) from None
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from error
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
 
 
 def bound(model: BaseChatModel, tools: Sequence[Any]) -> Runnable[Any, Any]:
@@ -82,4 +84,4 @@ def in_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    return " ".join(without_secrets(str(error), [os.environ.get("OPENAI_API_KEY") or "\0"]).split())

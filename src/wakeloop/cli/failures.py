@@ -1,13 +1,13 @@
 """What went wrong, in one sentence, and the exit code for it."""
 
 import os
-import re
 import sqlite3
 from contextlib import suppress
 from typing import Any
 
 from wakeloop.display.clean import one_line
 from wakeloop.errors import EditError, InputError, SettingsError, ToolNameError, WakeloopError
+from wakeloop.redaction import without_secrets
 
 SETTLED, FAILED, USAGE, OPEN, WAITING, TERMINATED, INTERRUPTED = 0, 1, 2, 3, 4, 143, 130
 LONGEST = 500  # characters of a server's words
@@ -19,7 +19,6 @@ REFUSALS = {
     429: ("The server takes no more requests for now", "Wait a while, or look at the quota."),
 }
 SERVER_FAILED = 500
-USER_PART = re.compile(r"(\w+://)[^/@\s]+@")
 
 
 class CommandError(Exception):
@@ -109,7 +108,7 @@ def root_cause(error: BaseException) -> BaseException:
 
 def redacted(text: str) -> str:
     """The text without the values of variables that look like secrets, and without passwords in addresses."""
-    text = USER_PART.sub(r"\1…@", text)
+    text = without_secrets(text)
     values = {value for value in os.environ.values() if len(value) >= SHORTEST_SECRET and value in text}
     if not values:
         return text

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from wakeloop.cli.failures import usage
 from wakeloop.config import TOOLS
+from wakeloop.redaction import NAMES_A_SECRET
 
 WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
 
@@ -61,13 +62,14 @@ class Recipe:
 
 
 def without_user(url: str) -> str:
-    """An address without user and password."""
+    """An address without user, password and keys."""
     parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    kept = "&".join(one for one in parts.query.split("&") if not NAMES_A_SECRET.search(one.partition("=")[0]))
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=kept))
 
 
 def without_users(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as they may be stored: no user and password in an address."""
+    """Values as they may be stored: no user, password and keys in an address."""
     url = values.get("base_url")
     return {**values, "base_url": without_user(url)} if url else dict(values)
 

@@ -16,6 +16,7 @@ from wakeloop.events import Ending, todos_changed
 from wakeloop.gates import ROUND_STEPS, count_stale, fingerprint, nag_due, seen_before
 from wakeloop.inline import Node
 from wakeloop.marks import mark, new_id
+from wakeloop.redaction import Discreet
 from wakeloop.reply import Reply, as_json, is_cut, plain, problem, read_reply
 from wakeloop.request import Request, Systems
 from wakeloop.settings import LoopSettings, effective
@@ -63,6 +64,16 @@ class CallModel(Node):
         if self.hook is not None:
             turn.request.hooked(await self.hook.ainvoke(turn.request.seen_by_hook(), config))
         return turn.stored(await turn.voice.ainvoke(turn.sent(), config))
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
+        """Run in a synchronous graph; what is raised is stored with the thread, so it tells no keys."""
+        with Discreet(self.voices.bare, self.voices.without_todos, self.voices.full):
+            return super().invoke(input, config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+        """Run in an asynchronous graph, as discreetly."""
+        with Discreet(self.voices.bare, self.voices.without_todos, self.voices.full):
+            return await super().ainvoke(input, config, **kwargs)
 
 
 class Turn:

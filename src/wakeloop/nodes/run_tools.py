@@ -17,6 +17,7 @@ from wakeloop.direct import Direct, unheard
 from wakeloop.errors import ToolError
 from wakeloop.inline import Node
 from wakeloop.marks import new_id, unmarked
+from wakeloop.redaction import secrets_of, without_secrets
 from wakeloop.todos import LONGEST, Refused, read_list, shorten
 from wakeloop.unicode import whole
 
@@ -35,15 +36,16 @@ class RunTools(Node):
     tools: Mapping[str, BaseTool]
     injected: Mapping[str, ToolNode] = field(default_factory=dict)
     direct: Mapping[str, Direct] = field(default_factory=dict)
+    model: object = None  # whose secrets no error may tell
 
     @classmethod
-    def of(cls, tools: Mapping[str, BaseTool]) -> Self:
+    def of(cls, tools: Mapping[str, BaseTool], model: object = None) -> Self:
         """Sort the tools by the way they are called."""
         injected = {name: ToolNode([tool]) for name, tool in tools.items() if takes_injection(tool)}
         direct = {
             name: way for name, tool in tools.items() if (way := Direct.of(tool)) and name not in injected
         }
-        return cls(tools, injected, direct)
+        return cls(tools, injected, direct, model)
 
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update."""
@@ -62,7 +64,7 @@ class RunTools(Node):
                 return _update(call, function(call))
             return _update(call, tool.invoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
-            return _raised(call, error)
+            return _raised(call, error, self.model)
 
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update; the same, waiting."""
@@ -75,7 +77,7 @@ class RunTools(Node):
                 return _update(call, await node.ainvoke([call], config))
             return _update(call, await tool.ainvoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
-            return _raised(call, error)
+            return _raised(call, error, self.model)
 
 
 def _only_async(tool: BaseTool) -> bool:
@@ -158,13 +160,13 @@ def _check(command: Command[Any]) -> None:
             raise ToolError(str(refusal)) from None
 
 
-def _raised(call: dict[str, Any], error: Exception) -> dict[str, Any]:
+def _raised(call: dict[str, Any], error: Exception, model: object) -> dict[str, Any]:
     """Answer with an error; a way to the parent is kept for the run's end, other signals pass through."""
     if isinstance(error, ParentCommand):
         return _hand_over(call, error.args[0])
     if isinstance(error, GraphBubbleUp):
         raise error
-    return {"messages": [_error(call, _sentence(error))]}
+    return {"messages": [_error(call, without_secrets(_sentence(error), secrets_of(model)))]}
 
 
 def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from wakeloop.errors import VerifyError
 from wakeloop.inline import Node
 from wakeloop.marks import new_id
 from wakeloop.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
+from wakeloop.redaction import secrets_of, without_secrets
 from wakeloop.rounds import play_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger, TodoState, ledger_of
@@ -31,6 +32,7 @@ class ValidateTodos(Node):
     dialect: Dialect
     settings: LoopSettings
     verify: Verify | None = None
+    model: object = None  # whose secrets no refusal may tell
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the list's changes and one tool result a call."""
@@ -90,7 +92,7 @@ class ValidateTodos(Node):
         except GraphBubbleUp:  # it asks a person
             raise
         except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
-            return _failed(error)
+            return self.failed(error)
         if isawaitable(verdict):
             if hasattr(verdict, "close"):
                 verdict.close()
@@ -107,7 +109,12 @@ class ValidateTodos(Node):
         except GraphBubbleUp:
             raise
         except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
-            return _failed(error)
+            return self.failed(error)
+
+    def failed(self, error: Exception) -> str:
+        """Name what a verifier raised; it may have asked a model of the same key."""
+        said = f"the verifier failed: {type(error).__name__}: {error}"
+        return without_secrets(said, secrets_of(self.model))
 
     def written(
         self, state: TodoState, calls: list[Any], before: Board, after: Board, outcomes: list[Outcome]
@@ -174,7 +181,3 @@ def _accepted(outcome: Outcome) -> bool:
     if outcome.error is not None or outcome.operation is None or isinstance(outcome.operation, Show):
         return False
     return not outcome.denied or len(outcome.touched) > len(outcome.denied)
-
-
-def _failed(error: Exception) -> str:
-    return f"the verifier failed: {type(error).__name__}: {error}"

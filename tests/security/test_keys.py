@@ -1,0 +1,259 @@
+"""Keys stay out of checkpoints, events, exceptions and reports."""
+
+import asyncio
+import json
+import logging
+import sqlite3
+import threading
+import traceback
+from base64 import b64encode
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from openai import APIError, APIStatusError
+from pydantic import SecretStr
+
+from wakeloop import ModelError, create_todo_agent
+from wakeloop.cli.failures import sentence_of
+from wakeloop.cli.recipe import Recipe
+from wakeloop.model import model_named, openai_model
+from wakeloop.redaction import redacted, secrets_of, without_secrets
+from wakeloop.server import ModelByEnvironment
+from wakeloop.testing import ScriptedModel, calls, says
+
+KEY = "sk-proj-0123456789abcdef"
+HEADER = "header-9876543210"
+PASSWORD = "pass%40word-555"
+PLAIN = "pass@word-555"
+BASIC = b64encode(f"me:{PLAIN}".encode()).decode()
+ALL = (KEY, HEADER, PASSWORD, PLAIN, BASIC)
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+@pytest.fixture
+def echo(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server that answers with all the headers it got, with the status of the test's parameter."""
+    status: int = request.param
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            return
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            told = " ".join([*self.headers.values(), KEY, HEADER, PASSWORD, PLAIN, BASIC, self.path])
+            body = json.dumps({"error": {"message": f"Refused: {told}", "param": told, "code": [told]}})
+            data = body.encode() if status >= 400 else f"{{ broken {told}".encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://me:{PASSWORD}@127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+
+
+def model(url: str, **more: Any) -> ChatOpenAI:
+    """A model that carries every kind of key."""
+    headers = {"X-Api-Key": HEADER, "Authorization": f"Bearer {KEY}"}
+    return ChatOpenAI(
+        model="m", api_key=SecretStr(KEY), base_url=url, default_headers=headers, max_retries=0, **more
+    )
+
+
+def run(door: str, path: Path, url: str, **more: Any) -> Exception:
+    """Run into the refusal by one door, over SQLite; return what reached the caller."""
+    given: Any = {"messages": [("user", "go")]}
+    if door in ("invoke", "stream"):
+        with SqliteSaver.from_conn_string(str(path)) as saver:
+            agent = create_todo_agent(model(url, **more), checkpointer=saver)
+            with pytest.raises(Exception) as raised:  # noqa: PT011 - which one is the test's
+                agent.invoke(given, THREAD) if door == "invoke" else list(agent.stream(given, THREAD))
+            return raised.value
+
+    async def awaited() -> Exception:
+        async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+            agent = create_todo_agent(model(url, **more), checkpointer=saver)
+            with pytest.raises(Exception) as raised:  # noqa: PT011, PT012
+                if door == "ainvoke":
+                    await agent.ainvoke(given, THREAD)
+                else:
+                    [part async for part in agent.astream(given, THREAD)]
+            return raised.value
+
+    return asyncio.run(awaited())
+
+
+def stored(path: Path) -> bytes:
+    """Every byte that SQLite keeps, also beside the file."""
+    with sqlite3.connect(path) as connection:
+        rows = [
+            row for table in ("checkpoints", "writes") for row in connection.execute(f"SELECT * FROM {table}")
+        ]
+    connection.close()
+    files = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+    return files + repr(rows).encode()
+
+
+def told(text: str) -> list[str]:
+    """The secrets in a text."""
+    return [secret for secret in ALL if secret in text]
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("door", ["invoke", "stream", "ainvoke", "astream"])
+@pytest.mark.parametrize("echo", [400, 401, 404, 429, 500], indirect=True)
+def test_a_server_that_echoes_keys_gets_none_into_a_checkpoint_or_an_exception(
+    echo: str, door: str, tmp_path: Path, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    status = request.node.callspec.params["echo"]
+    error = run(door, tmp_path / "db", echo)
+    assert isinstance(error, APIStatusError)
+    assert (error.status_code, error.response.status_code) == (status, status)
+    assert "Refused: " in str(error)
+    whole = "".join(traceback.format_exception(error))
+    assert told("".join([str(error), repr(error), error.message, json.dumps(error.body), whole])) == []
+    assert told(sentence_of(error)) == []
+    kept = stored(tmp_path / "db")
+    assert b"__error__" in kept
+    assert [secret for secret in ALL if secret.encode() in kept] == []
+    lines = [one.getMessage() for one in caplog.records if not one.name.startswith("httpx")]  # see the docs
+    assert told(" ".join(lines)) == []
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("echo", [200], indirect=True)
+def test_a_reply_that_is_no_json_tells_no_key(echo: str, streaming: bool, tmp_path: Path) -> None:
+    error = run("invoke", tmp_path / "db", echo, streaming=streaming)
+    assert told("".join(traceback.format_exception(error)) + repr(error)) == []
+    assert [secret for secret in ALL if secret.encode() in stored(tmp_path / "db")] == []
+
+
+def test_what_a_model_carries_is_found() -> None:
+    found = secrets_of(model(f"http://me:{PASSWORD}@h/v1?api_key={HEADER}x").bind_tools([]))
+    assert {KEY, HEADER, PASSWORD, PLAIN, BASIC, f"{HEADER}x", f"Bearer {KEY}"} == set(found)
+    assert found == sorted(found, key=len, reverse=True)
+    assert secrets_of(ScriptedModel([])) == []
+    assert secrets_of(ChatOpenAI(model="m", api_key=SecretStr("short"))) == []
+
+
+def test_the_servers_model_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("WAKELOOP_MODEL", "openai:m")
+    by_environment = ModelByEnvironment().bind_tools([])
+    assert secrets_of(by_environment) == []
+    assert by_environment._real is not None
+    assert secrets_of(by_environment) == [KEY]
+    assert KEY not in repr(by_environment)
+
+
+class OfItsOwnError(Exception):
+    """An error whose words cannot be changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def __str__(self) -> str:
+        return f"bad {KEY}"
+
+
+def test_words_that_cannot_be_changed_are_said_by_another_error() -> None:
+    new = redacted(OfItsOwnError(), [KEY])
+    assert isinstance(new, ModelError)
+    assert str(new) == "OfItsOwnError: bad …"
+    error = ValueError(f"of {KEY}")
+    error.__cause__ = OfItsOwnError()
+    kept = redacted(error, [KEY])
+    assert kept is error
+    assert told("".join(traceback.format_exception(kept))) == []
+    assert str(kept) == "of …"
+
+
+def test_an_innocent_error_is_left_as_it_is() -> None:
+    cause = KeyError("a", 5)
+    error = OSError(2, "No such file", "x")
+    error.__cause__ = cause
+    assert redacted(error, [KEY]) is error
+    assert (error.args, error.__cause__, cause.args) == ((2, "No such file"), cause, ("a", 5))
+
+
+def test_errors_in_a_ring_and_in_groups_are_all_looked_at() -> None:
+    first, second = ValueError(KEY), ValueError(f"{KEY}!")
+    first.__context__, second.__context__ = second, first
+    group = ExceptionGroup("all", [first])
+    assert redacted(group, [KEY]) is group
+    assert (first.args, second.args) == (("…",), ("…!",))
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("at https://me:pw@host/v1", "at https://…@host/v1"),
+        ("GET http://h/v1?a=1&api_key=abc&b=2", "GET http://h/v1?a=1&api_key=…&b=2"),
+        ("http://h/?access_token=x#y", "http://h/?access_token=…#y"),
+        ("Authorization: Bearer abc.def-123", "Authorization: Bearer …"),
+        ("basic aGk6eW91Cg==", "basic …"),
+        ("a basic idea, the bearer of", "a basic idea, the bearer of"),
+        ("mail me@host.org", "mail me@host.org"),
+    ],
+)
+def test_what_looks_like_a_key_by_its_place_goes(text: str, clean: str) -> None:
+    assert without_secrets(text) == clean
+
+
+def test_a_tool_and_a_verifier_that_fail_tell_no_key() -> None:
+    class Carrier(ScriptedModel):
+        """A scripted model with a key."""
+
+        key: SecretStr = SecretStr(KEY)
+
+    @tool
+    def fetch() -> str:
+        """Fetch."""
+        raise ValueError(f"401 for http://me:{PASSWORD}@h/ with {KEY}")
+
+    def verify(todo: Any, state: Any) -> str | None:
+        raise ValueError(f"judge: {KEY}")
+
+    write = calls(("todo_write", {"items": ["a"]}), ("fetch", {}))
+    done = calls(("todo_update", {"id": 1, "status": "done"}))
+    scripted = Carrier([write, done, done, done, says("no")])
+    output = create_todo_agent(scripted, [fetch], verify=verify).invoke({"messages": [("user", "go")]})
+    assert told(repr(output)) == []
+    assert [t["reason"] for t in output["todos"]] == ["the verifier failed: ValueError: judge: …"]
+
+
+def test_a_recipe_and_a_models_failure_keep_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"http://me:{PASSWORD}@h/v1?api_key={KEY}&v=2"
+    level = {"name": "base", "source": "--base-url", "values": {"base_url": url}}
+    written = Recipe(model="m", base_url=url, levels=[level]).written()
+    assert told(written) == []
+    assert Recipe.read(written).base_url == "http://h/v1?v=2"
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for make in (lambda: openai_model("m", base_url=[url]), lambda: model_named(f"nowhere:{KEY}")):
+        with pytest.raises(ModelError) as raised:
+            make()
+        whole = "".join(traceback.format_exception(raised.value))
+        assert f"api_key={KEY}" not in whole
+        assert PASSWORD not in whole
+
+
+def test_an_error_of_the_api_without_a_status_is_cleaned_in_all_its_parts() -> None:
+    import httpx
+
+    error = APIError(f"m {KEY}", httpx.Request("POST", "http://h"), body={"a": [{"b": KEY}]})
+    assert redacted(error, [KEY]) is error
+    assert (error.message, str(error), error.body) == ("m …", "m …", {"a": [{"b": "…"}]})
