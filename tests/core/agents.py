@@ -1,12 +1,15 @@
 """Agents on scripted models, by both doors and over every saver."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hypothesis import HealthCheck
+from hypothesis import settings as examples
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -25,6 +28,14 @@ AGAIN = ["finalization_guard", "call_model"]
 
 SLOW = {"max_idle_wakes": 0, "guard_retries": 0}
 QUIET = {"guard_retries": 0}
+
+DEEPER = 25 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1  # make properties
+
+
+def budget(number: int, **more: Any) -> examples:
+    """As many examples as a test of properties tries, and more where the profile explores."""
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    return examples(max_examples=number * DEEPER, suppress_health_check=checks, **more)
 
 
 def write(*items: str) -> AIMessage:

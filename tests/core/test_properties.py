@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from agents import CONFIG, change, look
-from hypothesis import HealthCheck, given
-from hypothesis import settings as budget
+import pytest
+from agents import CONFIG, budget, change, look
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -135,7 +135,7 @@ def stored(agent: Any) -> None:
         known = ids
 
 
-@budget(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@budget(60)
 @given(REPLIES, REPLIES, SETTINGS, st.sampled_from(["sync", "sync", "async"]))
 def test_any_sequence_of_replies(first: Any, second: Any, settings: LoopSettings, door: str) -> None:
     model = ScriptedModel(requests_then_silence([*first, *second]))
@@ -147,7 +147,7 @@ def test_any_sequence_of_replies(first: Any, second: Any, settings: LoopSettings
     stored(agent)
 
 
-@budget(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@budget(25)
 @given(
     st.integers(0, 10**6),
     st.floats(0, 0.6),
@@ -165,7 +165,7 @@ def test_any_unreliable_model(seed: int, weak: float, bad: float, settings: Loop
     stored(agent)
 
 
-@budget(max_examples=10)
+@budget(10)
 @given(st.integers(0, 10**6))
 def test_a_model_that_is_only_forgetful_settles_in_the_end(seed: int) -> None:
     model = UnreliableModel(seed, stop_early=0.3, forget=0.2, malformed=0, double=0, repeat=0)
@@ -175,7 +175,7 @@ def test_a_model_that_is_only_forgetful_settles_in_the_end(seed: int) -> None:
     assert [item["status"] for item in output["todos"]] == ["completed"] * 3
 
 
-@budget(max_examples=30)
+@budget(30)
 @given(REPLIES, SETTINGS, st.integers(0, 12))
 def test_a_run_that_breaks_anywhere_goes_on(replies: Any, settings: LoopSettings, at: int) -> None:
     script: list[Any] = [*replies, *["that is all"] * 12]
@@ -196,7 +196,7 @@ def test_a_run_that_breaks_anywhere_goes_on(replies: Any, settings: LoopSettings
     stored(agent)
 
 
-@budget(max_examples=25)
+@budget(25)
 @given(REPLIES, SETTINGS, st.integers(5, 30))
 def test_any_limit_of_steps(replies: Any, settings: LoopSettings, limit: int) -> None:
     model = ScriptedModel(requests_then_silence(replies))
@@ -205,3 +205,24 @@ def test_any_limit_of_steps(replies: Any, settings: LoopSettings, limit: int) ->
         since = len(model.requests)
         output = agent.invoke({"messages": [("user", text)]}, {**CONFIG, "recursion_limit": limit})
         check(agent, model, settings, output, since)
+
+
+@pytest.mark.parametrize("block", [False, True])
+@pytest.mark.parametrize("retries", range(4))
+@pytest.mark.parametrize("wakes", range(5))
+def test_the_bound_on_turns_is_reached_exactly(wakes: int, retries: int, block: bool) -> None:
+    model = ScriptedModel(requests_then_silence([calls(("todo_write", {"items": ["a"]}))]))
+    base = LoopSettings(
+        max_wake_cycles=wakes,
+        max_idle_wakes=0,
+        guard_retries=retries,
+        on_guard_exhausted="block" if block else "proceed",
+    )
+    agent = create_todo_agent(model, settings=base)
+    output = agent.invoke({"messages": [("user", "go")]})
+    explained = block and retries > 0  # without a correction there is nothing to explain
+    assert turns(model, 0) == 1 + wakes + retries + explained
+    assert len(model.requests) == 1 + turns(model, 0)  # one round, and a text a turn
+    assert output["todo_session"]["reason"] == (
+        "guard_blocked" if explained else "wake_budget" if wakes else "disabled"
+    )

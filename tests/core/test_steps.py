@@ -221,3 +221,59 @@ def test_a_request_that_arrives_while_the_guard_runs_is_covered_by_the_gate(thre
 
 def test_the_gates_know_drain() -> None:
     assert [gate.__name__ for gate in GATES].index("drained") == 3
+
+
+# -- how many requests a limit allows ----------------------------------------------------------------------
+
+
+def asked_with(script: Any, limits: Any, **changes: Any) -> dict[int, int]:
+    """The requests that a run makes at each limit; `script` makes its replies."""
+    asked = {}
+    form = changes.pop("form", None)
+    for limit in limits:
+        model = ScriptedModel(script(limit))
+        agent = create_todo_agent(model, [look], settings=settings(**changes), response_format=form)
+        try:
+            agent.invoke({"messages": [("user", "go")]}, {"recursion_limit": limit})
+        except GraphRecursionError:
+            assert limit < 5
+        asked[limit] = len(model.requests)
+    return asked
+
+
+ALL = range(1, 61)
+
+
+@pytest.mark.parametrize(
+    "script", [lambda _: (looks(str(n)) for n in count()), lambda _: repeat(update(9, "done"))]
+)
+def test_an_endless_caller_makes_exactly_so_many_requests(script: Any) -> None:
+    """Each takes two supersteps; the last round leaves room for a nag, one more round and the end."""
+    exact = {limit: max(min(limit - 1, 1), (limit - 4) // 2) for limit in ALL}
+    assert asked_with(script, ALL) == exact
+
+
+@pytest.mark.parametrize("reply", ["", says("x", finish_reason="length")])
+def test_what_is_asked_again_for_ever_reaches_the_bound_on_requests(reply: Any) -> None:
+    exact = {limit: max(min(limit - 1, 1), (limit - 3) // 2) for limit in ALL}
+    assert asked_with(lambda _: repeat(reply), ALL, reply_retries=10**6) == exact
+
+
+def test_a_last_request_without_rounds_needs_one_step_less() -> None:
+    """An explanation and a format call no tool: with one of them the bound is (limit - 2) / 2."""
+    limits = range(10, 61)
+    exact = {limit: (limit - 2) // 2 for limit in limits}
+
+    def explained(limit: int) -> list[Any]:
+        again = [says("x", finish_reason="length")] * ((limit - 2) // 2 - 4)
+        return [write("a"), *again, ".", ".", "it cannot be done"]
+
+    assert (
+        asked_with(explained, limits, max_wake_cycles=0, on_guard_exhausted="block", reply_retries=99)
+        == exact
+    )
+
+    def formatted(limit: int) -> list[Any]:
+        return [*[says("x", finish_reason="length")] * ((limit - 2) // 2 - 2), "bye", '{"text": "x"}']
+
+    assert asked_with(formatted, limits, form=Answer, reply_retries=99) == exact
