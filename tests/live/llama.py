@@ -6,7 +6,7 @@ from pathlib import Path
 
 import xllamacpp
 
-CONTEXT = 6144
+CONTEXT = 2560  # the command sets no limit of steps: a loop of calls ends when it is full
 REPLY = 48
 
 

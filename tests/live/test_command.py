@@ -19,7 +19,7 @@ pytestmark = pytest.mark.loopback
 
 COMMAND = [sys.executable, "-W", "error", "-m", "wakeloop.cli.app"]
 ENDED = (0, 1, 3)  # settled, a failure in words, open items; never a traceback
-WORK = "Plan two steps with todo_write, then list the files of this folder."
+WORK = "Plan two steps with todo_write to tidy the kitchen, then do them."
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def command(relay: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
 
     def start(*args: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*COMMAND, *args, "--model", MODEL, "--base-url", relay.url, "--set", "max_wake_cycles=2"],
+            [*COMMAND, *args, "--model", MODEL, "--base-url", relay.url, "--set", "max_wake_cycles=2", "--tools", "none"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
