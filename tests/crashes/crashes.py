@@ -1,0 +1,202 @@
+"""Kills a run at every point and resumes it: the figures."""
+
+import argparse
+import gc
+import json
+import os
+import signal
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from points import Points, saver_at
+from runs import SECOND, Run, in_a_process
+
+SAVERS = ("sqlite", "postgres")
+DURABILITIES = ("sync", "async", "exit")
+STUCK = ("checkpoint 11, before", "model 8")  # storage that stops there, and the kill
+
+
+@dataclass
+class Kill:
+    """What one kill came to."""
+
+    point: str
+    message: bool
+    left: dict[str, Any]
+    passed: list[str]  # the points before it
+    lost: int  # steps that had ended, with the next begun, and are not stored
+    unstored: list[str]  # tool calls that had run and whose results are not stored
+    again: list[str]  # tool calls that the graph ran a second time
+    finished: list[str]  # those of them that had finished: stored, or a later step had begun
+    asked_again: int | None  # requests beyond those of an undisturbed run
+    faults: list[str] = field(default_factory=list)  # whatever may never happen
+
+
+def kill(run: Run, whole: dict[str, Any], point: str, *, message: bool, stall: str | None = None) -> Kill:
+    """Kill a run at the point, resume it elsewhere, and compare it with the undisturbed one."""
+    status, _ = in_a_process(run.begin, point, stall)
+    assert status == -signal.SIGKILL, f"{point}: ended with {status} instead of a kill"
+    passed, effects = run.lines("begun"), run.lines("effects")
+    status, found = in_a_process(run.resume, SECOND if message else None)
+    assert status == 0, f"{point}: the resumed run ended with {status}"
+    left = found["left"]
+    begun = max((int(p.split()[1][:-1]) for p in passed if p.startswith("step ")), default=1)
+    requests = sum(p.startswith("model ") for p in passed) + found["requests"]
+    again = sorted(call for call, times in Counter(run.lines("effects")).items() if times > 1)
+    return Kill(
+        point=point,
+        message=message,
+        left=left,
+        passed=passed,
+        lost=max(0, begun - 1 - max(0, left["step"] or 0)),
+        unstored=sorted(set(effects) - set(left["results"])),
+        again=again,
+        finished=[call for call in again if finished(call, passed)],
+        asked_again=None if message else requests - whole["requests"],
+        faults=list(faults_of(found, whole, message=message)),
+    )
+
+
+def finished(call: str, passed: list[str]) -> bool:
+    """Tell whether a call's result was stored, or its step over, as far as the killed process got."""
+    ran = f"tool {call.split('-')[1]}, after"
+    if f"writes of run_tools {call}, stored" in passed:
+        return True
+    return ran in passed and any(point.startswith("step ") for point in passed[passed.index(ran) :])
+
+
+def faults_of(found: dict[str, Any], whole: dict[str, Any], *, message: bool) -> Iterator[str]:
+    """List what may never happen, wherever a run is killed and however its steps are stored."""
+    yield from found["faults"]
+    if found["twice"]:
+        yield f"{found['twice']} messages twice"
+    if found["todos"] != whole["todos"]:
+        yield f"another list: {found['todos']}"
+    if found["session"]["reason"] != "settled":
+        yield f"another end: {found['session']}"
+    if not message and found["messages"] != whole["messages"]:
+        yield f"another conversation: {found['messages']}"
+    if not message and found["session"] != whole["session"]:
+        yield f"another session: {found['session']}"
+    if message and found["users"] != [*heard(found["left"]), SECOND]:
+        yield f"the user said something else: {found['users']}"
+
+
+def heard(left: dict[str, Any]) -> list[str]:
+    """Return the user's messages that stay when another comes: an input that no step took in is dropped."""
+    return left["users"] if (left["step"] or 0) >= 0 else []
+
+
+def set_up(where: str, folder: Path) -> None:
+    with saver_at(where, Points(folder / "set-up")) as saver:
+        saver.setup()
+
+
+def crashes(
+    where: str, folder: Path, durability: str, *, ways: Sequence[str], in_turn: bool, fsync: bool
+) -> dict[str, Any]:
+    """Kill at every point; go on by each way, or by the ways in turn."""
+    assert in_a_process(set_up, where, folder)[0] == 0
+    gc.freeze()  # children share what is there already
+    first = Run(where, folder, "whole", durability, fsync)
+    status, whole = in_a_process(first.begin)
+    assert status == 0
+    points = first.lines("begun")
+    assert len(points) == len(set(points))
+    kills = [
+        kill(Run(where, folder, f"{n}-{way}", durability, fsync), whole, point, message=way == "message")
+        for n, point in enumerate(points)
+        for m, way in enumerate(ways)
+        if not in_turn or n % len(ways) == m
+    ]
+    stuck = None
+    if durability == "async":
+        stall, point = STUCK
+        stuck = kill(Run(where, folder, "stuck", durability, fsync), whole, point, message=False, stall=stall)
+    return {"whole": whole, "kills": kills, "stuck": stuck}
+
+
+@contextmanager
+def place(saver: str, url: str | None) -> Iterator[tuple[str, Path]]:
+    """A folder, and in it or in a Postgres of its own somewhere to store."""
+    with tempfile.TemporaryDirectory(prefix="crashes-") as name:
+        folder = Path(name)
+        if saver == "sqlite":
+            yield str(folder / "threads.db"), folder
+        elif url:
+            yield url, folder
+        else:
+            from postgres import running
+
+            with running() as server, server.database() as own:
+                yield own, folder
+
+
+HEAD = (
+    "saver",
+    "durability",
+    "kills",
+    "steps lost",
+    "finished calls run again",
+    "calls cut off and run again",
+)
+HEAD = (*HEAD, "asked again", "messages twice, other ends")
+
+
+def row(saver: str, durability: str, kills: Sequence[Kill]) -> str:
+    numbers = (
+        len(kills),
+        sum(k.lost for k in kills),
+        sum(len(k.finished) for k in kills),
+        sum(len(k.again) - len(k.finished) for k in kills),
+        sum(k.asked_again or 0 for k in kills),
+        sum(len(k.faults) for k in kills),
+    )
+    return f"| {saver} | {durability} | " + " | ".join(map(str, numbers)) + " |"
+
+
+def main() -> None:
+    """Print the table, or for tests all that was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--saver", choices=SAVERS, action="append")
+    parser.add_argument("--durability", choices=DURABILITIES, action="append")
+    parser.add_argument("--way", choices=("resume", "message"), action="append")
+    parser.add_argument("--in-turn", action="store_true", help="the ways in turn: half the kills")
+    parser.add_argument(
+        "--fsync", action="store_true", help="SQLite waits for the disk, as it does by default"
+    )
+    parser.add_argument("--postgres", help="the URL of an empty database, otherwise a server is started")
+    parser.add_argument("--json", action="store_true", help="each kill, for the tests")
+    given = parser.parse_args()
+    if not given.json:
+        print("| " + " | ".join(HEAD) + " |\n" + "|---" * len(HEAD) + "|")
+    for saver in given.saver or SAVERS:
+        for durability in given.durability or DURABILITIES:
+            with place(saver, given.postgres) as (where, folder):
+                found = crashes(
+                    where,
+                    folder,
+                    durability,
+                    ways=given.way or ("resume", "message"),
+                    in_turn=given.in_turn,
+                    fsync=given.fsync,
+                )
+            if given.json:
+                print(json.dumps(found, default=asdict))
+                continue
+            print(row(saver, durability, found["kills"]), flush=True)
+            if found["stuck"]:
+                print(row(saver, f"{durability}, storage stuck", [found["stuck"]]), flush=True)
+            for one in found["kills"]:
+                for fault in one.faults:
+                    print(f"    {one.point}: {fault}")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("LANGSMITH_TRACING", "false")
+    main()

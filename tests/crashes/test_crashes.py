@@ -1,0 +1,134 @@
+"""A run killed at every point goes on elsewhere to the same end."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+NODES = [
+    *["activate", "call_model", "validate_todos", "call_model", "run_tools edit-x-1"],
+    *["call_model", "finalization_guard", "wake", "call_model", "validate_todos", "call_model"],
+    *["run_tools edit-z-4", "nag", "call_model", "finalization_guard", "call_model", "validate_todos"],
+    *["call_model", "finalization_guard"],
+]
+CALLS = ["edit-x-1", "edit-y-1", "edit-z-4"]
+CUT = {  # where a call has run and its result is not stored yet
+    point: call
+    for call in CALLS
+    for point in (
+        f"tool {call[5]}, after",
+        f"writes of run_tools {call}, before",
+        f"writes of run_tools {call}, uncommitted",
+    )
+}
+ASKED = {  # where a reply was asked for and is not stored yet
+    point
+    for n in range(1, 9)
+    for point in (
+        f"model {n}",
+        f"writes of call_model {n}, before",
+        f"writes of call_model {n}, uncommitted",
+    )
+}
+Crashes = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def crashes(postgres_url: Callable[[], str]) -> Crashes:
+    """Runs `crashes.py` in a process without threads, since it forks, and returns what it found."""
+
+    def run(saver: str, durability: str, *more: str) -> dict[str, Any]:
+        where = ["--postgres", postgres_url()] if saver == "postgres" else []
+        command = [HERE / "crashes.py", "--json", "--saver", saver, "--durability", durability, *where, *more]
+        done = subprocess.run(
+            [sys.executable, *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONWARNINGS": "error"},
+        )
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    return run
+
+
+@pytest.fixture
+def postgres_url(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """The URL of a new database, for those that want one."""
+    return lambda: str(request.getfixturevalue("postgres"))
+
+
+def holds_always(found: dict[str, Any]) -> None:
+    """What is true of every kill, however the steps are stored."""
+    whole = found["whole"]
+    assert [todo["status"] for todo in whole["todos"]] == ["completed"] * 3
+    assert (whole["requests"], whole["twice"], whole["faults"]) == (8, 0, [])
+    for kill in found["kills"]:
+        where = (kill["point"], kill["message"])
+        assert (where, kill["faults"]) == (where, [])
+        if not kill["message"]:  # what had run without a stored result is run again, nothing else is
+            assert (where, kill["again"]) == (where, kill["unstored"])
+        else:  # the graph runs no call again; a reply that is lost too may ask for the same again
+            known = set(kill["left"]["calls"])
+            assert (where, known & set(kill["again"])) == (where, set())
+            assert set(kill["again"]) <= set(kill["unstored"])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("saver", ["sqlite", "postgres"])
+def test_with_sync_no_step_is_lost_and_no_finished_call_runs_again(crashes: Crashes, saver: str) -> None:
+    found = crashes(saver, "sync", "--in-turn")
+    holds_always(found)
+    points = {kill["point"] for kill in found["kills"]}
+    assert len(points) == len(found["kills"]) == 164
+    assert points >= {*CUT, *ASKED}
+    assert points >= {f"step {n}: {node} begins" for n, node in enumerate(NODES, start=1)}
+    assert points >= {
+        f"checkpoint {n}, {when}" for n in range(-1, 20) for when in ("before", "uncommitted", "stored")
+    }
+    for kill in found["kills"]:
+        point, message = kill["point"], kill["message"]
+        assert (point, kill["lost"], kill["finished"]) == (point, 0, [])
+        assert (point, kill["unstored"]) == (point, [CUT[point]] if point in CUT else [])
+        assert (point, kill["again"]) == (point, [CUT[point]] if point in CUT and not message else [])
+        if not message:
+            assert (point, kill["asked_again"]) == (point, 1 if point in ASKED else 0)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("saver", ["sqlite", "postgres"])
+def test_with_async_just_what_is_not_stored_is_done_again(crashes: Crashes, saver: str) -> None:
+    found = crashes(saver, "async", "--in-turn")
+    holds_always(found)
+    assert len(found["kills"]) == 164
+    for kill in found["kills"]:
+        step, passed = kill["left"]["step"], kill["passed"]
+        stored = [n for n in range(-1, 20) if f"checkpoint {n}, stored" in passed]
+        sent = [n for n in range(-1, 20) if f"checkpoint {n}, uncommitted" in passed]
+        least, most = max(stored, default=-2), max(sent, default=-2)
+        assert least <= (-2 if step is None else step) <= most
+    stuck = found["stuck"]  # nothing bounds how far a run gets ahead of its storage
+    assert (stuck["left"]["step"], stuck["lost"]) == (10, 7)
+    assert (stuck["finished"], stuck["asked_again"], stuck["faults"]) == (["edit-z-4"], 3, [])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("saver", ["sqlite", "postgres"])
+def test_with_exit_a_killed_run_begins_anew(crashes: Crashes, saver: str) -> None:
+    found = crashes(saver, "exit", "--in-turn")
+    holds_always(found)
+    for kill in found["kills"]:
+        step = kill["left"]["step"]
+        if step == 19:  # it had ended
+            assert "checkpoint 19, uncommitted" in kill["passed"]
+            assert (kill["lost"], kill["again"]) == (0, [])
+        else:  # nothing is there, or an empty checkpoint: as if the message had never come
+            assert step in (None, -2)
