@@ -67,7 +67,7 @@ def serve(folder: Path) -> None:
     data, log = folder / "data", folder / "log"
 
     def run(program: str, *options: str) -> None:
-        command = [programs / program, "-D", data, *options]
+        command = [str(programs / program), "-D", str(data), *options]
         subprocess.run(command, **who, check=True, cwd=folder, stdout=subprocess.DEVNULL)
 
     try:

@@ -144,8 +144,9 @@ HEAD = (
     "steps lost",
     "finished calls run again",
     "calls cut off and run again",
+    "asked again",
+    "messages twice, other ends",
 )
-HEAD = (*HEAD, "asked again", "messages twice, other ends")
 
 
 def row(saver: str, durability: str, kills: Sequence[Kill]) -> str:

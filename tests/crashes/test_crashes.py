@@ -45,7 +45,16 @@ def crashes(postgres_url: Callable[[], str]) -> Crashes:
 
     def run(saver: str, durability: str, *more: str) -> dict[str, Any]:
         where = ["--postgres", postgres_url()] if saver == "postgres" else []
-        command = [HERE / "crashes.py", "--json", "--saver", saver, "--durability", durability, *where, *more]
+        command = [
+            str(HERE / "crashes.py"),
+            "--json",
+            "--saver",
+            saver,
+            "--durability",
+            durability,
+            *where,
+            *more,
+        ]
         done = subprocess.run(
             [sys.executable, *command],
             capture_output=True,
