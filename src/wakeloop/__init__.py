@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from wakeloop.dialects import register_dialect
     from wakeloop.dialects.base import Dialect
     from wakeloop.errors import (
+        DamagedError,
         EditError,
         InputError,
         ModelError,
@@ -33,6 +34,7 @@ _FROM = {
     "wakeloop.dialects": ("register_dialect",),
     "wakeloop.dialects.base": ("Dialect",),
     "wakeloop.errors": (
+        "DamagedError",
         "EditError",
         "InputError",
         "ModelError",

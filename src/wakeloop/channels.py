@@ -16,7 +16,9 @@ from langchain_core.messages import (
 )
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from wakeloop.errors import DamagedError
 from wakeloop.keyed import Keyed
+from wakeloop.soundness import sound_todos
 from wakeloop.todos import Changes, Refused, Todo, check_changes, read_list, shorten
 
 # -- messages --------------------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[A
     is removed and added again moves to the end; an unknown id to remove is ignored. An id is derived only for
     input without one, from place and content, on a copy: the same writes give the same messages.
     """
-    merged = copy(state) if isinstance(state, Messages) else Messages(convert_to_messages(state))
+    merged = copy(state) if isinstance(state, Messages) else Messages(_loaded(state))
     for write in writes:
         items = [write] if not isinstance(write, list) else write
         if any(isinstance(item, RemoveMessage) for item in items):
@@ -80,6 +82,16 @@ def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[A
             for item in items:
                 merged.put(_with_id(item, len(merged)))
     return merged
+
+
+def _loaded(state: Any) -> list[Any]:
+    """Read a conversation as it was stored. Raises `DamagedError` for one that is none."""
+    if not isinstance(state, list | tuple):
+        raise DamagedError(f"messages is {shorten(repr(state))}, where a list is due")
+    try:
+        return convert_to_messages(state)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it stands for what is stored
+        raise DamagedError(f"messages holds something that is none ({type(error).__name__})") from None
 
 
 def _remove(merged: Messages, items: Sequence[Any]) -> Messages:
@@ -143,7 +155,7 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     that reading the thread never raises. A dict of `Changes` changes it, under the same check: it, too, may
     come from outside. None does nothing.
     """
-    merged = copy(state) if isinstance(state, Todos) else Todos(state)
+    merged = copy(state) if isinstance(state, Todos) else Todos(sound_todos(state))
     for write in writes:
         if write is None:
             continue

@@ -36,6 +36,15 @@ class SessionError(WakeloopError):
     """A session cannot be reached, or a host cannot do what it was asked for."""
 
 
+class DamagedError(WakeloopError):
+    """What is stored of a thread is nothing that a run of the graph has left; nothing of it was run."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"What is stored of this thread is damaged: {what}. Go on from an older checkpoint, or begin anew."
+        )
+
+
 class VerifyError(WakeloopError):
     """An asynchronous `verify` was met in a synchronous run."""
 

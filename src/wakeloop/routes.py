@@ -4,6 +4,7 @@ from typing import Literal
 
 from langgraph.types import Send
 
+from wakeloop.soundness import check_ledger
 from wakeloop.state import Notes, NotesAndReply
 
 
@@ -28,7 +29,8 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
 
 def after_round(state: Notes) -> Literal["nag", "call_model", "finalization_guard"]:
     """Go where `call_model` said before the round: every branch of a superstep says the same."""
-    return state["todo_ledger"]["after"]  # type: ignore[return-value]
+    check_ledger(ledger := state["todo_ledger"])  # stored, while a call of the round waited
+    return ledger.get("after", "finalization_guard")  # type: ignore[return-value]
 
 
 def after_guard(state: Notes) -> Literal["wake", "call_model", "__end__"]:

@@ -8,6 +8,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.events import Session
 from wakeloop.marks import by_model, by_user, opens
+from wakeloop.soundness import check_channels, check_ledger
 from wakeloop.todos import count_open
 from wakeloop.wire import text_of
 
@@ -19,7 +20,9 @@ def session_of(snapshot: StateSnapshot) -> Session:
     run, is `running`; one that has not begun is `dormant`, or `idle` with items by hand, without a reason.
     """
     values = snapshot.values or {}
+    check_channels(values)
     todos = values.get("todos") or []
+    check_ledger(values.get("todo_ledger") or {})
     left = count_open(todos)
     fresh: Session = {
         "state": "idle" if left else "dormant",

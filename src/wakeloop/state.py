@@ -10,6 +10,7 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.channels import merge_entries, merge_goal, merge_messages, merge_settings, merge_todos
 from wakeloop.events import Ending, Session
+from wakeloop.soundness import check_ledger, check_todos
 from wakeloop.todos import Todo, next_number, number
 
 Conversation = Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=500)]
@@ -82,8 +83,13 @@ PASSING = (  # what a run's end makes meaningless; a subagent's result goes on w
 
 
 def ledger_of(state: Any) -> Ledger:
-    """Return a copy of the notes, for a node to write on."""
-    return cast(Ledger, dict(state.get("todo_ledger") or {}))
+    """Return a copy of the notes, for a node to write on. Raises `DamagedError` for what are none."""
+    ledger = state.get("todo_ledger")
+    if ledger is None:
+        return {}
+    check_ledger(ledger)
+    check_todos(state.get("todos"))
+    return cast(Ledger, dict(ledger))
 
 
 def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:

@@ -15,6 +15,7 @@ from wakeloop.agent import create_todo_agent
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.run import Graph
 from wakeloop.cli.store import Store
+from wakeloop.session import session_of
 
 
 class Unasked(BaseChatModel):
@@ -51,7 +52,9 @@ def picture() -> str:
 def state(store: Store, thread: str) -> StateSnapshot:
     """How a thread is stored. Raises `CommandError` where its rows cannot be read."""
     try:
-        return reader(store.saver).get_state({"configurable": {"thread_id": thread}})
+        snapshot = reader(store.saver).get_state({"configurable": {"thread_id": thread}})
+        session_of(snapshot)  # it looks at what the channels hold
+        return snapshot
     except sqlite3.Error:
         raise
     except Exception as error:

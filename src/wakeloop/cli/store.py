@@ -87,9 +87,11 @@ class Store:
         """The checkpoint saver on this connection."""
         if self.connection is None:
             return None
+        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
         from langgraph.checkpoint.sqlite import SqliteSaver
 
-        return SqliteSaver(self.connection)
+        # strict, whatever the environment says: a row may name no code that is run when it is read
+        return SqliteSaver(self.connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
 
     def find(self, thread: str) -> Known | None:
         """Return a thread, or None."""

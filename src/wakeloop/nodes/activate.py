@@ -17,6 +17,7 @@ from wakeloop.opening import Opening, inbox_fault
 from wakeloop.prompts import fill
 from wakeloop.repair import in_order
 from wakeloop.settings import LoopSettings, check_overrides, effective
+from wakeloop.soundness import check_channels
 from wakeloop.state import Ledger, TodoState, ledger_of
 from wakeloop.todos import Todo, count_open, is_open, next_number, number
 
@@ -55,6 +56,7 @@ class Activate(Node):
         """Refuse bad input, or reset what an activation resets and put its input in order."""
         runtime = get_runtime()
         old = ledger_of(state)
+        check_channels(state)
         todos = state["todos"]
         try:
             overrides = self.overrides(_asked_for(state["todo_settings"], runtime.context))
