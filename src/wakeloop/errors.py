@@ -24,6 +24,10 @@ class ModelError(WakeloopError):
     """The model cannot be made, cannot call tools, or its package is not installed."""
 
 
+class ReplyError(WakeloopError):
+    """The model's client could not read the reply; nothing of it was stored, and the thread can go on."""
+
+
 class InputError(WakeloopError):
     """The input of a run is refused before the first request; the thread reads as before."""
 

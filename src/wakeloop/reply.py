@@ -3,19 +3,20 @@
 import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall
 from pydantic import BaseModel
 
+from wakeloop.beside import DEEPEST, GREATEST, beside, storable
 from wakeloop.dialects.base import Dialect, Misfit
+from wakeloop.hearing import Halves
 from wakeloop.marks import new_id, unmarked
 from wakeloop.todos import LONGEST, Refused, shorten
 from wakeloop.unicode import whole
 from wakeloop.wire import text_of
 
-GREATEST = 2**63  # the numbers that a checkpoint can hold
-DEEPEST = 64  # lists and objects inside each other; a checkpoint holds some 250
 _CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))
 _WHY = ("finish_reason", "stop_reason", "done_reason", "status")
 
@@ -48,14 +49,16 @@ def read_reply(
     used: Callable[[str], bool],
     known: Callable[[str], bool],
     cut_call: str,
+    halves: Halves = MappingProxyType({}),
 ) -> Reply:
     """Give a reply's calls sound ids, and find what is wrong with it.
 
     `dialect` is None where the model has no todo tools; `used` tells whether a call id is taken in the
-    thread, `known` whether a message id is; `cut_call` is the result of a call in a reply that was cut off.
+    thread, `known` whether a message id is; `cut_call` is the result of a call in a reply that was cut off;
+    `halves` holds arguments that broke off in a stream and were parsed as if they were whole.
     """
     cut = is_cut(raw)
-    calls, broken = _sound_calls(raw, used)
+    calls, broken = _sound_calls(raw, used, halves)
     faults: dict[str, str] = {}
     names = dialect.names if dialect is not None else frozenset()
     for key, call in calls.items():
@@ -84,7 +87,9 @@ def is_cut(message: AIMessage) -> bool:
     )
 
 
-def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[dict[str, ToolCall], dict[str, str]]:
+def _sound_calls(
+    raw: AIMessage, used: Callable[[str], bool], halves: Halves
+) -> tuple[dict[str, ToolCall], dict[str, str]]:
     """Return every call by an id that is there and unique, and what is wrong with those of no JSON."""
     calls: dict[str, ToolCall] = {}
     broken: dict[str, str] = {}
@@ -92,7 +97,7 @@ def _sound_calls(raw: AIMessage, used: Callable[[str], bool]) -> tuple[dict[str,
         key = call["id"]
         if not key or key in calls or used(key) or whole(key) != key:
             key = f"call_{new_id()}"
-        args = call["args"]
+        args = halves.get((call["id"], call["name"]), call["args"]) if halves else call["args"]
         if not isinstance(args, dict):
             broken[key] = f"the arguments are no JSON object: {shorten(str(args), 200)}"
         elif (why := _unstorable(args)) is not None:
@@ -141,13 +146,14 @@ def _fault(
 
 def _stored(raw: AIMessage, calls: list[ToolCall], known: Callable[[str], bool]) -> AIMessage:
     """Return the reply as it goes into the history: parsed calls only, an id of its own, no mark."""
-    update: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": []}
-    if (content := whole(raw.content)) != raw.content:
+    update: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": [], **beside(raw)}
+    if (content := storable(raw.content)) != raw.content:
         update["content"] = content
-    if not raw.id or known(raw.id):
+    if not raw.id or known(raw.id) or whole(raw.id) != raw.id:
         update["id"] = new_id()
     if "tool_calls" in raw.additional_kwargs:
-        update["additional_kwargs"] = {k: v for k, v in raw.additional_kwargs.items() if k != "tool_calls"}
+        kept = update.get("additional_kwargs", raw.additional_kwargs)
+        update["additional_kwargs"] = {k: v for k, v in kept.items() if k != "tool_calls"}
     if isinstance(raw.content, list) and len(calls) != len(raw.tool_calls):
         update["content"] = [
             b for b in content if not (isinstance(b, dict) and b.get("type") == "invalid_tool_call")

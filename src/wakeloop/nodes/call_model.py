@@ -9,11 +9,13 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMe
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
 
+from wakeloop.beside import beside
 from wakeloop.channels import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.events import Ending, todos_changed
 from wakeloop.gates import ROUND_STEPS, count_stale, fingerprint, nag_due, seen_before
+from wakeloop.hearing import Halves, Hearing, unreadable
 from wakeloop.inline import Node
 from wakeloop.marks import mark, new_id
 from wakeloop.redaction import Discreet
@@ -54,7 +56,10 @@ class CallModel(Node):
             return turn.update
         if self.hook is not None:
             turn.request.hooked(self.hook.invoke(turn.request.seen_by_hook(), config))
-        return turn.stored(turn.voice.invoke(turn.sent(), config))
+        sent = turn.sent()
+        with Hearing(config, streaming=self.streaming) as heard:
+            raw = turn.voice.invoke(sent, heard.config)
+        return turn.stored(raw, heard)
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
@@ -63,7 +68,15 @@ class CallModel(Node):
             return turn.update
         if self.hook is not None:
             turn.request.hooked(await self.hook.ainvoke(turn.request.seen_by_hook(), config))
-        return turn.stored(await turn.voice.ainvoke(turn.sent(), config))
+        sent = turn.sent()
+        with Hearing(config, streaming=self.streaming) as heard:
+            raw = await turn.voice.ainvoke(sent, heard.config)
+        return turn.stored(raw, heard)
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the model streams of its own accord."""
+        return bool(getattr(self.voices.bare, "streaming", False))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph; what is raised is stored with the thread, so it tells no keys."""
@@ -87,6 +100,7 @@ class Turn:
         self.todos = state["todos"]
         self.update: dict[str, Any] = {}
         self.over = False
+        self.halves: Halves = {}
 
     @classmethod
     def of(cls, state: Any, node: CallModel) -> "Turn":
@@ -151,8 +165,12 @@ class Turn:
 
     # -- the reply -----------------------------------------------------------------------------------
 
-    def stored(self, raw: Any) -> dict[str, Any]:
+    def stored(self, raw: Any, heard: Hearing) -> dict[str, Any]:
         """Return the update that a reply brings: the message, and what the forks read."""
+        self.halves = heard.halves
+        message = raw["raw"] if self.asking == "format" else raw
+        if not isinstance(message, AIMessage):
+            raise unreadable(f"its role is {message.type!r}, not the assistant's")
         self.ledger.pop("again", None)
         self.ledger.pop("faults", None)
         if self.asking == "format":
@@ -177,6 +195,7 @@ class Turn:
             used=index.answered,
             known=lambda key: index.find(key) is not None,
             cut_call=self.request.say("cut_call"),
+            halves=self.halves,
         )
 
     def replied(self, raw: AIMessage) -> None:
@@ -237,11 +256,12 @@ class Turn:
         """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
         ledger, raw = self.ledger, result["raw"]
         ledger["next"] = "finalization_guard"
-        cut = is_cut(raw)
+        cut = is_cut(raw) or bool(self.halves)
         if result["parsing_error"] is None and result["parsed"] is not None and not cut:
             value = plain(result["parsed"])
             self.update["structured_response"] = value
             told = {"response_metadata": raw.response_metadata, "usage_metadata": raw.usage_metadata}
+            told |= {name: kept for name, kept in beside(raw).items() if name in told}
             self.write_formatted(raw, as_json(value), **told)
             return
         bad = ledger.get("bad_replies", 0) + 1

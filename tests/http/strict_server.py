@@ -1,9 +1,17 @@
 """A strict server that speaks OpenAI's chat format, for the loopback.
 
-`python strict_server.py SCRIPT [null] [empty] [blank]` prints its port. SCRIPT is a file of replies in JSON,
-played in order: `{"content": …, "tool_calls": [["name", "arguments", "id"], …], "finish_reason": …}`, or
-`{"status": 503}` for a refusal. Every breach of the order of roles, a key that nobody may send, and by the
-switches null, empty or blank contents are answered by 400 with a sentence. `GET /seen` returns the requests.
+`python strict_server.py SCRIPT [null] [empty]` prints its port. SCRIPT is a file of replies in JSON,
+played in order:
+
+- `{"content": …, "tool_calls": [["name", "arguments", "id"], …], "finish_reason": …, "usage": …}`, whole
+  or streamed as the request asks; `finish_reason` None has a stream just end;
+  keys of `extra` go into the message;
+- `{"status": 503, "error": "words", "headers": {…}}` for a refusal;
+- `{"body": "text", "type": "text/html", "status": 200}` for exactly these bytes, whatever was asked;
+- any of them with `"hang_up": true`: the answer ends in its middle, and so does the connection.
+
+Every breach of the order of roles, a key that nobody may send, and by the switches null or empty contents are
+answered by 400 with a sentence. `GET /seen` returns the bodies of the requests as they came in, as texts.
 """
 
 import json
@@ -15,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 NEVER_SENT = ("parallel_tool_calls",)
+USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 
 def breach(body: dict[str, Any], refused: frozenset[str]) -> str | None:
@@ -92,7 +101,7 @@ class Strict(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     script: Iterator[dict[str, Any]]
     refused: frozenset[str]
-    seen: list[dict[str, Any]]
+    seen: list[str]
 
     def log_message(self, *args: object) -> None:
         """Keep quiet."""
@@ -103,30 +112,46 @@ class Strict(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Check a request and play the next reply."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.seen.append(body)
+        received = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.seen.append(received)
+        body = json.loads(received)
         if fault := breach(body, self.refused):
             return self.refuse(400, fault)
         reply = next(self.script, {"status": 400, "error": "the script is over"})
+        hang_up = reply.get("hang_up", False)
+        if "body" in reply:
+            kind = reply.get("type", "application/json")
+            return self.send(reply.get("status", 200), reply["body"], kind, hang_up=hang_up)
         if "status" in reply:
-            return self.refuse(reply["status"], reply.get("error", "no"))
+            return self.refuse(reply["status"], reply.get("error", "no"), reply.get("headers", {}))
         if body.get("stream"):
-            return self.send(200, "".join(events(reply)), "text/event-stream")
-        return self.send(200, json.dumps(completion(reply)), "application/json")
+            return self.send(200, "".join(events(reply)), "text/event-stream", hang_up=hang_up)
+        return self.send(200, json.dumps(completion(reply)), "application/json", hang_up=hang_up)
 
-    def refuse(self, status: int, sentence: str) -> None:
+    def refuse(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> None:
         """Answer with an error in OpenAI's format."""
         error = {"error": {"message": sentence, "type": "invalid_request_error", "code": None}}
-        self.send(status, json.dumps(error), "application/json")
+        self.send(status, json.dumps(error), "application/json", headers)
 
-    def send(self, status: int, text: str, kind: str) -> None:
-        """Send one whole answer."""
+    def send(
+        self,
+        status: int,
+        text: str,
+        kind: str,
+        headers: dict[str, str] | None = None,
+        *,
+        hang_up: bool = False,
+    ) -> None:
+        """Send one answer: whole, or half of what was announced."""
         data = text.encode()
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(data[: len(data) // 2] if hang_up else data)
+        self.close_connection = self.close_connection or hang_up
 
 
 def made(reply: dict[str, Any]) -> list[dict[str, Any]]:
@@ -144,27 +169,31 @@ def reason(reply: dict[str, Any]) -> str | None:
 
 def completion(reply: dict[str, Any]) -> dict[str, Any]:
     """A whole reply."""
-    message = {"role": "assistant", "content": reply.get("content")}
+    message = {"role": "assistant", "content": reply.get("content"), **reply.get("extra", {})}
     if reply.get("tool_calls"):
         message["tool_calls"] = made(reply)
     choice = {"index": 0, "message": message, "finish_reason": reason(reply)}
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    return {**frame("chat.completion"), "choices": [choice], "usage": usage}
+    return {**frame("chat.completion"), "choices": [choice], "usage": reply.get("usage", USAGE)}
 
 
 def events(reply: dict[str, Any]) -> Iterator[str]:
     """The same in pieces: text by the word, arguments by the half."""
-    yield event({"role": "assistant", "content": ""})
+    yield event({"role": "assistant", "content": "", **reply.get("extra", {})})
     for word in str(reply.get("content") or "").split(" "):
         yield event({"content": f"{word} "})
     for call in made(reply):
         text = call["function"]["arguments"]
+        if not isinstance(text, str):
+            yield event({"tool_calls": [call]})
+            continue
         half = len(text) // 2
         yield event({"tool_calls": [{**call, "function": {**call["function"], "arguments": text[:half]}}]})
         yield event({"tool_calls": [{"index": call["index"], "function": {"arguments": text[half:]}}]})
     if reason(reply) is None:
         return  # the connection just ends
     yield event({}, finish_reason=reason(reply))
+    told = {**frame("chat.completion.chunk"), "choices": [], "usage": reply.get("usage", USAGE)}
+    yield f"data: {json.dumps(told)}\n\n"
     yield "data: [DONE]\n\n"
 
 

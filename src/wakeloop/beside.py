@@ -1,0 +1,42 @@
+"""What a provider tells beside a reply, as a checkpoint takes it."""
+
+from typing import Any
+
+from langchain_core.messages import AIMessage
+
+from wakeloop.todos import shorten
+from wakeloop.unicode import whole
+
+GREATEST = 2**63  # the numbers that a checkpoint can hold
+DEEPEST = 64  # lists and objects inside each other; a checkpoint holds some 250
+_LONGEST = 100  # characters of what stands for a value that cannot be kept
+_BESIDE = ("response_metadata", "additional_kwargs")
+
+
+def beside(raw: AIMessage) -> dict[str, Any]:
+    """Return the fields of a reply that have to be stored otherwise than they came; `{}` for nearly all.
+
+    A number of more than 64 bits becomes a text, what lies too deep is left out, half a pair of characters is
+    replaced. Usage that is no count of tokens is dropped whole: sums are made of it.
+    """
+    changed = {name: kept for name in _BESIDE if (kept := storable(getattr(raw, name))) != getattr(raw, name)}
+    if raw.usage_metadata is not None and not _is_count(raw.usage_metadata):
+        changed["usage_metadata"] = None
+    return changed
+
+
+def storable(value: Any, room: int = DEEPEST) -> Any:
+    """Return a value of plain JSON as a checkpoint takes it; what is no JSON is left as it is."""
+    if isinstance(value, dict):
+        return {whole(k): storable(v, room - 1) for k, v in value.items()} if room else {}
+    if isinstance(value, list):
+        return [storable(part, room - 1) for part in value] if room else []
+    if isinstance(value, int) and not -GREATEST <= value < GREATEST:
+        return shorten(hex(value), _LONGEST)  # str() refuses numbers of more than 4,300 digits
+    return whole(value) if isinstance(value, str) else value
+
+
+def _is_count(usage: Any) -> bool:
+    if isinstance(usage, dict):
+        return all(_is_count(part) for part in usage.values())
+    return isinstance(usage, int) and -GREATEST <= usage < GREATEST

@@ -1,0 +1,34 @@
+"""Servers on the loopback: a strict one of our own, and llmock."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mocked import Mock, mock_server
+from served import Serve, strict_servers
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Strict servers with a script each."""
+    with strict_servers(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mock]:
+    """One llmock for all tests of a process."""
+    with mock_server(tmp_path_factory.mktemp("llmock")) as mock:
+        yield mock
+
+
+@pytest.fixture
+def mock(running: Mock) -> Mock:
+    """The same, with nothing in it."""
+    running.reset()
+    return running

@@ -1,0 +1,165 @@
+"""Cases C20 to C23 over real HTTP: a strict server, and the client of langchain-openai."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import SystemMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import interrupt
+from served import THREAD, Serve, by_invoke, by_stream, called, marks, results, said, user, users
+
+from wakeloop import answer_of, create_todo_agent
+from wakeloop.testing import prompt_faults, wire_faults
+
+pytestmark = pytest.mark.loopback
+DOORS = pytest.mark.parametrize("door", [by_invoke, by_stream])
+
+
+@tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return f"seen {place}"
+
+
+@tool
+def ask(question: str) -> str:
+    """Ask the person."""
+    return str(interrupt(question))
+
+
+@tool
+def silent() -> str:
+    """Say nothing."""
+    return ""
+
+
+# -- C20 -------------------------------------------------------------------------------------------------
+
+
+@DOORS
+def test_c20_a_strict_server_over_many_turns(serve: Serve, door: Any) -> None:
+    server = serve(
+        called(("todo_write", {"items": ["a", "b"]})),
+        called(
+            ("look", {"place": "x"}), ("look", {"place": "y"}), ("todo_update", {"id": 1, "status": "done"})
+        ),
+        said("All done."),  # it is not: a wake
+        called(("ask", {"question": "Which?"})),
+        # never resumed: a plain message instead
+        said(""),  # an empty reply over an open list: a wake
+        called(("look", {"place": "z"}), ("nothing", {})),
+        called(("look", '{"place": ')),  # no JSON
+        said("Half", finish_reason="length"),
+        said("and the rest."),
+        said("Still here."),
+        said("Still here."),
+        said("Still here."),  # the third wake without progress
+        said("Corrected."),
+        # a third activation
+        called(("todo_update", {"id": 2, "status": "done"}), text="Closing."),
+        said("Done."),
+    )
+    agent = create_todo_agent(
+        server.model(), [look, ask], system_prompt="House rules.", checkpointer=InMemorySaver()
+    )
+    system = SystemMessage("Be terse.")
+    door(agent, {"messages": [system, ("user", "go")]})
+    assert agent.get_state(THREAD).interrupts
+    out = door(agent, {"messages": [system, ("user", "never mind")]})
+    assert (out["todo_session"]["state"], out["todo_session"]["reason"]) == ("idle", "stalled")
+    out = door(agent, {"messages": [system, ("user", "close it")]})
+    assert answer_of(out) == "Done."
+    assert out["todo_session"]["reason"] == "settled"
+    assert len(server.seen) == 15
+    assert wire_faults(server.requests) == []
+    assert prompt_faults(server.requests) == []
+    assert users(out["messages"]) == ["go", "never mind", "close it"]
+
+
+def test_c20_the_server_is_as_strict_as_it_says(serve: Serve) -> None:
+    from openai import BadRequestError
+
+    user, call = {"role": "user", "content": "q"}, {"id": "1", "type": "function"}
+    calling = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{**call, "function": {"name": "x", "arguments": "{}"}}],
+    }
+    answered = {"role": "tool", "tool_call_id": "1", "content": "r"}
+    system, assistant = {"role": "system", "content": "s"}, {"role": "assistant", "content": "a"}
+    bad = [
+        [user, calling, answered, user],
+        [user, system],
+        [system, system, user],
+        [user, assistant, assistant, user],
+        [user, assistant],
+        [user, {"role": "assistant", "content": ""}, user],
+        [user, calling, user],
+        [user, answered],
+    ]
+    model = serve(*[said("fine")] * len(bad)).model()
+    for messages in bad:
+        with pytest.raises(BadRequestError, match="400"):
+            model.invoke(messages)
+    assert model.invoke([system, user, calling, answered, assistant, user]).content == "fine"
+
+
+# -- C21 -------------------------------------------------------------------------------------------------
+
+
+def spelled_out(state: dict[str, Any]) -> dict[str, Any]:
+    """The way round: a hook that leaves no content null or empty."""
+
+    def filled(message: Any) -> Any:
+        return message if message.content else message.model_copy(update={"content": "(no text)"})
+
+    return {"llm_input_messages": [filled(message) for message in state["messages"]]}
+
+
+@pytest.mark.parametrize(("refused", "words"), [("null", "got null"), ("empty", "must not be empty")])
+def test_c21_null_and_empty_content(serve: Serve, refused: str, words: str) -> None:
+    from openai import BadRequestError
+
+    replies = (called(("silent", {})), said("Done."), said("Hello."))
+    server = serve(*replies, refuse=(refused,))
+    saver = InMemorySaver()
+    agent = create_todo_agent(server.model(), [silent], checkpointer=saver)
+    with pytest.raises(BadRequestError, match=words):
+        agent.invoke({"messages": [("user", "go")]}, THREAD)
+    assert len(server.seen) == 2  # refused once, not asked again
+    assert marks(agent.get_state(THREAD).values["messages"]) == []
+    assert agent.get_state(THREAD).values["todos"] == []
+
+    mended = create_todo_agent(server.model(), [silent], checkpointer=saver, pre_model_hook=spelled_out)
+    mended.invoke(None, THREAD)
+    out = mended.invoke({"messages": [("user", "hello")]}, THREAD)
+    assert answer_of(out) == "Hello."
+
+
+# -- C22 -------------------------------------------------------------------------------------------------
+
+
+def test_c22_malformed_arguments_never_go_back(serve: Serve) -> None:
+    server = serve(called(("look", "{not json")), called(("look", '{"place": "x"}')), said("Done."))
+    agent = create_todo_agent(server.model(), [look])
+    out = agent.invoke({"messages": [("user", "go")]})
+    assert answer_of(out) == "Done."
+    assert [m.status for m in results(out["messages"])] == ["error", "success"]
+    assert wire_faults(server.requests) == []
+
+
+# -- C23 -------------------------------------------------------------------------------------------------
+
+
+def test_c23_a_stream_that_just_ends(serve: Serve) -> None:
+    """langchain-openai raises nothing: the reply has no finish reason and its arguments look whole."""
+    broken = called(("todo_write", '{"items": ["a"]}'), finish_reason=None)
+    server = serve(broken, said("Half", finish_reason=None), said("Whole."))
+    agent = create_todo_agent(server.model(), checkpointer=InMemorySaver())
+    out = by_stream(agent, user("go"))
+    assert out["todos"] == []
+    assert [m.status for m in results(out["messages"])] == ["error"]
+    assert marks(out["messages"]) == ["retry"]
+    assert out["todo_session"]["reason"] == "settled"
+    assert wire_faults(server.requests) == []
