@@ -266,8 +266,10 @@ class AnyRun(RuleBasedStateMachine):
         self.prefixes: list[list[Any]] = [[]]  # the requests that have to grow into each other
         self.words: Any = None  # what the system prompt depends on
         self.turns, self.most = 0, 0
-        self.seen: list[Any] | None = None  # the list as a run at an interrupt has streamed it
+        self.seen: list[Any] = []  # the list as a run at an interrupt has streamed it
         self.settings = self.base
+        self.kept: list[Any] = []  # and as it was before the superstep that asks: new input drops what it did
+        self.asks = False  # whether the last run has ended at an interrupt (without a saver, for good)
 
     def verifier(self, kind: str) -> Any:
         def verify(todo: Any, state: Any) -> str | None:
@@ -305,15 +307,14 @@ class AnyRun(RuleBasedStateMachine):
 
     @rule(bad=st.sampled_from(BAD))
     def a_bad_input(self, bad: dict[str, Any]) -> None:
-        before, asked = self.stands(), len(self.model.requests)
+        before, parked, asked = self.stands(), self.parked, len(self.model.requests)
         with pytest.raises(InputError):
             self.invoke({"messages": [("user", "no")], **bad}, 400)
         assert len(self.model.requests) == asked
         after = self.stands()
-        if self.parked:  # new input ends it, whether it is good or bad
-            before["session"] = after["session"]
+        if parked:  # new input ends it, whether it is good or bad
+            before |= {"session": after["session"], "todos": self.kept}
         assert after == before
-        self.seen = None
 
     @precondition(lambda self: self.agent is not None and self.saver is not None and self.parked)
     @rule(data=st.data(), limit=LIMITS)
@@ -381,6 +382,13 @@ class AnyRun(RuleBasedStateMachine):
             "session": session_of(snapshot),
         }
 
+    def without_results(self) -> list[Any]:
+        """The list without what the superstep that asks has brought: that is how a checkpoint is read."""
+        if self.saver is None:
+            return []
+        at = self.agent.get_state(CONFIG).config
+        return list(self.agent.get_state(at).values["todos"])
+
     def invoke(self, given: Any, limit: int, at: Any = None) -> tuple[list[Any], dict[str, Any]]:
         """Run once; return the events and the last values."""
         config = {**(CONFIG if at is None else at.config), "recursion_limit": limit}
@@ -394,13 +402,14 @@ class AnyRun(RuleBasedStateMachine):
 
             out = asyncio.run(collect())
         values = [payload for mode, payload in out if mode == "values"]
+        self.asks = any("__interrupt__" in payload for payload in values)
         return [payload for mode, payload in out if mode == "custom"], values[-1]
 
     def run(self, given: Any, limit: int, *, resumes: bool = False, at: Any = None) -> None:
         if self.saver is None:
             self.prefixes.append([])
         old = self.stands() if at is None else {"todos": list(at.values["todos"])}
-        before = self.seen if resumes and self.seen is not None else old["todos"]
+        before = old["todos"] if at or not self.parked else self.seen if resumes else self.kept
         since = len(self.model.requests)
         events, output = self.invoke(given, limit, at)
         asked = self.model.requests[since:]
@@ -409,11 +418,10 @@ class AnyRun(RuleBasedStateMachine):
         self.bounded(asked, events, limit)
         self.listed(before, given, events, output)
         self.worded(asked)
-        if self.parked:
+        if self.asks:
             shown = [event["todos"] for event in events if event["type"] == "todos"]
-            self.seen = shown[-1] if shown else before
+            self.seen, self.kept = shown[-1] if shown else before, self.without_results()
         else:
-            self.seen = None
             self.ended(output, events)
 
     def opened(self, given: Any, events: list[Any], output: dict[str, Any]) -> None:
@@ -464,7 +472,7 @@ class AnyRun(RuleBasedStateMachine):
                 for item in filter(is_open, gone):
                     assert any("dropped" in text and item["content"] in text for text in results)
             was = now
-        if not self.parked:
+        if not self.asks:
             assert output["todos"] == was
 
     def worded(self, asked: list[Any]) -> None:
@@ -502,7 +510,8 @@ class AnyRun(RuleBasedStateMachine):
         ledger = values.get("todo_ledger") or {}
         assert all(value >= 0 for value in ledger.values() if isinstance(value, int))
         assert all(spent >= 0 for spent in (ledger.get("todo_guard_retries") or {}).values())
-        for ids in ([str(t["id"]) for t in values.get("todos", [])], [m.id for m in messages]):
+        todos = [] if self.parked else values.get("todos", [])  # what a tool has put is numbered afterwards
+        for ids in ([str(t["id"]) for t in todos], [m.id for m in messages]):
             assert len(set(ids)) == len(ids)
         keys = [c["id"] for m in messages if isinstance(m, AIMessage) for c in m.tool_calls]
         answers = [m.tool_call_id for m in messages if isinstance(m, ToolMessage)]
