@@ -8,7 +8,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
 from wakeloop.errors import ModelError
-from wakeloop.redaction import without_secrets
+from wakeloop.hidden import without_secrets
 
 
 def model_named(name: str) -> BaseChatModel:

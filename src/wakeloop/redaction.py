@@ -1,6 +1,5 @@
 """Takes keys out of what is raised, before it is stored."""
 
-import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,25 +10,10 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, SecretStr
 
 from wakeloop.errors import ModelError
+from wakeloop.hidden import NAMES_A_SECRET, without_secrets
 
 SHORTEST = 6  # characters of a secret: a shorter one would be found in innocent words
 DEEPEST = 6  # models within models, errors behind errors
-HIDDEN = "…"
-NAMES_A_SECRET = re.compile(r"key|token|secret|pass|credential|auth|cookie|signature", re.IGNORECASE)
-_WHERE = (  # what looks like a secret by its place, whatever it is; the last group is kept
-    re.compile(r"(\w://)[^/@\s]+(@)"),
-    re.compile(r"([?&][\w.-]*(?:key|token|secret|pass|auth|sig)[\w.-]*=)[^&#\s\"'<>]+()", re.IGNORECASE),
-    re.compile(r"\b((?:bearer|basic)\s+)[\w.~+/-]{6,}=*()", re.IGNORECASE),
-)
-
-
-def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
-    """Return a text without these secrets, and without what an address or a header carries."""
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
-    for place in _WHERE:
-        text = place.sub(rf"\1{HIDDEN}\2", text)
-    return text
 
 
 def secrets_of(model: object) -> list[str]:

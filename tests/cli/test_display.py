@@ -52,7 +52,7 @@ def test_a_run_as_lines() -> None:
         "tool error: look: ValueError: nothing at x",
         "  [x] 1 a",
         "list: 1/1 closed",
-        "model: two\n  lines",
+        "model: two\n    lines",
     ]
     assert (screen.requests, screen.wakes, screen.running, screen.streamed) == (5, 1, {}, "")
 

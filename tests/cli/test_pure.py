@@ -115,8 +115,10 @@ def test_nothing_that_a_terminal_obeys_is_left() -> None:
 
 
 def test_questions_hide_nothing() -> None:
-    assert question("a\nb\x1b") == ["a", "b\\x1b"]
-    assert question({"question": "Run?", "command": "x\ry"}) == ["Run?", "  command: x\\ry"]
+    unseen = "(1 character of this cannot be seen, spelled out as \\x.. or \\u....)"
+    assert question("a\nb\x1b") == ["a", "b\\x1b", unseen]
+    told = ["Run?", "  command: x\\ry", f"  | {unseen}", "  to: a", "  | b"]
+    assert question({"question": "Run?", "command": "x\ry", "to": "a\nb"}) == told
     assert question([1, 2]) == ["[1, 2]"]
     assert question({}) == ["{}"]
 

@@ -207,7 +207,7 @@ def test_no_row_runs_code(db: sqlite3.Connection, kind: str, blob: bytes, tmp_pa
 
 def test_the_pickle_would_have_run(tmp_path: Path) -> None:
     blob = next(row for row in BLOBS if row[0] == "pickle")[2].replace(b"{}", str(tmp_path).encode())
-    pickle.loads(blob)  # noqa: S301 - to see that the test above can fail
+    pickle.loads(blob)
     assert [path.name for path in tmp_path.iterdir()] == ["ran"]
 
 
@@ -231,7 +231,7 @@ def test_the_command_line_reads_strictly_whatever_the_environment_says(tmp_path:
         changed(store.connection, lambda values: values.update(todo_goal=evil))
     environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "false"}
     for command in (["threads"], ["show", "t"], ["show", "t", "--json", "--history"], ["todo", "t", "list"]):
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [sys.executable, "-m", "wakeloop.cli.app", *command, "--db", str(path)],
             env=environment, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip

@@ -23,8 +23,9 @@ from pydantic import SecretStr
 from wakeloop import ModelError, create_todo_agent
 from wakeloop.cli.failures import sentence_of
 from wakeloop.cli.recipe import Recipe
+from wakeloop.hidden import without_secrets
 from wakeloop.model import model_named, openai_model
-from wakeloop.redaction import redacted, secrets_of, without_secrets
+from wakeloop.redaction import redacted, secrets_of
 from wakeloop.server import ModelByEnvironment
 from wakeloop.testing import ScriptedModel, calls, says
 

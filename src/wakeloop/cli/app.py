@@ -300,10 +300,12 @@ def sentences() -> Iterator[None]:
 
 
 def write(lines: Iterable[str]) -> None:
-    """Write lines to stdout; what its encoding lacks is replaced."""
+    """Write lines to stdout without control codes; what its encoding lacks is replaced."""
+    from wakeloop.display.clean import clean
+
     encoding = sys.stdout.encoding or "utf-8"
     for line in lines:
-        typer.echo(line.encode(encoding, "replace").decode(encoding))
+        typer.echo(clean(line).encode(encoding, "replace").decode(encoding))
 
 
 def main() -> None:

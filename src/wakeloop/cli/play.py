@@ -17,7 +17,7 @@ from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import writing
 from wakeloop.dialects import dialect_named
-from wakeloop.display.clean import one_line
+from wakeloop.display.clean import clean, one_line
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
@@ -134,7 +134,7 @@ def failed(job: Job, agent: Graph, error: Exception, view: View) -> int:
     sentence = sentence_of(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
     told = f"wakeloop: {sentence}\nTo try again: {again(job.thread, job.place, *message)}"
-    print(told, file=sys.stderr)  # noqa: T201
+    print(clean(told), file=sys.stderr)  # noqa: T201
     if job.as_json:
         put_out(job, agent.get_state(config_of(job)), view, sentence)
     return code_of(error)

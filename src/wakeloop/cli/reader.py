@@ -54,10 +54,10 @@ def state(store: Store, thread: str) -> StateSnapshot:
     try:
         snapshot = reader(store.saver).get_state({"configurable": {"thread_id": thread}})
         session_of(snapshot)  # it looks at what the channels hold
-        return snapshot
     except sqlite3.Error:
         raise
     except Exception as error:
         raise CommandError(
             f"The thread {thread!r} cannot be read: what is stored of it is damaged."
         ) from error
+    return snapshot

@@ -1,6 +1,7 @@
 """How a run has ended: words, one JSON object, an exit code."""
 
 import json
+import math
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
@@ -99,4 +100,21 @@ def tokens(read: int, written: int) -> dict[str, int]:
 
 def as_json(value: Any) -> str:
     """One line of JSON in plain ASCII: no control code of a text reaches a terminal raw."""
-    return json.dumps(value, default=str)
+    try:
+        text = json.dumps(value, default=str, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        text = json.dumps(as_plain(value), allow_nan=False)
+    return text.replace("\x7f", "\\u007f")
+
+
+def as_plain(value: Any, room: int = 64) -> Any:
+    """A value as JSON can hold it: a number that is none is null, a key is a text, what is too deep too."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if room and isinstance(value, Mapping):
+        return {str(key): as_plain(part, room - 1) for key, part in value.items()}
+    if room and isinstance(value, list | tuple):
+        return [as_plain(part, room - 1) for part in value]
+    return f"<{type(value).__name__}>" if not room else str(value)

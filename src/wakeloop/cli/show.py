@@ -12,7 +12,7 @@ from wakeloop.cli.start import must_be
 from wakeloop.cli.store import Known, Place, reading
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
-from wakeloop.display.clean import clean, one_line
+from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.marks import kind_of, parts_of
 from wakeloop.session import session_of
 
@@ -43,21 +43,21 @@ def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator
     if history:
         yield ""
         yield from (line for message in messages for line in told(message))
-    elif answer := clean(as_object(thread, snapshot)["answer"]).strip():
-        yield f"answer: {answer}"
+    elif answer := as_object(thread, snapshot)["answer"].strip():
+        yield f"answer: {behind(answer)}"
 
 
 def portrait(known: Known, snapshot: StateSnapshot, *, live: bool) -> Iterator[str]:
     """The head of `show`: thread, ending, how it was made, list, questions."""
     row, values = summary(known, snapshot, live=live), snapshot.values or {}
     yield f"thread: {one_line(known.id)}"
-    why = f" ({one_line(row['reason'])})" if row["reason"] else ""
-    yield f"state: {row['state']}{why}, changed {moment(row['changed'])}"
-    yield f"  {words.ending(session_of(snapshot))}"
+    why = f" ({one_line(str(row['reason']))})" if row["reason"] else ""
+    yield f"state: {one_line(str(row['state']))}{why}, changed {moment(row['changed'])}"
+    yield f"  {one_line(words.ending(session_of(snapshot)))}"
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
         yield f"model: {one_line(recipe.title)}"
-        yield f"tools: {tools}, below {one_line(recipe.root)}"
+        yield f"tools: {one_line(tools)}, below {one_line(recipe.root)}"
         yield f"preset: {one_line(recipe.preset)}"
         yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.who if name)
         if recipe.settings:
@@ -91,7 +91,7 @@ def told(message: BaseMessage) -> Iterator[str]:
     speaker = {"human": "user", "ai": "model"}.get(message.type, message.type)
     who = LABELS.get(kind, "graph") if kind else speaker
     if text.strip():
-        yield f"{who}: " + text.strip().replace("\n", "\n  ")
+        yield f"{who}: " + behind(text.strip())
     if isinstance(message, AIMessage):
         yield from (f"  call: {words.call(made['name'], made['args'])}" for made in message.tool_calls)
 

@@ -85,7 +85,7 @@ def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
     """One thread's cells."""
     return (
         one_line(row["thread"]),
-        row["state"],
+        one_line(str(row["state"]), 20),
         one_line(str(row["reason"] or "-"), 20),
         f"{row['open']}/{row['total']}",
         str(row["wakes"]),
@@ -96,4 +96,7 @@ def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def moment(stamp: str | None) -> str:
     """A time as it is here, to the minute."""
-    return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M") if stamp else "-"
+    try:
+        return datetime.fromisoformat(stamp or "").astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError):
+        return "-"

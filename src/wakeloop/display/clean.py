@@ -2,14 +2,14 @@
 
 import re
 
+from wakeloop.unicode import UNSEEN
+
 ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erasing
     r"|[\x1b\x9d][\]PX^_]?[^\x07\x1b\x9c\n]{0,4096}?(?:\x07|\x1b\\|\x9c)"  # OSC and its kin, with their text
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-CODES = re.compile(  # C0 but tab and newline, DEL, C1, marks and overrides of direction, halves of pairs
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+CODES = re.compile(f"[{UNSEEN}]")
 ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 
 
@@ -25,5 +25,10 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with its control codes spelled out: what a person approves must show all of itself."""
-    return CODES.sub(lambda found: ascii(found.group())[1:-1], text)
+    """The text with all that cannot be seen spelled out: what a person approves must show all of itself."""
+    return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
+
+
+def behind(text: str) -> str:
+    """The text with its later lines set off further than any line of a view's own."""
+    return clean(text).replace("\n", "\n    ")

@@ -10,6 +10,7 @@ from rich.live import Live as Region
 from rich.text import Text
 
 from wakeloop.display import words
+from wakeloop.display.clean import clean
 from wakeloop.display.screen import Line, Screen
 from wakeloop.todos import Todo, is_open
 
@@ -95,7 +96,7 @@ class Live:
 
 def row(text: str, style: str = "") -> Text:
     """One row that never wraps."""
-    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+    return Text(clean(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
 def drawn_item(todo: Todo) -> Text:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 
 from wakeloop.display import words
-from wakeloop.display.clean import clean, one_line
+from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.marks import kind_of
 from wakeloop.todos import Todo
 
@@ -148,7 +148,7 @@ class Screen:
             self.read += usage["input_tokens"]
             self.written += usage["output_tokens"]
         if text := message.text.strip():
-            yield Line("model", "model: " + clean(text).replace("\n", "\n  "))
+            yield Line("model", "model: " + behind(text))
         for made in message.tool_calls:
             if made["name"] not in self.todo_tools:
                 told = self.running[made["id"] or ""] = words.call(made["name"], made["args"])

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wakeloop.display.clean import clean, escaped, one_line
+from wakeloop.display.clean import escaped, one_line
 from wakeloop.todos import Todo, is_closed
 
 ENDINGS = {
@@ -88,6 +88,7 @@ def elapsed(seconds: float) -> str:
     return f"{minutes:.0f} min {int(rest):02} s" if minutes else f"{rest:.1f} s"
 
 
+LONG_LINES, LONG_TEXT = 20, 1000  # of a question: more may have scrolled away
 APPROVAL = "y for yes; anything else is a no, and is passed on"
 
 
@@ -99,14 +100,25 @@ def wants_approval(value: Any) -> bool:
 def question(value: Any) -> list[str]:
     """An interrupt's value as lines: nothing in it stays hidden, since a person may approve it."""
     if isinstance(value, str):
-        return escaped(value).splitlines() or [""]
+        return whole(value)
     if not isinstance(value, Mapping):
-        return [escaped(as_text(value))]
+        return whole(as_text(value))
     asked = value.get("question")
-    lines = escaped(asked).splitlines() if isinstance(asked, str) else []
+    lines = whole(asked) if isinstance(asked, str) else []
     for key, more in value.items():
         if key == "question" and lines:
             continue
-        told = more if isinstance(more, str) else as_text(more)
-        lines += [f"  {clean(str(key))}: {escaped(told)}"]
+        first, *rest = whole(more if isinstance(more, str) else as_text(more))
+        lines += [f"  {one_line(str(key))}: {first}", *(f"  | {line}" for line in rest)]
     return lines or ["{}"]
+
+
+def whole(text: str) -> list[str]:
+    """All of a text as lines, what cannot be seen spelled out, and a last one where that needs a word."""
+    lines = escaped(text).split("\n")
+    unseen = sum(not one.isprintable() for one in text) - text.count("\n")
+    if unseen:
+        lines.append(f"({plural(unseen, 'character')} of this cannot be seen, spelled out as \\x.. or \\u....)")
+    if len(lines) > LONG_LINES or len(text) > LONG_TEXT:
+        lines.append(f"({plural(text.count(chr(10)) + 1, 'line')}, {len(text):,} characters; all above)")
+    return lines

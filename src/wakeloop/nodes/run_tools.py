@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from wakeloop.direct import Direct, unheard
 from wakeloop.errors import ToolError
+from wakeloop.hidden import without_secrets
 from wakeloop.inline import Node
 from wakeloop.marks import new_id, unmarked
-from wakeloop.redaction import secrets_of, without_secrets
+from wakeloop.redaction import secrets_of
 from wakeloop.todos import LONGEST, Refused, read_list, shorten
 from wakeloop.unicode import whole
 

@@ -12,10 +12,11 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
+from wakeloop.hidden import without_secrets
 from wakeloop.inline import Node
 from wakeloop.marks import new_id
 from wakeloop.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
-from wakeloop.redaction import secrets_of, without_secrets
+from wakeloop.redaction import secrets_of
 from wakeloop.rounds import play_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger, TodoState, ledger_of
