@@ -415,7 +415,7 @@ class AnyRun(RuleBasedStateMachine):
         asked = self.model.requests[since:]
         if not resumes:
             self.opened(given, events, output)
-        self.bounded(asked, events, limit)
+        self.bounded(asked, events, limit + 2 * resumes)
         self.listed(before, given, events, output)
         self.worded(asked)
         if self.asks:
@@ -438,7 +438,7 @@ class AnyRun(RuleBasedStateMachine):
             self.turns, self.most = 0, bound
 
     def bounded(self, asked: list[Any], events: list[Any], limit: int) -> None:
-        """Turns in an activation, and requests in a run."""
+        """Turns in an activation, and requests in a run; a resume has no input and no `activate` to spend on."""
         before = 0
         for request in asked:
             kind = request[-1].additional_kwargs.get("wakeloop", {}).get("kind", request[-1].type)

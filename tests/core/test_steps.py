@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from agents import END, START, TODO, Make, done, look, looks, session, settings, todo, update, write
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphDrained, GraphRecursionError
 from langgraph.runtime import RunControl
+from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from wakeloop import create_todo_agent
@@ -244,6 +246,11 @@ def asked_with(script: Any, limits: Any, **changes: Any) -> dict[int, int]:
 ALL = range(1, 61)
 
 
+def ask() -> str:
+    """Ask a person."""
+    return interrupt("?")
+
+
 @pytest.mark.parametrize(
     "script", [lambda _: (looks(str(n)) for n in count()), lambda _: repeat(update(9, "done"))]
 )
@@ -277,3 +284,18 @@ def test_a_last_request_without_rounds_needs_one_step_less() -> None:
         return [*[says("x", finish_reason="length")] * ((limit - 2) // 2 - 2), "bye", '{"text": "x"}']
 
     assert asked_with(formatted, limits, form=Answer, reply_retries=99) == exact
+
+
+def test_a_resume_begins_in_mid_round_and_has_one_request_more() -> None:
+    asked = {}
+    for limit in range(5, 61):
+        replies = [calls(("ask", {})), *[says("x", finish_reason="length")] * 40]
+        model = ScriptedModel(replies)
+        agent = create_todo_agent(
+            model, [ask], settings=settings(reply_retries=99), checkpointer=InMemorySaver()
+        )
+        config: Any = {"configurable": {"thread_id": "1"}}
+        agent.invoke({"messages": [("user", "go")]}, config)
+        agent.invoke(Command(resume="yes"), {**config, "recursion_limit": limit})
+        asked[limit] = len(model.requests) - 1
+    assert asked == {limit: (limit - 1) // 2 for limit in asked}
