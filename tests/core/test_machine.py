@@ -438,7 +438,7 @@ class AnyRun(RuleBasedStateMachine):
             self.turns, self.most = 0, bound
 
     def bounded(self, asked: list[Any], events: list[Any], limit: int) -> None:
-        """Turns in an activation, and requests in a run; a resume has no input and no `activate` to spend on."""
+        """Turns in an activation, and requests in a run; a resume spends nothing on `activate`."""
         before = 0
         for request in asked:
             kind = request[-1].additional_kwargs.get("wakeloop", {}).get("kind", request[-1].type)
