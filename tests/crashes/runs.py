@@ -17,7 +17,14 @@ from wakeloop.testing import wire_faults
 
 FIRST, SECOND = "Do the three things.", "And now?"
 NOTHING = (None, -2)  # no thread, or the empty checkpoint that `exit` puts under what it is about to store
-IN_TURN = {  # of the two parallel calls, each when what comes before it is stored: kills are exact
+IN_TURN = {  # what LangGraph does at the same time, one after the other: so that each kill is exact
+    "writes of __start__ 1, before": "checkpoint -1, stored",
+    "checkpoint 0, before": "writes of __start__ 1, stored",
+    "step 1: activate begins": "checkpoint 0, stored",
+    "checkpoint 1, before": "writes of activate 1, stored",
+    "checkpoint 7, before": "writes of finalization_guard 1, stored",
+    "checkpoint 15, before": "writes of finalization_guard 2, stored",
+    "checkpoint 19, before": "writes of finalization_guard 3, stored",
     "tool x, before": "writes of validate_todos 2, stored",
     "tool y, before": "writes of run_tools edit-x-1, stored",
 }

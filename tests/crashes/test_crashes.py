@@ -36,6 +36,12 @@ ASKED = {  # where a reply was asked for and is not stored yet
         f"writes of call_model {n}, uncommitted",
     )
 }
+UNHEARD = {"checkpoint -1, before", "checkpoint -1, uncommitted"}  # the message is not stored yet
+HALF_HEARD = {  # stored as an input, and no step has taken it in
+    "checkpoint -1, stored",
+    *(f"writes of __start__ 1, {when}" for when in ("before", "uncommitted", "stored")),
+    *(f"checkpoint 0, {when}" for when in ("before", "uncommitted")),
+}
 Crashes = Callable[..., dict[str, Any]]
 
 
@@ -103,6 +109,8 @@ def test_with_sync_no_step_is_lost_and_no_finished_call_runs_again(crashes: Cras
     assert points >= {
         f"checkpoint {n}, {when}" for n in range(-1, 20) for when in ("before", "uncommitted", "stored")
     }
+    assert {kill["point"] for kill in found["kills"] if kill["left"]["step"] is None} == UNHEARD
+    assert {kill["point"] for kill in found["kills"] if kill["left"]["step"] == -1} == HALF_HEARD
     for kill in found["kills"]:
         point, message = kill["point"], kill["message"]
         assert (point, kill["lost"], kill["finished"]) == (point, 0, [])
