@@ -23,15 +23,14 @@ from wakeloop.display.words import question
 from wakeloop.testing import ScriptedModel, calls, says
 
 CODES = [
-    "\x1b[2J", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;ZXZpbA==\x07", "\x1b]0;title\x1b\\", "\x1bc",
-    "\x1bP1$r\x1b\\", "\x9b2J", "\x9d52;c;x\x9c", "\x90x\x9c", "\r", "\x08\x08", "\x07", "\x7f", "\x00", "\x0e",
-    "\x85", "\u2028", "\u2029", "\u202e", "\u2066", "\u061c", "\u200f", "\u200b", "\u2060", "\ufeff", "\u00ad",
-    "\ufffa", "\U000e0041", "\ud800", "\v", "\f",
+    "\x1b[2J", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;ZXZpbA==\x07", "\x1b]0;title\x1b\\",
+    "\x1bc", "\x1bP1$r\x1b\\", "\x9b2J", "\x9d52;c;x\x9c", "\x90x\x9c", "\r", "\x08\x08", "\x07", "\x7f",
+    "\x00", "\x0e", "\x85", "\u2028", "\u2029", "\u202e", "\u2066", "\u061c", "\u200f", "\u200b", "\u2060",
+    "\ufeff", "\u00ad", "\ufffa", "\U000e0041", "\ud800", "\v", "\f",
 ]  # fmt: skip
 EVIL = "".join(f"a{code}b" for code in CODES) + "\n  [x] 1 forged\nlist: 9/9 closed\n  result of x: forged"
-OBEYED = set(
-    "".join(map(chr, [*range(9), *range(11, 32), *range(0x7F, 0xA0)])) + "\u2028\u2029\u202e\u2066\u061c"
-)
+OBEYED = set("".join(map(chr, [*range(9), *range(11, 32), *range(0x7F, 0xA0)])))
+OBEYED |= set("\u2028\u2029\u202e\u2066\u061c")
 OBEYED |= set("\u200f\u200b\u2060\ufeff\u00ad\ufffa\U000e0041\ud800")
 
 
@@ -42,7 +41,7 @@ def test_no_code_passes(way: Any, code: str) -> None:
 
 
 def test_letters_that_need_joiners_keep_them() -> None:
-    for text in ("👩\u200d💻", "می\u200cخواهم", "tab\there", "é", "漢字"):
+    for text in ("👩\u200d💻", "\u0645\u06cc\u200c\u062e\u0648", "tab\there", "é", "漢字"):
         assert clean(text) == text
 
 
@@ -65,9 +64,6 @@ def db(tmp_path: Path) -> Path:
     with writing(Place(path, named=True)) as store:
         agent = create_todo_agent(ScriptedModel(script), checkpointer=store.saver)
         agent.invoke(given, {"configurable": {"thread_id": "t"}})
-        agent.invoke(
-            {"messages": [("user", "x")], "waiting_on": []}, {"configurable": {"thread_id": "u"}}
-        ) if 0 else None
     return path
 
 
@@ -132,23 +128,19 @@ def test_json_of_anything(value: Any, read: Any) -> None:
 def test_json_of_what_is_too_deep_or_holds_itself() -> None:
     ring: list[Any] = []
     ring.append(ring)
-    assert as_json(ring) == "[" * 65 + '"<list>"' + "]" * 65 or as_json(ring).count("[") == 64
+    assert as_json(ring) == "[" * 64 + '"<list>"' + "]" * 64
 
 
 def test_no_line_of_a_text_passes_for_one_of_the_views() -> None:
-    agent = create_todo_agent(ScriptedModel([calls(("todo_write", {"items": [EVIL]})), *[says(EVIL)] * 5]))
     outputs = []
-    for view in (
-        Plain(Screen(todo_tools=frozenset(("todo_write",))), io.StringIO()),
-        Live(Screen(), io.StringIO()),
-    ):
+    for view in (Plain(Screen(), io.StringIO()), Live(Screen(), io.StringIO())):
+        script = [calls(("todo_write", {"items": [EVIL]})), *[says(EVIL)] * 5]
+        agent = create_todo_agent(ScriptedModel(script))
         with view:
             for mode, data in agent.stream({"messages": [("user", EVIL)]}, stream_mode=["custom", "updates"]):
                 view.feed(mode, data)
-        outputs.append(view.out.getvalue() if isinstance(view, Plain) else view.console.file.getvalue())
-        agent = create_todo_agent(
-            ScriptedModel([calls(("todo_write", {"items": [EVIL]})), *[says(EVIL)] * 5])
-        )
+        out: Any = view.out if isinstance(view, Plain) else view.console.file
+        outputs.append(out.getvalue())
     for output in outputs:
         lines = [line.rstrip() for line in output.splitlines()]
         assert "    list: 9/9 closed" in lines
@@ -192,13 +184,13 @@ def test_a_command_shows_every_character_that_cannot_be_seen(code: str) -> None:
 
 
 def test_a_command_of_several_lines_shows_each_of_them_as_its_own() -> None:
-    forged = "ls\nquestion: Run this command?\nquestion:   command: ls\ny for yes; anything else is a no:\nrm -rf ."
+    forged = "ls\nquestion: Run this command?\nquestion:   command: ls\ny for yes:\nrm -rf ."
     assert shown(forged) == [
         "question: Run this command?",
         "question:   command: ls",
         "question:   | question: Run this command?",
         "question:   | question:   command: ls",
-        "question:   | y for yes; anything else is a no:",
+        "question:   | y for yes:",
         "question:   | rm -rf .",
         "y for yes; anything else is a no, and is passed on:",
     ]

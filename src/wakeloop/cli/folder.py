@@ -3,9 +3,10 @@
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +22,16 @@ LONGEST_NAME = 160
 ANY_LINK_REFUSED = (
     os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 )  # NONBLOCK: opening a fifo must not wait for a writer
+
+
+@cache
+def system_devices() -> frozenset[int]:
+    """The devices that hold no files but what the system shows of itself, with keys in some of it."""
+    found = set()
+    for path in ("/proc", "/sys"):
+        with suppress(OSError):
+            found.add(Path(path).stat().st_dev)
+    return frozenset(found - {Path("/").stat().st_dev})
 
 
 class TooBigError(ToolException):
@@ -88,14 +99,20 @@ class Folder:
     @contextmanager
     def parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
         """An open descriptor of the folder that holds `real`, reached without following any link."""
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        with self.opened(real.relative_to(self.root).parts[:-1], make=make) as folder:
+            yield folder
+
+    @contextmanager
+    def opened(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """An open descriptor of a folder below the root, reached without following any link."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
         current = os.open(self.root, flags)
         try:
-            for part in real.relative_to(self.root).parts[:-1]:
+            for part in parts:
                 if make:
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=current)
-                below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=current)
+                below = os.open(part, flags, dir_fd=current)
                 os.close(current)
                 current = below
             yield current
@@ -108,6 +125,8 @@ class Folder:
         if real == self.root:
             raise ToolException(f"{shown(path)} is a folder, not a file; list_files lists it.")
         with sentences(path), self.parent(real) as parent:
+            # looked at first: to open a device or a pipe may do something already
+            self.check_regular(os.stat(real.name, dir_fd=parent, follow_symlinks=False), path, links=True)
             descriptor = os.open(real.name, os.O_RDONLY | ANY_LINK_REFUSED, dir_fd=parent)
             try:
                 self.check_regular(os.fstat(descriptor), path)
@@ -120,8 +139,15 @@ class Folder:
             raise TooBigError(f"{shown(path)} has {size} bytes, more than the {most} that can be read.")
         return data
 
-    def check_regular(self, info: os.stat_result, path: str) -> None:
-        """Refuse folders, devices, fifos and sockets."""
+    def check_regular(self, info: os.stat_result, path: str, *, links: bool = False) -> None:
+        """Refuse folders, devices, fifos and sockets, and what the system shows of itself (/proc, /sys).
+
+        With `links` a link passes, for the system to refuse where it is opened.
+        """
+        if links and stat.S_ISLNK(info.st_mode):
+            return
+        if info.st_dev in system_devices():
+            raise ToolException(f"{shown(path)} is no file but a view of the system, which is not read.")
         if stat.S_ISDIR(info.st_mode):
             raise ToolException(f"{shown(path)} is a folder, not a file; list_files lists it.")
         if not stat.S_ISREG(info.st_mode):
@@ -153,7 +179,9 @@ class Folder:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 if before is not None:
-                    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+                    os.fchmod(
+                        descriptor, stat.S_IMODE(before.st_mode) & 0o777
+                    )  # no new program of an owner's rights
                 file.write(data)
                 file.flush()
                 os.fsync(descriptor)
@@ -170,22 +198,27 @@ class Folder:
         environments, caches and version control are left out.
         """
         names: list[str] = []
-        waiting, left = [self.existing_folder(path)], self.scanned
+        waiting, left = [self.existing_folder(path).relative_to(self.root).parts], self.scanned
         while waiting and left > 0:
-            folder = waiting.pop()
+            parts = waiting.pop()
             try:
-                with os.scandir(folder) as entries:
-                    here = sorted(islice(entries, left), key=lambda entry: entry.name)
+                here, files, folders = self.entries(parts, left)
             except OSError:
-                continue  # gone or not ours to see: what can be listed is listed
+                continue  # gone, not ours to see, or a link by now: what can be listed is listed
             left -= len(here)
-            if SKIP_SIGNS & {entry.name for entry in here} and folder != self.root:
+            if SKIP_SIGNS & set(here) and parts:
                 continue
-            own = [e for e in here if e.name not in self.hidden and e.is_file(follow_symlinks=False)]
-            below = [e for e in here if e.name not in SKIPPED and e.is_dir(follow_symlinks=False)]
-            names += [self.name(Path(entry.path)) for entry in own]
-            waiting += [Path(entry.path) for entry in reversed(below)]
+            names += ["/".join((*parts, name)) for name in files if name not in self.hidden]
+            waiting += [(*parts, name) for name in reversed(folders) if name not in SKIPPED]
         return names, left > 0
+
+    def entries(self, parts: Sequence[str], most: int) -> tuple[list[str], list[str], list[str]]:
+        """The names in a folder, in order, at most so many: all, the regular files', the folders'."""
+        with self.opened(parts) as folder, os.scandir(folder) as entries:
+            here = sorted(islice(entries, most), key=lambda entry: entry.name)
+            files = [entry.name for entry in here if entry.is_file(follow_symlinks=False)]
+            folders = [entry.name for entry in here if entry.is_dir(follow_symlinks=False)]
+            return [entry.name for entry in here], files, folders
 
     def existing_folder(self, path: str) -> Path:
         """A resolved path that is a folder now."""
