@@ -1,4 +1,4 @@
-"""What a provider tells beside a reply, as a checkpoint takes it."""
+"""What a provider tells beside a reply, made storable."""
 
 from typing import Any
 

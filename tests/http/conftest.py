@@ -1,16 +1,23 @@
 """Servers on the loopback: a strict one of our own, and llmock."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from mocked import Mock, mock_server
-from served import Serve, strict_servers
+from served import OPENED, Serve, strict_servers
 
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture(autouse=True)
+async def clients_are_closed() -> AsyncIterator[None]:
+    yield
+    while OPENED:
+        await OPENED.pop().aclose()
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A server of one's own on the loopback, and the replies that it plays."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, ToolMessage
 
 STRICT = Path(__file__).with_name("strict_server.py")
+OPENED: list[Any] = []
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
@@ -41,8 +43,11 @@ Serve = Callable[..., Server]
 def chat_model(url: str, **options: Any) -> Any:
     """A real client that does not repeat a request on its own."""
     from langchain_openai import ChatOpenAI
+    from openai import DefaultAsyncHttpxClient
 
-    return ChatOpenAI(model="strict", base_url=url, api_key="none", **{"max_retries": 0, **options})
+    OPENED.append(own := DefaultAsyncHttpxClient())  # langchain-openai shares one between event loops
+    told = {"max_retries": 0, "http_async_client": own, **options}
+    return ChatOpenAI(model="strict", base_url=url, api_key="none", **told)
 
 
 @contextmanager
@@ -110,6 +115,16 @@ async def by_astream(agent: Any, given: Any) -> dict[str, Any]:
 
 SYNC = {"invoke": by_invoke, "stream": by_stream}
 ASYNC = {"ainvoke": by_ainvoke, "astream": by_astream}
+
+
+DOORS = {**SYNC, **ASYNC}
+
+
+async def through(door: str, agent: Any, given: Any) -> dict[str, Any]:
+    """Run once by a door; the synchronous ones in a thread of their own."""
+    if door in SYNC:
+        return await asyncio.to_thread(SYNC[door], agent, given)
+    return await ASYNC[door](agent, given)
 
 
 def user(text: str) -> dict[str, Any]:

@@ -8,6 +8,8 @@ played in order:
   keys of `extra` go into the message;
 - `{"status": 503, "error": "words", "headers": {…}}` for a refusal;
 - `{"body": "text", "type": "text/html", "status": 200}` for exactly these bytes, whatever was asked;
+- the last one with `"forever": true` for whatever comes after it;
+- any of them with `"wait": 30`: the second half of the answer comes after so many seconds;
 - any of them with `"hang_up": true`: the answer ends in its middle, and so does the connection.
 
 Every breach of the order of roles, a key that nobody may send, and by the switches null or empty contents are
@@ -102,6 +104,8 @@ class Strict(BaseHTTPRequestHandler):
     script: Iterator[dict[str, Any]]
     refused: frozenset[str]
     seen: list[str]
+    wait = 0.0
+    hang_up = False
 
     def log_message(self, *args: object) -> None:
         """Keep quiet."""
@@ -118,31 +122,23 @@ class Strict(BaseHTTPRequestHandler):
         if fault := breach(body, self.refused):
             return self.refuse(400, fault)
         reply = next(self.script, {"status": 400, "error": "the script is over"})
-        hang_up = reply.get("hang_up", False)
+        self.hang_up, self.wait = reply.get("hang_up", False), reply.get("wait", 0)
         if "body" in reply:
             kind = reply.get("type", "application/json")
-            return self.send(reply.get("status", 200), reply["body"], kind, hang_up=hang_up)
+            return self.send(reply.get("status", 200), reply["body"], kind)
         if "status" in reply:
             return self.refuse(reply["status"], reply.get("error", "no"), reply.get("headers", {}))
         if body.get("stream"):
-            return self.send(200, "".join(events(reply)), "text/event-stream", hang_up=hang_up)
-        return self.send(200, json.dumps(completion(reply)), "application/json", hang_up=hang_up)
+            return self.send(200, "".join(events(reply)), "text/event-stream")
+        return self.send(200, json.dumps(completion(reply)), "application/json")
 
     def refuse(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> None:
         """Answer with an error in OpenAI's format."""
         error = {"error": {"message": sentence, "type": "invalid_request_error", "code": None}}
         self.send(status, json.dumps(error), "application/json", headers)
 
-    def send(
-        self,
-        status: int,
-        text: str,
-        kind: str,
-        headers: dict[str, str] | None = None,
-        *,
-        hang_up: bool = False,
-    ) -> None:
-        """Send one answer: whole, or half of what was announced."""
+    def send(self, status: int, text: str, kind: str, headers: dict[str, str] | None = None) -> None:
+        """Send one answer: whole, with a pause, or half of what was announced."""
         data = text.encode()
         self.send_response(status)
         self.send_header("Content-Type", kind)
@@ -150,8 +146,11 @@ class Strict(BaseHTTPRequestHandler):
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(data[: len(data) // 2] if hang_up else data)
-        self.close_connection = self.close_connection or hang_up
+        self.wfile.write(data[: len(data) // 2])
+        time.sleep(self.wait)
+        if not self.hang_up:
+            self.wfile.write(data[len(data) // 2 :])
+        self.close_connection = self.close_connection or self.hang_up
 
 
 def made(reply: dict[str, Any]) -> list[dict[str, Any]]:
@@ -208,9 +207,16 @@ def frame(kind: str) -> dict[str, Any]:
     return {"id": "chatcmpl-1", "object": kind, "created": int(time.time()), "model": "strict"}
 
 
+def played(replies: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The replies in their order, and the last one again if it is one for ever."""
+    yield from replies
+    while replies and replies[-1].get("forever"):
+        yield replies[-1]
+
+
 def main() -> None:
     """Serve a script until killed."""
-    Strict.script = iter(json.loads(Path(sys.argv[1]).read_text()))
+    Strict.script = played(json.loads(Path(sys.argv[1]).read_text()))
     Strict.refused, Strict.seen = frozenset(sys.argv[2:]), []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Strict)
     print(server.server_address[1], flush=True)

@@ -117,12 +117,15 @@ def spelled_out(state: dict[str, Any]) -> dict[str, Any]:
     return {"llm_input_messages": [filled(message) for message in state["messages"]]}
 
 
-@pytest.mark.parametrize(("refused", "words"), [("null", "got null"), ("empty", "must not be empty")])
-def test_c21_null_and_empty_content(serve: Serve, refused: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [(("null",), "got null"), (("empty",), "must not be empty"), (("null", "empty"), "got null")],
+)
+def test_c21_null_and_empty_content(serve: Serve, refused: tuple[str, ...], words: str) -> None:
     from openai import BadRequestError
 
     replies = (called(("silent", {})), said("Done."), said("Hello."))
-    server = serve(*replies, refuse=(refused,))
+    server = serve(*replies, refuse=refused)
     saver = InMemorySaver()
     agent = create_todo_agent(server.model(), [silent], checkpointer=saver)
     with pytest.raises(BadRequestError, match=words):

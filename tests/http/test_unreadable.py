@@ -1,0 +1,205 @@
+"""Replies that the client cannot read: one error with a name, and the thread goes on."""
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from served import DOORS, SYNC, THREAD, Serve, by_invoke, called, marks, results, said, through, user
+from strict_server import event
+
+from wakeloop import ReplyError, answer_of, create_todo_agent, session_of
+from wakeloop.testing import prompt_faults, wire_faults
+
+pytestmark = pytest.mark.loopback
+STREAMED_OR_NOT = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+HTML = {"body": "<html><h1>Bad gateway</h1></html>", "type": "text/html"}
+
+
+@tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return f"seen {place}"
+
+
+def answer(**body: Any) -> dict[str, Any]:
+    return {"body": json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "m", **body})}
+
+
+def message(**told: Any) -> dict[str, Any]:
+    return answer(choices=[{"index": 0, "finish_reason": "stop", "message": told}])
+
+
+def streamed(*parts: str) -> dict[str, Any]:
+    return {"body": "".join(parts), "type": "text/event-stream"}
+
+
+WHOLE = {
+    "no JSON": {"body": "{not json"},
+    "nothing": {"body": ""},
+    "null": {"body": "null"},
+    "a list": {"body": "[]"},
+    "a text": {"body": "hello", "type": "text/plain"},
+    "a page": HTML,
+    "no choices": answer(),
+    "null for choices": answer(choices=None),
+    "an empty list of choices": answer(choices=[]),
+    "no message": answer(choices=[{"index": 0, "finish_reason": "stop"}]),
+    "an error beside 200": answer(error={"message": "out of memory"}),
+    "another role": message(role="user", content="x"),
+    "a tool's role": message(role="tool", content="x", tool_call_id="1"),
+    "no role": message(content="x"),
+    "a number as content": message(role="assistant", content=7),
+    "arguments that are an object": {"tool_calls": [["look", {"place": "x"}, "1"]]},
+    "arguments that are a list": {"tool_calls": [["look", ["x"], "1"]]},
+    "arguments that are a number": {"tool_calls": [["look", 7, "1"]]},
+    "a name that is a number": {"tool_calls": [[7, "{}", "1"]]},
+    "an id that is a number": {"tool_calls": [["look", '{"place": "x"}', 7]]},
+}
+STREAMED = {
+    "a page": HTML,
+    "nothing": streamed(),
+    "only the end": streamed("data: [DONE]\n\n"),
+    "a corrupt chunk": streamed(event({"role": "assistant", "content": "a"}), 'data: {"id": "1", "cho\n\n'),
+    "a number": streamed("data: 7\n\n"),
+    "another role": streamed(event({"role": "user", "content": "a"}), event({}, finish_reason="stop")),
+    "arguments that are an object": {"tool_calls": [["look", {"place": "x"}, "1"]]},
+    "a name that is a number": {"tool_calls": [[7, "{}", "1"]]},
+    "an id that is a number": {"tool_calls": [["look", '{"place": "x"}', 7]]},
+    "usage in words": said("hi", usage={"prompt_tokens": "many", "completion_tokens": 1, "total_tokens": 2}),
+}
+CASES = [
+    *(pytest.param(reply, False, id=f"whole-{name}") for name, reply in WHOLE.items()),
+    *(pytest.param(reply, True, id=f"streamed-{name}") for name, reply in STREAMED.items()),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
+@pytest.mark.parametrize("door", ["stream", "ainvoke"])
+@pytest.mark.parametrize(("reply", "streaming"), CASES)
+async def test_a_reply_that_cannot_be_read(
+    serve: Serve, reply: dict[str, Any], streaming: bool, door: str
+) -> None:
+    server = serve(called(("look", {"place": "x"})), reply, said("Asked again."), said("Second answer."))
+    agent = create_todo_agent(server.model(streaming=streaming), [look], checkpointer=InMemorySaver())
+    with pytest.raises(ReplyError) as raised:
+        await through(door, agent, user("go"))
+    told = str(raised.value)
+    assert told.startswith("The model's reply could not be read (")
+    assert "run the thread again with the input None" in told
+    assert len(told) < 600
+    assert "\n" not in told
+    assert len(server.seen) == 2
+    state = agent.get_state(THREAD)
+    assert [m.type for m in state.values["messages"]] == ["human", "ai", "tool"]
+    assert marks(state.values["messages"]) == []
+    assert session_of(state)["state"] == "running"
+    out = await through(door, agent, None)  # the way that the sentence names
+    assert answer_of(out) == "Asked again."
+    assert server.requests[1] == server.requests[2]
+    out = await through(door, agent, user("second"))
+    assert answer_of(out) == "Second answer."
+    assert len(server.seen) == 4
+    assert wire_faults(server.requests) == []
+    assert prompt_faults(server.requests) == []
+
+
+@STREAMED_OR_NOT
+def test_a_page_with_a_status_is_the_clients_own_error(serve: Serve, streaming: bool) -> None:
+    from openai import InternalServerError
+
+    server = serve({**HTML, "status": 502}, said("Second answer."))
+    agent = create_todo_agent(server.model(streaming=streaming), checkpointer=InMemorySaver())
+    with pytest.raises(InternalServerError) as raised:
+        by_invoke(agent, user("go"))
+    assert raised.value.status_code == 502
+    assert "Bad gateway" in raised.value.response.text
+    assert answer_of(by_invoke(agent, user("second"))) == "Second answer."
+    assert len(server.seen) == 2
+
+
+# -- calls whose arguments break off, while the server says that all is well -----------------------------
+
+
+@pytest.mark.parametrize("reason", ["stop", "tool_calls"])
+@pytest.mark.parametrize("door", DOORS)
+@STREAMED_OR_NOT
+async def test_c23_half_the_arguments_under_a_good_finish_reason(
+    serve: Serve, streaming: bool, door: str, reason: str
+) -> None:
+    """langchain mends streamed arguments: the half list would have replaced the whole one."""
+    whole = [{"id": str(n), "text": text, "status": "pending"} for n, text in enumerate("abc")]
+    cut = json.dumps({"items": whole})[:-30]
+    done = [{**item, "status": "completed"} for item in whole]
+    server = serve(
+        called(("todo", {"items": whole})),
+        called(("todo", cut), ("look", {"place": "x"}), finish_reason=reason),
+        called(("todo", {"items": done})),
+        said("Done."),
+    )
+    model = server.model(streaming=streaming)
+    agent = create_todo_agent(model, [look], settings="lesson", checkpointer=InMemorySaver())
+    out = await through(door, agent, user("go"))
+    assert {len(state.values["todos"]) for state in agent.get_state_history(THREAD)} == {0, 3}
+    assert [todo["status"] for todo in out["todos"]] == ["completed"] * 3
+    told = {m.name: (m.status, str(m.content)) for m in results(out["messages"])[1:3]}
+    assert told["look"] == ("success", "seen x")
+    assert told["todo"][0] == "error"
+    assert "the arguments are no JSON object" in told["todo"][1]
+    assert len(server.seen) == 4
+    assert wire_faults(server.requests) == []
+
+
+@pytest.mark.parametrize("door", SYNC)
+async def test_c23_half_of_it_in_a_messages_stream(serve: Serve, door: str) -> None:
+    """A model that streams only because the caller listens."""
+    server = serve(called(("todo_write", '{"items": ["a", "b'), finish_reason="stop"), said("Done."))
+    agent = create_todo_agent(server.model(), checkpointer=InMemorySaver())
+    out = await through(door, agent, user("go"))
+    assert out["todos"] == []
+    assert [m.status for m in results(out["messages"])] == ["error"]
+    assert [bool(body["stream"]) for body in server.seen] == [door == "stream"] * 2
+
+
+# -- numbers that no checkpoint takes --------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
+@pytest.mark.parametrize(
+    ("count", "streaming"),
+    [
+        *((count, streaming) for count in (2**64, -(2**63) - 1, 10**40) for streaming in (False, True)),
+        ("many", False),  # streamed, the client refuses it: see above
+        (1.5, False),
+    ],
+)
+def test_usage_that_is_no_count_is_dropped(serve: Serve, count: Any, streaming: bool) -> None:
+    usage = {"prompt_tokens": count, "completion_tokens": 1, "total_tokens": 2}
+    server = serve(said("hi", usage=usage), said("again"))
+    with SqliteSaver.from_conn_string(":memory:") as saver:
+        agent = create_todo_agent(server.model(streaming=streaming, stream_usage=True), checkpointer=saver)
+        out = by_invoke(agent, user("go"))
+        assert answer_of(out).strip() == "hi"
+        assert out["messages"][-1].usage_metadata is None
+        out = by_invoke(agent, user("second"))
+        assert out["messages"][-1].usage_metadata["total_tokens"] == 2
+        assert answer_of(by_invoke(agent, None)) == "again"
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
+def test_numbers_beside_a_reply_become_texts(serve: Serve) -> None:
+    deep: Any = 1
+    for _ in range(300):
+        deep = {"in": deep}
+    extra = {"audio": {"id": 2**64, "deep": deep, "half": "\ud83d"}}
+    server = serve(said("hi", extra=extra), said("again"))
+    with SqliteSaver.from_conn_string(":memory:") as saver:
+        agent = create_todo_agent(server.model(), checkpointer=saver)
+        by_invoke(agent, user("go"))
+        kept = agent.get_state(THREAD).values["messages"][-1].additional_kwargs["audio"]
+        assert kept["id"] == "0x10000000000000000"
+        assert kept["half"] == "\ufffd"
+        assert str(kept["deep"]).count("in") < 64
+        assert answer_of(by_invoke(agent, user("second"))) == "again"
