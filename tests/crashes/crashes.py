@@ -98,18 +98,18 @@ def set_up(where: str, folder: Path) -> None:
 
 
 def crashes(
-    where: str, folder: Path, durability: str, *, ways: Sequence[str], in_turn: bool, fsync: bool
+    where: str, folder: Path, durability: str, *, ways: Sequence[str], in_turn: bool, **how: Any
 ) -> dict[str, Any]:
     """Kill at every point; go on by each way, or by the ways in turn."""
     assert in_a_process(set_up, where, folder)[0] == 0
     gc.freeze()  # children share what is there already
-    first = Run(where, folder, "whole", durability, fsync)
+    first = Run(where, folder, "whole", durability, **how)
     status, whole = in_a_process(first.begin)
     assert status == 0
     points = first.lines("begun")
     assert len(points) == len(set(points))
     kills = [
-        kill(Run(where, folder, f"{n}-{way}", durability, fsync), whole, point, message=way == "message")
+        kill(Run(where, folder, f"{n}-{way}", durability, **how), whole, point, message=way == "message")
         for n, point in enumerate(points)
         for m, way in enumerate(ways)
         if not in_turn or n % len(ways) == m
@@ -117,7 +117,7 @@ def crashes(
     stuck = None
     if durability == "async":
         stall, point = STUCK
-        stuck = kill(Run(where, folder, "stuck", durability, fsync), whole, point, message=False, stall=stall)
+        stuck = kill(Run(where, folder, "stuck", durability, **how), whole, point, message=False, stall=stall)
     return {"whole": whole, "kills": kills, "stuck": stuck}
 
 
@@ -171,6 +171,7 @@ def main() -> None:
     parser.add_argument(
         "--fsync", action="store_true", help="SQLite waits for the disk, as it does by default"
     )
+    parser.add_argument("--think", type=float, default=0.0, help="seconds that the model takes for a reply")
     parser.add_argument("--postgres", help="the URL of an empty database, otherwise a server is started")
     parser.add_argument("--json", action="store_true", help="each kill, for the tests")
     given = parser.parse_args()
@@ -186,6 +187,7 @@ def main() -> None:
                     ways=given.way or ("resume", "message"),
                     in_turn=given.in_turn,
                     fsync=given.fsync,
+                    think=given.think,
                 )
             if given.json:
                 print(json.dumps(found, default=asdict))

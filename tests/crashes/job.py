@@ -1,6 +1,7 @@
 """The job that is killed: every node, a wake, a correction, parallel calls."""
 
 import os
+import time
 from collections.abc import Sequence
 from itertools import repeat
 from pathlib import Path
@@ -56,11 +57,12 @@ def slug(name: str, args: dict[str, Any]) -> str:
     return f"{name}-{args.get('what') or args.get('id') or 'all'}"
 
 
-def agent_of(points: Points, effects: Path, saver: Any) -> tuple[Any, ScriptedModel]:
-    """The agent and its model; both tell where they are."""
+def agent_of(points: Points, effects: Path, saver: Any, think: float) -> tuple[Any, ScriptedModel]:
+    """The agent and its model, which thinks for so many seconds; both tell where they are."""
 
     def reply(request: list[BaseMessage]) -> Any:
         points.at(f"model {sum(isinstance(message, AIMessage) for message in request) + 1}")
+        time.sleep(think)
         return next_reply(request)
 
     @tool

@@ -59,6 +59,7 @@ class Run:
     name: str
     durability: Any
     fsync: bool = False
+    think: float = 0.0
 
     @property
     def config(self) -> Any:
@@ -72,7 +73,7 @@ class Run:
     def agent(self, part: str, **how: Any) -> Iterator[tuple[Any, ...]]:
         points = Points(self.folder / f"{self.name}.{part}", **how)
         with saver_at(self.where, points, fsync=self.fsync) as saver:
-            yield *agent_of(points, self.folder / f"{self.name}.effects", saver), points
+            yield *agent_of(points, self.folder / f"{self.name}.effects", saver, self.think), points
 
     def begin(self, die: str | None = None, stall: str | None = None) -> dict[str, Any]:
         """Run from the first message to the end, or to the point."""
