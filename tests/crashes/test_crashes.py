@@ -142,6 +142,7 @@ def test_with_async_just_what_is_not_stored_is_done_again(crashes: Crashes, save
 def test_with_exit_a_killed_run_begins_anew(crashes: Crashes, saver: str) -> None:
     found = crashes(saver, "exit", "--in-turn")
     holds_always(found)
+    assert len(found["kills"]) == 98
     for kill in found["kills"]:
         step = kill["left"]["step"]
         if step == 19:  # it had ended
