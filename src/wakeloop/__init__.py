@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from wakeloop.dialects import register_dialect
     from wakeloop.dialects.base import Dialect
     from wakeloop.errors import (
+        ConcurrentRunError,
         DamagedError,
         EditError,
         InputError,
@@ -35,6 +36,7 @@ _FROM = {
     "wakeloop.dialects": ("register_dialect",),
     "wakeloop.dialects.base": ("Dialect",),
     "wakeloop.errors": (
+        "ConcurrentRunError",
         "DamagedError",
         "EditError",
         "InputError",

@@ -40,6 +40,27 @@ class SessionError(WakeloopError):
     """A session cannot be reached, or a host cannot do what it was asked for."""
 
 
+class ConcurrentRunError(WakeloopError):
+    """Another run, or an edit by hand, wrote to the thread while a run was at work.
+
+    Raised where the run would have ended: its work is in the history up to the checkpoint `own`, its end is
+    not stored. `other` is a checkpoint that is not the run's own, `thread_id` the thread.
+    """
+
+    def __init__(self, thread_id: str, own: str, other: str) -> None:
+        super().__init__(thread_id, own, other)
+        self.thread_id, self.own, self.other = thread_id, own, other
+
+    def __str__(self) -> str:
+        return (
+            f"Two writers were on the thread {self.thread_id!r} at once: this run, which stands at checkpoint"
+            f" {self.own}, and another run or an edit by hand, which wrote checkpoint {self.other}; neither"
+            " has what the other wrote. Let one run at a time have a thread, with a lock around each run; to"
+            " go on with either side, invoke the graph with None and the checkpoint_id of its newest"
+            " checkpoint."
+        )
+
+
 class DamagedError(WakeloopError):
     """What is stored of a thread is nothing that a run of the graph has left; nothing of it was run."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
+from wakeloop.compiling import TodoGraph
 from wakeloop.inline import Fork, Node
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round
 
@@ -35,7 +36,7 @@ class Schemas:
 
 def draw(nodes: Nodes, schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
     """Draw the graph that stays awake: two supersteps a round."""
-    graph = StateGraph(
+    graph = TodoGraph(
         schemas.state, schemas.context, input_schema=schemas.input, output_schema=schemas.output
     )
     graph.add_node("activate", nodes.activate, input_schema=schemas.nodes)

@@ -31,7 +31,8 @@ class Ledger(TypedDict, total=False):
     """The graph's private counters and notes: one channel, one value, plain JSON.
 
     The first seven are in the contract; the others serve forks (`next`, `after`), the round in hand
-    (`todo_calls`, `faults`), progress (`seen`, `worked`, `peak`, `open_at_wake`) and resuming.
+    (`todo_calls`, `faults`), progress (`seen`, `worked`, `peak`, `open_at_wake`), resuming, and the search
+    for other runs on the thread (`began`).
     """
 
     wake_cycles: int
@@ -65,6 +66,7 @@ class Ledger(TypedDict, total=False):
     settings: dict[str, Any]
     refused: str
     events: list[str]
+    began: list[Any]
 
 
 PASSING = (  # what a run's end makes meaningless; a subagent's result goes on with the rest
@@ -79,6 +81,7 @@ PASSING = (  # what a run's end makes meaningless; a subagent's result goes on w
     "todo_calls",
     "faults",
     "bad_replies",
+    "began",
 )
 
 

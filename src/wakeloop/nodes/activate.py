@@ -14,6 +14,7 @@ from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.events import todos_changed
 from wakeloop.inline import Node
 from wakeloop.opening import Opening, inbox_fault
+from wakeloop.overlap import beginning
 from wakeloop.prompts import fill
 from wakeloop.repair import in_order
 from wakeloop.settings import LoopSettings, check_overrides, effective
@@ -46,13 +47,13 @@ class Activate(Node):
         """Return the update that the activation begins with."""
         if self.asynchronous_verify:
             raise VerifyError
-        return self.opened(state)
+        return self.opened(state, config)
 
     async def acall(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the same update; an asynchronous verify is fine here."""
-        return self.opened(state)
+        return self.opened(state, config)
 
-    def opened(self, state: TodoState) -> dict[str, Any]:
+    def opened(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Refuse bad input, or reset what an activation resets and put its input in order."""
         runtime = get_runtime()
         old = ledger_of(state)
@@ -82,6 +83,8 @@ class Activate(Node):
         opening = Opening.of(state, old)
         ledger = self.counted(old, opening, todos, settings)
         ledger["next_id"] = next_id
+        began = beginning(config, state["remaining_steps"])
+        ledger |= {"began": list(began)} if began else {}
         if overrides:
             ledger["settings"] = overrides
         messages, marked = in_order(

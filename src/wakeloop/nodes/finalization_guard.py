@@ -1,7 +1,7 @@
 """Rules on a turn's end: wake, correct, ask again, or end."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -25,6 +25,7 @@ from wakeloop.gates import (
 )
 from wakeloop.inline import Node
 from wakeloop.marks import as_user
+from wakeloop.overlap import Run, Witness, run_of
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, taken_in
@@ -41,9 +42,26 @@ class FinalizationGuard(Node):
     dialect: Dialect
     settings: LoopSettings
     formats: bool = False
+    witness: Witness = field(default_factory=Witness)
 
     def __call__(self, state: Any, config: RunnableConfig) -> Any:
         """Return the update that the ruling brings; the fork reads `next` in it."""
+        update = self.ruled(state)
+        if session := _ending(update):
+            self.witness.check(_run(state, config))
+            _report_end(session)
+        return update
+
+    async def acall(self, state: Any, config: RunnableConfig) -> Any:
+        """Return the same; the saver is awaited where the run ends."""
+        update = self.ruled(state)
+        if session := _ending(update):
+            await self.witness.acheck(_run(state, config))
+            _report_end(session)
+        return update
+
+    def ruled(self, state: Any) -> Any:
+        """Take in a list that a tool wrote, then rule."""
         ledger = ledger_of(state)
         written = taken_in(state["todos"], ledger)
         if written is None:
@@ -166,7 +184,6 @@ class FinalizationGuard(Node):
         }
         if session["state"] == "waiting":
             session["on"] = _waits_on(state)
-        get_runtime().stream_writer({"type": "parked", "session": session})
         for key in PASSING:
             ledger.pop(key, None)  # type: ignore[misc]
         ledger["next"] = "__end__"
@@ -188,6 +205,20 @@ def already_over(ledger: Ledger) -> Ending | None:
         ledger["todo_guard_blocked"], ledger["todo_guard_suppressed"] = None, True
         return "guard_blocked"
     return None
+
+
+def _run(state: Any, config: RunnableConfig) -> Run | None:
+    return run_of(config, state["remaining_steps"], ledger_of(state).get("began"))
+
+
+def _ending(update: Any) -> Session | None:
+    """Return the session that an update ends its run with, if it does."""
+    written = update.update if isinstance(update, Command) else update
+    return written.get("todo_session") if isinstance(written, Mapping) else None
+
+
+def _report_end(session: Session) -> None:
+    get_runtime().stream_writer({"type": "parked", "session": session})
 
 
 def _report(action: str, retry: int, case: Case, reason: str) -> None:

@@ -1,0 +1,158 @@
+"""Tells whether another run wrote to the thread meanwhile.
+
+LangGraph's savers are storage, not locks: two runs on one thread at the same time make two branches, and the
+one that writes last hides the other. Ids of checkpoints are ordered by time and each names its parent, so
+the newest checkpoints of a thread show whether this run alone has written since it began.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.runtime import get_runtime
+
+from wakeloop.errors import ConcurrentRunError
+
+WINDOW = 16  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
+NESTED = "|"  # in the namespace of a task of a subgraph
+ENTRANCE = 2  # the checkpoints of an input and of START, before `activate` runs
+
+Rows = Sequence[CheckpointTuple]
+Search = Generator[dict[str, Any], Rows, str | None]
+
+
+class Beginning(NamedTuple):
+    """Where an activation began: the checkpoint that `activate` found, and the call's limit of supersteps."""
+
+    id: str
+    step: int
+    limit: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where a run stands.
+
+    `id` and `step` are those of its newest checkpoint; `taken` counts the supersteps of this call of the
+    graph, which are fewer than the activation's where it was resumed.
+    """
+
+    thread_id: str
+    id: str
+    step: int
+    taken: int
+    began: Beginning | None = None
+
+    @cached_property
+    def base(self) -> int:
+        """The step of the checkpoint that this call of the graph found."""
+        return self.step - self.taken
+
+    @cached_property
+    def uninterrupted(self) -> bool:
+        """Whether the activation began in this call of the graph."""
+        return self.began is not None and self.began.step == self.base + ENTRANCE
+
+
+def beginning(config: RunnableConfig, remaining: int) -> Beginning | None:
+    """Return where an activation begins; None where no thread is kept, and in a subgraph."""
+    info = get_runtime().execution_info
+    if info is None or not info.thread_id or NESTED in info.checkpoint_ns:
+        return None
+    return Beginning(info.checkpoint_id, config["metadata"]["langgraph_step"] - 1, remaining + 1)
+
+
+def run_of(config: RunnableConfig, remaining: int, began: Sequence[Any] | None) -> Run | None:
+    """Return where the run of the asking node stands; None where no thread is kept, and in a subgraph.
+
+    A node's config names the limit of supersteps only where the caller gave one.
+    """
+    here = beginning(config, remaining)
+    if here is None:
+        return None
+    begun = Beginning(*began) if began else None
+    limit = config.get("recursion_limit", begun.limit if begun else 0)
+    taken = max(limit + 1 - remaining, 0)
+    return Run(str(config["configurable"]["thread_id"]), here.id, here.step, taken, begun)
+
+
+def search(run: Run) -> Search:
+    """Look for a checkpoint that is not the run's own.
+
+    Yields what to list and is sent the rows, newest first. The run's own are a chain from its newest down to
+    the one that it found. With `durability="async"` the newest may not be stored yet, with `"exit"` none is:
+    what is newer than the beginning and cannot be the run's is a stranger's then.
+    """
+    limit = min(run.taken + 1, WINDOW)
+    rows = yield {"limit": limit}
+    stored, due = False, None
+    for row in rows:
+        key, metadata = _key(row.config), row.metadata
+        source, step = metadata.get("source"), metadata.get("step", -1)
+        parent = _key(row.parent_config)
+        if key > run.id or (due is not None and key != due):
+            return key
+        stored = stored or key == run.id
+        if not stored and (step >= run.step or _newcomer(run, key, source, parent)):
+            return key
+        if source != "loop" or step == run.base:
+            return None
+        due = parent
+    if len(rows) == limit and run.began and run.uninterrupted:
+        rows = yield {"filter": {"source": "input"}, "limit": 1}
+        return next((key for row in rows if (key := _key(row.config)) > run.began.id), None)
+    return None
+
+
+def _newcomer(run: Run, key: str, source: str | None, parent: str) -> bool:
+    """Tell whether a checkpoint begins something that is not this run's: it, and its parent, date it."""
+    if run.began is None or key <= run.began.id:
+        return False
+    return source == "input" or parent < run.began.id
+
+
+def _key(config: Mapping[str, Any] | None) -> str:
+    return str(config["configurable"].get("checkpoint_id", "")) if config else ""
+
+
+@dataclass(eq=False)
+class Witness:
+    """Looks at a thread when a run ends; `saver` is the one that the graph was compiled with."""
+
+    saver: BaseCheckpointSaver[Any] | None = None
+
+    def check(self, run: Run | None) -> None:
+        """Raise `ConcurrentRunError` where another run, or an edit by hand, wrote to the thread meanwhile."""
+        if self.saver is None or run is None:
+            return
+        asking, thread = search(run), _thread(run)
+        try:
+            wanted = next(asking)
+            while True:
+                wanted = asking.send(list(self.saver.list(thread, **wanted)))
+        except StopIteration as told:
+            _judge(run, told.value)
+
+    async def acheck(self, run: Run | None) -> None:
+        """Raise the same; the saver is awaited."""
+        if self.saver is None or run is None:
+            return
+        asking, thread = search(run), _thread(run)
+        try:
+            wanted = next(asking)
+            while True:
+                wanted = asking.send([row async for row in self.saver.alist(thread, **wanted)])
+        except StopIteration as told:
+            _judge(run, told.value)
+
+
+def _thread(run: Run) -> RunnableConfig:
+    return {"configurable": {"thread_id": run.thread_id, "checkpoint_ns": ""}}
+
+
+def _judge(run: Run, other: str | None) -> None:
+    if other is not None:
+        raise ConcurrentRunError(run.thread_id, run.id, other)
