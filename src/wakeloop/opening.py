@@ -1,16 +1,20 @@
 """What an input brought: people, events, kicks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from wakeloop.marks import mark, new_id
-from wakeloop.state import Ledger, TodoState, WakeEvent
+from wakeloop.state import KINDS, Ledger, TodoState, WakeEvent
 from wakeloop.todos import shorten
-from wakeloop.unicode import indented, one_line
+from wakeloop.unicode import indented, one_line, whole
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
+ANSWERS = frozenset(("human", "peer_reply", "subagent_done"))
+SILENT = frozenset(("human", "kick"))  # without a text these say nothing; of the others the model is told
 
 
 def inbox_fault(state: TodoState) -> str | None:
@@ -18,21 +22,36 @@ def inbox_fault(state: TodoState) -> str | None:
     events: object = state.get("todo_inbox") or []
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         return f"todo_inbox must be a list of events, not {shorten(repr(events))}"
-    for place, event in enumerate(events, 1):
-        for key in WakeEvent.__annotations__:
-            if not isinstance(event.get(key, ""), str):
-                return f"todo_inbox event {place}: {key} must be a text, not {shorten(repr(event[key]))}"
+    faults = (f"todo_inbox event {i}: {fault}" for i, e in enumerate(events, 1) if (fault := event_fault(e)))
+    return next(faults, None)
+
+
+def event_fault(event: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with one event, or return None."""
+    keys = WakeEvent.__annotations__
+    if unknown := [key for key in event if key not in keys]:
+        return f"{shorten(repr(unknown[0]))} is no key of an event; there are {', '.join(keys)}"
+    for key in keys:
+        if key != "chain" and not isinstance(event.get(key, ""), str):
+            return f"{key} must be a text, not {shorten(repr(event[key]))}"
+    chain = event.get("chain", [])
+    if not isinstance(chain, list) or not all(isinstance(thread, str) for thread in chain):
+        return f"chain must be a list of thread ids, not {shorten(repr(chain))}"
+    if (kind := event.get("kind")) not in KINDS:
+        return f"kind must be one of {', '.join(KINDS)}, not {shorten(repr(kind))}"
+    if (wants := event.get("wants", "peer_reply")) not in ("peer_reply", "subagent_done"):
+        return f"wants must be peer_reply or subagent_done, not {shorten(repr(wants))}"
     return None
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What an input brought."""
+    """What an input brought, and what the thread waited for before it."""
 
     new_input: bool
     events: tuple[WakeEvent, ...]
-    waiting: bool
     known: bool
+    waits: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, state: TodoState, old: Ledger) -> Self:
@@ -46,8 +65,8 @@ class Opening:
         return cls(
             new_input=bool(messages) and messages[-1].id != old.get("tail"),
             events=tuple(fresh.values()),
-            waiting=bool(state.get("waiting_on")),
             known=bool(old),
+            waits=tuple(state.get("waiting_on") or ()),
         )
 
     @property
@@ -64,7 +83,7 @@ class Opening:
     @property
     def came_in(self) -> bool:
         """Whether anything came in that the model should see."""
-        return self.new_input or bool(self.messages())
+        return self.new_input or bool(self.people or self.others)
 
     @property
     def sources(self) -> list[str]:
@@ -72,17 +91,70 @@ class Opening:
         kinds = [*(["human"] if self.new_input else []), *(str(e.get("kind")) for e in self.events)]
         return list(dict.fromkeys(kinds)) or ["kick"]
 
-    def messages(self) -> list[BaseMessage]:
+    # -- what it answers, and what is to be answered -----------------------------------------------------
+
+    @cached_property
+    def arrived(self) -> list[Any]:
+        """The ids of what the thread waited for and has now: by correlation id, or a person's word."""
+        answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWERS}
+        person = self.new_input or bool(self.people)
+        entries = [w if isinstance(w, Mapping) else {"id": w} for w in self.waits]
+        here = (w for w in entries if w.get("id") in answered or (person and w.get("on") == "human"))
+        return [w.get("id") for w in here]
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the thread still waits for something."""
+        return len(self.arrived) < len(self.waits)
+
+    @property
+    def finished(self) -> list[str]:
+        """The handles of the subagents whose results came in."""
+        done = (e for e in self.events if e.get("kind") == "subagent_done")
+        return [e["correlation_id"] for e in done if "correlation_id" in e]
+
+    @property
+    def owed(self) -> list[dict[str, Any]]:
+        """What the peers' messages that came in want to be answered."""
+        return [entry for event in self.events if (entry := owed_for(event))]
+
+    # -- what the model reads ----------------------------------------------------------------------------
+
+    @cached_property
+    def people(self) -> list[WakeEvent]:
+        """The events that are a person's words."""
+        return [e for e in self.events if e.get("kind") == "human" and e.get("text", "").strip()]
+
+    @cached_property
+    def others(self) -> list[WakeEvent]:
+        """The events that are told in one message."""
+        told = [e for e in self.events if e.get("kind") not in SILENT or e.get("text", "").strip()]
+        return [e for e in told if e.get("kind") != "human"]
+
+    def told(self, no_text: str) -> str:
+        """Return the events that are no person's words, in the order of their arrival."""
+        return "\n\n".join(
+            f"[{_label(e)}] {indented(whole(e.get('text', '')).strip()) or no_text}" for e in self.others
+        )
+
+    def messages(self, text: str) -> list[BaseMessage]:
         """Turn events into messages: a person's words as they are, the others as one marked message."""
-        people = [e for e in self.events if e.get("kind") == "human" and e.get("text")]
-        others = [e for e in self.events if e.get("kind") != "human" and e.get("text")]
-        written: list[BaseMessage] = [HumanMessage(e["text"], id=_event_id(e)) for e in people]
-        if others:
-            text = "\n\n".join(f"[{_label(e)}] {indented(e['text'])}" for e in others)
-            kinds = list(dict.fromkeys(str(e.get("kind")) for e in others))
-            marked = mark("event", events=[str(e.get("id", "")) for e in others], kinds=kinds)
-            written.append(HumanMessage(text, id=_event_id(others[0]), additional_kwargs=marked))
+        written: list[BaseMessage] = [HumanMessage(whole(e["text"]), id=_event_id(e)) for e in self.people]
+        if self.others:
+            kinds = list(dict.fromkeys(str(e.get("kind")) for e in self.others))
+            marked = mark("event", events=[str(e.get("id", "")) for e in self.others], kinds=kinds)
+            written.append(HumanMessage(text, id=_event_id(self.others[0]), additional_kwargs=marked))
         return written
+
+
+def owed_for(event: WakeEvent) -> dict[str, Any] | None:
+    """Return the entry of `owed_replies` for a message that wants to be answered, else None."""
+    asks = event.get("kind") == "peer_message" and event.get("correlation_id") and event.get("sender")
+    if not asks:
+        return None
+    chain = event.get("chain") or [event["sender"]]
+    entry = {"id": event["correlation_id"], "sender": event["sender"], "chain": chain}
+    return {**entry, "wants": event["wants"]} if event.get("wants") else entry
 
 
 def _event_id(event: WakeEvent) -> str:
@@ -90,10 +162,11 @@ def _event_id(event: WakeEvent) -> str:
 
 
 def _label(event: WakeEvent) -> str:
-    kind, sender = _in_brackets(event.get("kind") or "event"), _in_brackets(event.get("sender") or "")
-    return f"{kind} from {sender}" if sender else kind
+    kind = "task" if event.get("wants") == "subagent_done" else str(event.get("kind"))
+    sender, time = _in_brackets(event.get("sender", "")), _in_brackets(event.get("time", ""))
+    return f"{kind}{f' from {sender}' if sender else ''}{f', {time}' if time else ''}"
 
 
 def _in_brackets(name: str) -> str:
     """A name that ends neither its line nor the brackets around it."""
-    return shorten(one_line(name).translate({ord("["): "(", ord("]"): ")"}))
+    return shorten(one_line(whole(name)).translate({ord("["): "(", ord("]"): ")"}))

@@ -1,7 +1,7 @@
 """What travels along the edges: the channels."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, Literal, NotRequired, cast, get_args
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
@@ -16,8 +16,19 @@ from wakeloop.todos import Todo, next_number, number
 Conversation = Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=500)]
 
 
+EventKind = Literal["human", "peer_message", "peer_reply", "subagent_done", "cron", "kick"]
+KINDS: tuple[str, ...] = get_args(EventKind)
+
+
 class WakeEvent(TypedDict, total=False):
-    """What wakes a session: `kind` is human, peer_message, peer_reply, subagent_done, cron or kick."""
+    """What wakes a session; only `kind` is needed.
+
+    `kind` is human, peer_message, peer_reply, subagent_done, cron or kick. An `id` that was seen before makes
+    the event a repeat, which is ignored. `sender` is the thread it comes from (`from` is no name in Python).
+    A peer's message with a `correlation_id` and a sender wants an answer, of the kind `wants` (peer_reply;
+    a subagent's task wants subagent_done), which carries the same id. `chain` names the threads that wait for
+    that answer, oldest first. `time` is ISO 8601.
+    """
 
     kind: str
     id: str
@@ -25,6 +36,8 @@ class WakeEvent(TypedDict, total=False):
     sender: str
     correlation_id: str
     time: str
+    wants: str
+    chain: list[str]
 
 
 class Ledger(TypedDict, total=False):
@@ -95,6 +108,12 @@ def ledger_of(state: Any) -> Ledger:
     return cast(Ledger, dict(ledger))
 
 
+def replies_owed(state: Any) -> list[Any]:
+    """Return what is owed by a reply; a subagent's task is not: its last text is the answer."""
+    owed = state.get("owed_replies") or ()
+    return [o for o in owed if not isinstance(o, dict) or o.get("wants", "peer_reply") == "peer_reply"]
+
+
 def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
     """Give ids to a list that a tool wrote, and note the next number; None where no tool wrote it."""
     before = getattr(todos, "before", None)
@@ -118,6 +137,7 @@ class TodoState(TypedDict):
     todo_handoff: NotRequired[Annotated[list[dict[str, Any]], merge_entries]]
     owed_replies: NotRequired[Annotated[list[Any], merge_entries]]
     waiting_on: NotRequired[Annotated[list[Any], merge_entries]]
+    todo_subagents: NotRequired[Annotated[list[Any], merge_entries]]
 
 
 IN = ("messages", "todos", "todo_goal", "todo_inbox", "todo_settings")

@@ -5,21 +5,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.channels import Goal, Overrides
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
-from wakeloop.events import todos_changed
+from wakeloop.events import StopReason, todos_changed
+from wakeloop.gates import Case, disabled, wake_budget
 from wakeloop.inline import Node
+from wakeloop.nudges import nudge
 from wakeloop.opening import Opening, inbox_fault
 from wakeloop.overlap import beginning
 from wakeloop.prompts import fill
 from wakeloop.repair import in_order
 from wakeloop.settings import LoopSettings, check_overrides, effective
 from wakeloop.soundness import check_channels
-from wakeloop.state import Ledger, TodoState, ledger_of
+from wakeloop.state import Ledger, TodoState, ledger_of, replies_owed
 from wakeloop.todos import Todo, count_open, is_open, next_number, number
 
 CARRIED = (  # what outlives an activation
@@ -87,22 +90,11 @@ class Activate(Node):
         ledger |= {"began": list(began)} if began else {}
         if overrides:
             ledger["settings"] = overrides
-        messages, marked = in_order(
-            state,
-            old,
-            opening.messages(),
-            self.dialect.names,
-            self.dialect.nudge(todos, state["todo_goal"], settings) if count_open(todos) else None,
-            partial(self.say, settings),
-        )
         ledger["next"] = self.first_step(opening, ledger, todos)
+        messages, woken = self.written(state, old, opening, ledger, todos, settings)
         if messages and (opening.came_in or ledger["next"] == "call_model"):
             update["messages"] = messages
-        ledger["injected"] = marked
-        if opening.events or state.get("todo_inbox"):
-            update["todo_inbox"] = []
-            seen = [*ledger.get("events", ()), *(e["id"] for e in opening.events if e.get("id"))]
-            ledger["events"] = seen[-REMEMBERED_EVENTS:]
+        update |= _taken(state, opening, ledger)
         if state.get("todo_handoff"):
             update["todo_handoff"] = {"clear": True}
         if state.get("structured_response") is not None:
@@ -110,9 +102,36 @@ class Activate(Node):
         counts = {"open": count_open(todos), "budget": settings.max_wake_cycles}
         runtime.stream_writer({"type": "activated", "sources": opening.sources, **counts})
         wakes = ledger.get("wake_cycles", 0)
+        if woken:
+            runtime.stream_writer({"type": "wake", "cycle": wakes, **counts, "reasons": woken})
         update["todo_session"] = {"state": "running", "reason": None, "wakes": wakes, **counts}
         update["todo_ledger"] = ledger
         return update
+
+    def written(
+        self,
+        state: TodoState,
+        old: Ledger,
+        opening: Opening,
+        ledger: Ledger,
+        todos: Sequence[Todo],
+        settings: LoopSettings,
+    ) -> tuple[list[BaseMessage], list[str]]:
+        """Return the messages that the input makes, and why it is a wake, where it is one.
+
+        A subagent's result that is answered comes in one message with all that a nudge would say.
+        """
+        told, owed = opening.told(self.say(settings, "no_text")), replies_owed(state)
+        owed += replies_owed({"owed_replies": opening.owed})
+        wakes = opening.continues and ledger["next"] == "call_model"
+        text, reasons = nudge(self.dialect, settings, todos, state["todo_goal"], owed, told if wakes else "")
+        arrived = opening.messages(text if wakes else told)
+        listed = text if count_open(todos) else None
+        if wakes and listed:
+            ledger["shown"] = arrived[-1].id or ""
+        say = partial(self.say, settings)
+        messages, ledger["injected"] = in_order(state, old, arrived, self.dialect.names, listed, say)
+        return messages, reasons if wakes else []
 
     def say(self, settings: LoopSettings, name: str) -> str:
         """Return one of the package's texts, as these settings have it."""
@@ -130,9 +149,13 @@ class Activate(Node):
         if opening.continues:
             ledger = ledger_of({"todo_ledger": old})
             ledger.pop("refused", None)
+            if opening.waiting:  # what it waits for has not all come: this is no wake
+                return ledger
             spent = ledger.get("wake_cycles", 0)
-            ledger["wake_cycles"] = min(spent + 1, settings.max_wake_cycles)
-            ledger["end"] = "wake_budget" if spent >= settings.max_wake_cycles else None
+            ledger["end"] = unanswered(spent, settings)
+            if ledger["end"]:
+                return ledger
+            ledger["wake_cycles"] = spent + 1
             ledger |= {
                 "waking": True,
                 "worked": False,
@@ -155,6 +178,28 @@ class Activate(Node):
             return "finalization_guard"
         idle = not (opening.came_in or count_open(todos))
         return "finalization_guard" if idle else "call_model"
+
+
+def _taken(state: TodoState, opening: Opening, ledger: Ledger) -> dict[str, Any]:
+    """Empty the inbox, remember its ids, take off what is waited for no more, note what is owed."""
+    update: dict[str, Any] = {}
+    if opening.events or state.get("todo_inbox"):
+        update["todo_inbox"] = []
+        seen = [*ledger.get("events", ()), *(e["id"] for e in opening.events if e.get("id"))]
+        ledger["events"] = seen[-REMEMBERED_EVENTS:]
+    if opening.arrived:
+        update["waiting_on"] = {"drop": opening.arrived}
+    if opening.owed:
+        update["owed_replies"] = opening.owed
+    if opening.finished and state.get("todo_subagents"):
+        update["todo_subagents"] = {"drop": opening.finished}
+    return update
+
+
+def unanswered(spent: int, settings: LoopSettings) -> StopReason | None:
+    """Tell why a subagent's result is not answered: the gates that rule on the budget, in their order."""
+    case = Case(open=0, settings=settings, wakes=spent)
+    return disabled(case) or wake_budget(case)
 
 
 def _asked_for(channel: Mapping[str, Any], context: Any) -> dict[str, Any]:

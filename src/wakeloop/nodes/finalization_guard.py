@@ -28,7 +28,7 @@ from wakeloop.marks import as_user
 from wakeloop.overlap import Run, Witness, run_of
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, taken_in
+from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, replies_owed, taken_in
 from wakeloop.todos import count_open, is_open
 from wakeloop.wire import text_of
 
@@ -111,7 +111,7 @@ class FinalizationGuard(Node):
             wakes=ledger.get("wake_cycles", 0),
             idle_wakes=ledger.get("idle_wakes", 0),
             waiting=bool(state.get("waiting_on")),
-            owed=bool(state.get("owed_replies")),
+            owed=bool(replies_owed(state)),
             drained=get_runtime().drain_requested,
             steps_left=state["remaining_steps"],
             repeated=repeated,

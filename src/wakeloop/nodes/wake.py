@@ -10,11 +10,10 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.gates import same_again
 from wakeloop.inline import Node
 from wakeloop.marks import as_user
-from wakeloop.prompts import fill
+from wakeloop.nudges import nudge
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import TodoState, ledger_of
-from wakeloop.todos import count_open, is_open, shorten
-from wakeloop.unicode import one_line
+from wakeloop.state import TodoState, ledger_of, replies_owed
+from wakeloop.todos import count_open, is_open
 from wakeloop.wire import text_of
 
 
@@ -29,18 +28,10 @@ class Wake(Node):
         """Return the nudge and the counters of a new turn."""
         ledger = ledger_of(state)
         settings = effective(self.settings, ledger.get("settings"))
-        todos, owed = state["todos"], state.get("owed_replies") or []
+        todos, owed = state["todos"], replies_owed(state)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
-        parts, reasons = [], []
-        if owed:
-            names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in owed)
-            peers = ", ".join(shorten(one_line(name)) for name in names)
-            parts.append(fill("nudge_reply", self.dialect.name, settings.prompts, peers=peers))
-            reasons.append("reply")
-        if left:
-            parts.append(self.dialect.nudge(todos, state["todo_goal"], settings))
-            reasons.append("todos")
-        nudge = as_user("wake", "\n\n".join(parts))
+        text, reasons = nudge(self.dialect, settings, todos, state["todo_goal"], owed)
+        message = as_user("wake", text)
         event = {"cycle": cycle, "budget": settings.max_wake_cycles, "open": left, "reasons": reasons}
         get_runtime().stream_writer({"type": "wake", **event})
         after = {
@@ -49,11 +40,11 @@ class Wake(Node):
             "waking": True,
             "worked": False,
             "open_at_wake": [todo["id"] for todo in todos if is_open(todo)],
-            "injected": [nudge.id or ""],
+            "injected": [message.id or ""],
             "todo_finalization_correction": None,
         }
         if left:
-            after["shown"] = nudge.id
+            after["shown"] = message.id
         if settings.stop_on_repeat:
             after["last_wake"] = same_again(text_of(state["messages"][-1]), todos)
-        return {"messages": [nudge], "todo_ledger": after}
+        return {"messages": [message], "todo_ledger": after}

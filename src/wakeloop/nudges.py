@@ -1,0 +1,31 @@
+"""What a nudge says: replies, subagents, the list."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.prompts import fill
+from wakeloop.settings import LoopSettings
+from wakeloop.todos import Todo, count_open, shorten
+from wakeloop.unicode import one_line
+
+
+def nudge(
+    dialect: Dialect,
+    settings: LoopSettings,
+    todos: Sequence[Todo],
+    goal: str,
+    owed: Sequence[Any] = (),
+    results: str = "",
+) -> tuple[str, list[str]]:
+    """Return one text for all that asks for a turn, and the reasons, in the order reply, subagent, todos."""
+    parts: dict[str, str] = {}
+    if owed:
+        names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in owed)
+        peers = ", ".join(shorten(one_line(name)) for name in names)
+        parts["reply"] = fill("nudge_reply", dialect.name, settings.prompts, peers=peers)
+    if results:
+        parts["subagent"] = fill("nudge_subagent", dialect.name, settings.prompts, results=results)
+    if count_open(todos):
+        parts["todos"] = dialect.nudge(todos, goal, settings)
+    return "\n\n".join(parts.values()), list(parts)
