@@ -1,1 +1,34 @@
 """Sessions: what wakes them, and who hosts them."""
+
+from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, agent_of, derived_id
+from wakeloop.sessions.tools import Limits, session_tools
+from wakeloop.sessions.turns import (
+    NextInput,
+    Outgoing,
+    answer_to,
+    answered,
+    close_turn,
+    must_go_on,
+    next_input,
+    outstanding,
+    refusal_of,
+)
+
+__all__ = [
+    "Limits",
+    "NextInput",
+    "Outgoing",
+    "Schedule",
+    "SessionHost",
+    "SessionStatus",
+    "agent_of",
+    "answer_to",
+    "answered",
+    "close_turn",
+    "derived_id",
+    "must_go_on",
+    "next_input",
+    "outstanding",
+    "refusal_of",
+    "session_tools",
+]

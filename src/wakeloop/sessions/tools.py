@@ -1,0 +1,266 @@
+"""The tools with which a session asks, sends and spawns."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.prebuilt import ToolRuntime
+from langgraph.types import Command, interrupt
+
+from wakeloop.errors import SessionError, ToolNameError
+from wakeloop.sessions.host import SessionHost, agent_of, derived_id
+from wakeloop.sessions.turns import answer_id, answer_to
+from wakeloop.state import WakeEvent, replies_owed
+
+NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
+SHORT = 10  # characters of a handle's own part: the model repeats it
+_DEPTH = re.compile(r":sub(\d+)-[0-9a-f]+\Z")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How deep subagents may start subagents, and how many a session may have at work at once."""
+
+    depth: int = 3
+    children: int = 8
+
+
+def session_tools(
+    host: SessionHost | Callable[[], SessionHost],
+    names: Iterable[str] = NAMES,
+    *,
+    agents: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+) -> list[BaseTool]:
+    """Return the tools of these names for an agent whose threads this host runs.
+
+    Args:
+        host: The host, or a function that returns it at each call (where the host is made from its agents).
+        names: Which of `ask_user`, `talk_to_agent`, `send_message`, `reply_to_peer`, `spawn_subagent`,
+            `wait_for`; all of them by default.
+        agents: The agents that may be addressed, with a line on what each is for, which the model reads;
+            without it all of the host's.
+        limits: Depth and number of subagents.
+
+    Raises:
+        ToolNameError: A name that is none of them.
+    """
+    wanted = list(dict.fromkeys(names))
+    if unknown := [name for name in wanted if name not in NAMES]:
+        raise ToolNameError(f"There is no session tool {unknown[0]!r}; there are {', '.join(NAMES)}.")
+    made = SessionTools(host, agents, limits or Limits())
+    return [made.tool(name) for name in wanted]
+
+
+def depth_of(thread_id: str) -> int:
+    """Return how deep a thread was spawned: 0 for one that no session started."""
+    found = _DEPTH.search(thread_id)
+    return int(found[1]) if found else 0
+
+
+@dataclass(frozen=True)
+class SessionTools:
+    """The tools over one host; each is a method, its docstring is what the model reads."""
+
+    given: SessionHost | Callable[[], SessionHost]
+    agents: Mapping[str, str] | None
+    limits: Limits
+
+    def tool(self, name: str) -> BaseTool:
+        """Return one of them as a LangChain tool."""
+        method = getattr(self, name)
+        told = " ".join((method.__doc__ or "").split())
+        if self.agents and name in ("talk_to_agent", "send_message", "spawn_subagent"):
+            told += " Agents: " + "; ".join(f"{agent} ({what})" for agent, what in self.agents.items()) + "."
+        return StructuredTool.from_function(method, name=name, description=told)
+
+    def ask_user(self, question: str) -> str:
+        """Ask the person you work for and wait for the answer: only what you cannot find out yourself."""
+        return str(interrupt({"question": _text(question, "question"), "on": "human"}))
+
+    def talk_to_agent(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
+        """Ask another agent something. The reply comes as a message after your turn has ended."""
+        call = Call.of(runtime)
+        text, to = _text(message, "message"), self.address(agent, call)
+        chain = call.chain
+        if to in chain:
+            circle = " → ".join([*chain[chain.index(to) :], to])
+            raise ToolException(
+                f"{to} waits for an answer itself ({circle}), so it cannot be asked; "
+                "answer first, or go on with what you have"
+            )
+        key = call.key
+        event: WakeEvent = {"kind": "peer_message", "id": key, "text": text, "sender": call.thread}
+        self.send(to, {**event, "correlation_id": key, "chain": chain})
+        waits = {"id": key, "on": "peer", "from": to}
+        return call.done(
+            f"Asked {to}. The reply will come as a message: do what you can without it, then end your turn.",
+            waiting_on=[waits],
+        )
+
+    def send_message(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> str:
+        """Tell another agent something, without waiting for an answer."""
+        call = Call.of(runtime)
+        text, to = _text(message, "message"), self.address(agent, call)
+        self.send(to, {"kind": "peer_message", "id": call.key, "text": text, "sender": call.thread})
+        return f"Sent to {to}."
+
+    def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
+        """Answer the agent that has waited longest for a reply of yours."""
+        call = Call.of(runtime)
+        text, owed = (
+            _text(message, "message"),
+            [o for o in replies_owed(call.state) if isinstance(o, Mapping)],
+        )
+        if call.place >= len(owed):
+            raise ToolException("no reply is owed; use send_message to tell an agent something unasked")
+        letter = answer_to(owed[call.place], call.thread, text)
+        self.send(letter.thread, letter.event)
+        return call.done(f"Replied to {letter.thread}.", owed_replies={"drop": [owed[call.place]["id"]]})
+
+    def spawn_subagent(
+        self, task: str, runtime: ToolRuntime[Any, Any], agent: str | None = None
+    ) -> Command[Any]:
+        """Start a subagent on a task. Returns its handle at once; the result comes as a message."""
+        call = Call.of(runtime)
+        text, depth = _text(task, "task"), depth_of(call.thread) + 1
+        kind = self.kind(agent or agent_of(call.thread, self.host.agents))
+        if depth > self.limits.depth:
+            raise ToolException(
+                f"subagents may not start subagents deeper than {self.limits.depth}; do the task yourself"
+            )
+        children = call.children
+        if len(children) + call.place >= self.limits.children:
+            raise ToolException(
+                f"no more than {self.limits.children} subagents may be at work at once; "
+                "wait for one of them first"
+            )
+        handle = f"{kind}:sub{depth}-{call.key[:SHORT]}"
+        event: WakeEvent = {"kind": "peer_message", "id": call.key, "text": text, "sender": call.thread}
+        wants = {"correlation_id": handle, "wants": "subagent_done", "chain": call.chain}
+        self.send(handle, {**event, **wants})  # type: ignore[typeddict-item]
+        return call.done(f"Started {handle}.", todo_subagents=[{"id": handle}])
+
+    def wait_for(self, handles: list[str], runtime: ToolRuntime[Any, Any]) -> Command[Any]:
+        """Wait for these subagents: after this turn your list wakes you only when all have finished."""
+        call = Call.of(runtime)
+        wanted = list(dict.fromkeys(handles))
+        if not wanted:
+            raise ToolException("handles is empty; name at least one subagent")
+        running = [handle for handle in wanted if handle in call.children]
+        over = [handle for handle in wanted if handle not in running and call.heard(handle)]
+        if strange := [handle for handle in wanted if handle not in running and handle not in over]:
+            at_work = ", ".join(call.children) or "none"
+            raise ToolException(f"there is no subagent {strange[0]!r}; at work: {at_work}")
+        told = f" Finished already, see their messages: {', '.join(over)}." if over else ""
+        if not running:
+            return call.done(f"Nothing to wait for.{told}")
+        return call.done(
+            f"Waiting for {', '.join(running)}.{told} End your turn; the results will come as messages.",
+            waiting_on=[{"id": handle, "on": "subagent"} for handle in running],
+        )
+
+    # -- the host ----------------------------------------------------------------------------------------
+
+    @property
+    def host(self) -> SessionHost:
+        """The host, asked for at each call: none is kept with a thread."""
+        return self.given if isinstance(self.given, SessionHost) else self.given()
+
+    def send(self, thread_id: str, event: WakeEvent) -> None:
+        """Send an event; what the host refuses is the tool's error."""
+        try:
+            self.host.send(thread_id, event)
+        except SessionError as error:
+            raise ToolException(str(error)) from None
+
+    def address(self, agent: str, call: "Call") -> str:
+        """Return the thread that a name stands for: an agent's own, one of its others, or a known peer's."""
+        to = _text(agent, "agent")
+        if to == call.thread:
+            raise ToolException(f"{to} is your own name; a session cannot write to itself")
+        if self.agents is None and self.known(to):
+            return to
+        self.kind(to.partition(":")[0])
+        return to
+
+    def kind(self, name: str) -> str:
+        """Return the name of an agent that may be addressed, or refuse."""
+        allowed = self.host.agents if self.agents is None else self.agents
+        if name not in allowed:
+            raise ToolException(f"there is no agent {name!r}; there are: {', '.join(sorted(allowed))}")
+        return name
+
+    def known(self, thread_id: str) -> bool:
+        """Tell whether the host knows a thread."""
+        try:
+            self.host.status(thread_id)
+        except SessionError:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a session tool: who calls, from which message, at which place among its like."""
+
+    id: str
+    name: str
+    thread: str
+    state: Mapping[str, Any]
+    message: AIMessage
+
+    @classmethod
+    def of(cls, runtime: ToolRuntime[Any, Any]) -> "Call":
+        """Read it off the run. Raises `ToolException` without a thread."""
+        thread = (runtime.config.get("configurable") or {}).get("thread_id")
+        if not thread:
+            raise ToolException("this tool needs a thread: run the agent with a checkpointer and a thread_id")
+        messages: Sequence[Any] = runtime.state["messages"]
+        key = str(runtime.tool_call_id)
+        for message in reversed(messages):
+            calls = message.tool_calls if isinstance(message, AIMessage) else []
+            if name := next((c["name"] for c in calls if c["id"] == key), None):
+                return cls(key, name, str(thread), runtime.state, message)
+        raise ToolException("this call is not in the conversation")
+
+    @property
+    def key(self) -> str:
+        """The id of what this call sends: the same whenever the call is run again."""
+        return derived_id(self.thread, self.message.id or "", self.id)
+
+    @property
+    def place(self) -> int:
+        """How many calls of this tool stand before this one in its message."""
+        return [c["id"] for c in self.message.tool_calls if c["name"] == self.name].index(self.id)
+
+    @property
+    def chain(self) -> list[str]:
+        """The threads that wait for this one, oldest first, and this one."""
+        owed = [o for o in self.state.get("owed_replies") or () if isinstance(o, Mapping)]
+        waiting = [t for o in owed for t in o.get("chain") or [o.get("sender", "")]]
+        return [*dict.fromkeys(t for t in waiting if t and t != self.thread), self.thread]
+
+    @property
+    def children(self) -> list[str]:
+        """The handles of the subagents at work."""
+        return [str(entry["id"]) for entry in self.state.get("todo_subagents") or ()]
+
+    def heard(self, handle: str) -> bool:
+        """Tell whether a subagent's result has come in, as far as this is remembered."""
+        ledger = self.state.get("todo_ledger") or {}
+        return answer_id(self.thread, handle) in ledger.get("events", ())
+
+    def done(self, text: str, **update: Any) -> Command[Any]:
+        """Answer the call, and write to channels."""
+        result = ToolMessage(text, name=self.name, tool_call_id=self.id)
+        return Command(update={"messages": [result], **update})
+
+
+def _text(given: str, what: str) -> str:
+    if not given.strip():
+        raise ToolException(f"{what} is empty; write a text")
+    return given.strip()

@@ -1,0 +1,148 @@
+"""What a host does around a turn: pure decisions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateSnapshot
+
+from wakeloop.events import Session
+from wakeloop.hand import LAST, end_run
+from wakeloop.opening import owed_for
+from wakeloop.prompts import fill
+from wakeloop.session import answer_of, session_of, unfinished
+from wakeloop.sessions.host import SessionHost, derived_id
+from wakeloop.state import WakeEvent
+from wakeloop.todos import LONGEST, shorten
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """An event for another thread."""
+
+    thread: str
+    event: WakeEvent
+
+
+@dataclass(frozen=True)
+class NextInput:
+    """What to run a thread with: its `input` if `run`, the events `taken` with it, those `held` for later."""
+
+    run: bool
+    input: Any = None
+    taken: tuple[WakeEvent, ...] = ()
+    held: tuple[WakeEvent, ...] = ()
+
+
+def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent]) -> NextInput:
+    """Decide what a thread is run with next, of the events that wait for it in the order of their arrival.
+
+    At an interrupt the first human's event is the answer, to the question that its correlation id names or to
+    the first one; the others are held, since any other input would drop the question. A run that broke off or
+    was drained goes on before anything new is taken. Otherwise all events are one batch.
+    """
+    waiting = tuple(events)
+    if snapshot.interrupts:
+        answers = [e for e in waiting if e.get("kind") == "human" and e.get("text", "").strip()]
+        if not answers:
+            return NextInput(run=False, held=waiting)
+        answer, questions = answers[0], [question.id for question in snapshot.interrupts]
+        asked = answer.get("correlation_id")
+        reply: Command[Any] = Command(resume={asked if asked in questions else questions[0]: answer["text"]})
+        held = tuple(e for e in waiting if e is not answer)
+        return NextInput(run=True, input=reply, taken=(answer,), held=held)
+    if unfinished(snapshot) and not (snapshot.values.get("todo_ledger") or {}).get("refused"):
+        return NextInput(run=True, held=waiting)
+    if not waiting:
+        return NextInput(run=False)
+    return NextInput(run=True, input={"todo_inbox": [*waiting]}, taken=waiting)
+
+
+def must_go_on(session: Session) -> bool:
+    """Tell whether a thread is to be woken at the host's start, since a drain ended its run.
+
+    A `kick` does it. One that says `running` goes on with the input None (`next_input`).
+    """
+    return session.get("reason") == "drained"
+
+
+def outstanding(
+    thread_id: str, values: Mapping[str, Any], session: Session, failure: str | None = None
+) -> list[Outgoing]:
+    """Return what a thread must send after a turn: who asked, and has no answer yet, gets the last text.
+
+    `values` and `session` are the thread's after the turn, `failure` the words of an exception for which the
+    turn is given up. Nothing while the session waits, runs, or was drained: it goes on. The ids derive from
+    the question, so that an answer is sent once, however often this is asked.
+    """
+    owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
+    if failure is None and (session["state"] in ("waiting", "running") or must_go_on(session)):
+        return []
+    return [answer_to(o, thread_id, _answer(o, values, session, failure)) for o in owed]
+
+
+def answer_to(owed: Mapping[str, Any], thread_id: str, text: str) -> Outgoing:
+    """Return the one answer to an entry of `owed_replies`: a peer's reply, or a subagent's result."""
+    asker, key = str(owed["sender"]), str(owed["id"])
+    event: WakeEvent = {
+        "kind": owed.get("wants") or "peer_reply",
+        "id": answer_id(asker, key),
+        "text": text,
+        "sender": thread_id,
+        "correlation_id": key,
+    }
+    return Outgoing(asker, event)
+
+
+def refusal_of(event: WakeEvent, thread_id: str, problem: str) -> Outgoing | None:
+    """Return the answer to an event that no turn will take (cancelled, given up); None if nobody waits."""
+    owed = owed_for(event)
+    return answer_to(owed, thread_id, failed(problem)) if owed else None
+
+
+def answer_id(asker: str, correlation_id: str) -> str:
+    """Return the id of the answer to a question: one question has one answer."""
+    return derived_id("answer", asker, correlation_id)
+
+
+def failed(problem: str) -> str:
+    """Return the text that tells a peer of a failure."""
+    return fill("failed", "", {}, problem=shorten(problem, LONGEST))
+
+
+def close_turn(
+    graph: CompiledStateGraph[Any, Any, Any, Any],
+    thread_id: str,
+    host: SessionHost,
+    failure: str | None = None,
+) -> list[Outgoing]:
+    """Send what is outstanding after a turn, then take it off the thread; a turn given up is ended first.
+
+    Safe to repeat: what was sent before has the same ids.
+    """
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    snapshot = graph.get_state(config)
+    letters = outstanding(thread_id, snapshot.values or {}, session_of(snapshot), failure)
+    for letter in letters:
+        host.send(letter.thread, letter.event)
+    if failure is not None:
+        end_run(graph, config)
+    if letters:
+        graph.update_state(config, {"owed_replies": answered(letters)}, as_node=LAST)
+    return letters
+
+
+def answered(letters: Sequence[Outgoing]) -> dict[str, list[str]]:
+    """Return the update of `owed_replies` that takes off what these events answer."""
+    return {"drop": [letter.event["correlation_id"] for letter in letters]}
+
+
+def _answer(owed: Mapping[str, Any], values: Mapping[str, Any], session: Session, failure: str | None) -> str:
+    if failure is not None:
+        return failed(failure)
+    text = answer_of(values) or fill("no_text", "", {})
+    if owed.get("wants") == "subagent_done" and session["open"]:
+        return fill("subagent_early", "", {}, text=text, open=session["open"], reason=session["reason"])
+    return text
