@@ -1,0 +1,607 @@
+"""Sessions that ask, answer, spawn and wait: exact counts over a host in memory."""
+
+from typing import Any
+
+import pytest
+from memory_host import MemoryHost
+
+from wakeloop import SessionError, ToolNameError, answer_of
+from wakeloop.dialects import dialect_named
+from wakeloop.sessions import SessionHost, SessionStatus, next_input, outstanding, session_tools
+from wakeloop.sessions.tools import NAMES, Limits
+from wakeloop.testing import calls
+
+
+def ask(agent: str, message: str) -> Any:
+    return calls(("talk_to_agent", {"agent": agent, "message": message}))
+
+
+def tell(agent: str, message: str) -> Any:
+    return calls(("send_message", {"agent": agent, "message": message}))
+
+
+def waits(*handles: str) -> Any:
+    return calls(("wait_for", {"handles": list(handles)}))
+
+
+def reply(message: str) -> Any:
+    return calls(("reply_to_peer", {"message": message}))
+
+
+def spawn(*tasks: str, agent: str | None = "worker") -> Any:
+    more = {"agent": agent} if agent else {}
+    return calls(*(("spawn_subagent", {"task": task, **more}) for task in tasks))
+
+
+def write(*items: str) -> Any:
+    return calls(("todo_write", {"items": list(items)}))
+
+
+def close(*keys: int) -> Any:
+    return calls(*(("todo_update", {"id": key, "status": "done"}) for key in keys))
+
+
+# -- the interface ---------------------------------------------------------------------------------------
+
+
+def test_the_host_of_these_tests_is_a_session_host(host: MemoryHost) -> None:
+    assert isinstance(host, SessionHost)
+
+
+def test_a_thread_of_no_agent_is_refused(host: MemoryHost) -> None:
+    host.agent("ada")
+    with pytest.raises(SessionError, match="There is no agent for the thread 'bob:1'; the agents are: ada"):
+        host.send("bob:1", {"kind": "kick"})
+    host.agent("main")
+    assert host.send("bob:1", {"kind": "kick"}) == "e1"
+    assert host.status("bob:1").agent == "main"
+
+
+def test_status_reads_the_checkpoint_and_counts_what_is_queued(host: MemoryHost) -> None:
+    host.agent("ada", ask("bob", "?"), "I wait.").agent("bob")
+    host.send("ada", {"kind": "human", "text": "go"})
+    assert host.status("ada") == SessionStatus("ada", "ada", "dormant", None, 0, 0, 0, None, 1)
+    host.turn("ada")
+    assert host.status("ada") == SessionStatus("ada", "ada", "waiting", "waiting", 0, 0, 25, "peer", 0)
+    assert [status.thread for status in host.list()] == ["ada", "bob"]
+
+
+# -- asking a person -------------------------------------------------------------------------------------
+
+
+def test_a_person_is_asked_and_answers(host: MemoryHost) -> None:
+    host.agent("ada", calls(("ask_user", {"question": "Which colour?"})), "Blue it is.")
+    host.say("ada", "Paint it.")
+    assert host.ending("ada") == ("waiting", "interrupted", "human")
+    assert [i.value for i in host.snapshot("ada").interrupts] == [
+        {"question": "Which colour?", "on": "human"}
+    ]
+    host.say("ada", "Blue.")
+    assert host.results("ada") == [("success", "Blue.")]
+    assert host.ending("ada") == ("dormant", "settled")
+    assert host.turns == ["ada", "ada"]
+    host.done()
+
+
+def test_what_comes_in_during_a_question_is_held_until_the_answer(host: MemoryHost) -> None:
+    host.agent("ada", calls(("ask_user", {"question": "?"})), "Thanks.", "Tick heard.")
+    host.say("ada", "go")
+    host.send("ada", {"kind": "cron", "id": "c", "text": "tick"})
+    host.settle()
+    assert (host.asked("ada"), len(host.queue)) == (1, 1)
+    host.say("ada", "yes")
+    assert host.last("ada") == "[cron] tick"
+    assert host.turns == ["ada"] * 3
+    host.done()
+
+
+def test_two_questions_at_once_are_answered_one_by_one_or_by_name(host: MemoryHost) -> None:
+    two = calls(("ask_user", {"question": "a?"}), ("ask_user", {"question": "b?"}))
+    host.agent("ada", two, "Thanks.")
+    host.say("ada", "go")
+    second = host.snapshot("ada").interrupts[1].id
+    host.send("ada", {"kind": "human", "text": "to b", "correlation_id": second})
+    host.settle().say("ada", "to a")
+    assert host.results("ada") == [("success", "to a"), ("success", "to b")]
+    host.done()
+
+
+# -- two agents ------------------------------------------------------------------------------------------
+
+
+def test_one_asks_the_other_answers(host: MemoryHost) -> None:
+    host.agent("ada", write("learn it"), ask("bob", "What is 6 x 7?"), "I have asked.", close(1), "It is 42.")
+    host.agent("bob", reply("42"), "I have told ada.")
+    host.send("ada", {"kind": "human", "text": "Ask bob."})
+    host.turn("ada")
+    assert host.ending("ada") == ("waiting", "waiting", "peer")  # an item is open: it is not woken
+    assert host.status("ada").wakes == 0
+    host.settle()
+    assert host.last("bob", 0) == "[peer_message from ada] What is 6 x 7?"
+    assert host.last("ada", 3) == "[peer_reply from bob] 42"
+    assert host.turns == ["ada", "bob", "ada"]
+    assert (host.ending("ada"), host.ending("bob")) == (("dormant", "settled"),) * 2
+    assert host.values("ada")["waiting_on"] == []
+    assert host.values("bob")["owed_replies"] == []
+    host.done()
+
+
+def test_both_ways_when_the_first_question_is_answered(host: MemoryHost) -> None:
+    host.agent("ada", ask("bob", "1?"), "Asked.", "Got one.", reply("two"), "Told.")
+    host.agent("bob", reply("one"), ask("ada", "2?"), "Asked.", "Got two.")
+    host.say("ada", "go")
+    assert host.sent("peer_reply") == ["one", "two"]
+    assert host.turns == ["ada", "bob", "ada", "bob"]
+    host.done()
+
+
+def test_a_message_wakes_and_waits_for_nothing(host: MemoryHost) -> None:
+    host.agent("ada", tell("bob", "lunch"), "Told.")
+    host.agent("bob", "Fine.")
+    host.say("ada", "go")
+    assert host.values("bob").get("owed_replies", []) == []
+    assert host.ending("ada") == host.ending("bob") == ("dormant", "settled")
+    assert host.results("ada") == [("success", "Sent to bob.")]
+    host.done()
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_the_oldest_owed_reply_first_also_two_in_one_round(batch: bool) -> None:
+    host = MemoryHost(batch=batch)
+    host.agent("ada", ask("bob", "a?"), "wait", "got").agent("eve", ask("bob", "e?"), "wait", "got")
+    both = calls(("reply_to_peer", {"message": "to ada"}), ("reply_to_peer", {"message": "to eve"}))
+    host.agent("bob", *([both] if batch else [reply("to ada"), "one", reply("to eve")]), "done")
+    for name in ("ada", "eve"):
+        host.send(name, {"kind": "human", "text": "go"})
+    host.turn("ada")
+    host.turn("eve")
+    host.settle()
+    assert (host.last("ada"), host.last("eve")) == (
+        "[peer_reply from bob] to ada",
+        "[peer_reply from bob] to eve",
+    )
+    host.done()
+
+
+def test_an_owed_reply_is_nudged_from_the_budget_and_the_last_text_is_delivered(host: MemoryHost) -> None:
+    host.agent("ada", ask("bob", "?"), "Asked.", "Heard.")
+    host.agent("bob", "Later.", "Later.", "It is 42.", max_wake_cycles=2)
+    host.say("ada", "go")
+    wakes = [(e["cycle"], e["reasons"]) for e in host.events if e["type"] == "wake"]
+    assert wakes == [(1, ["reply"]), (2, ["reply"])]
+    assert host.sent("peer_reply") == ["It is 42."]
+    assert host.ending("bob") == ("dormant", "wake_budget")
+    assert host.values("bob")["owed_replies"] == []
+    assert host.ending("ada") == ("dormant", "settled")
+    host.done()
+
+
+@pytest.mark.parametrize(
+    ("replies", "change", "text", "reason"),
+    [
+        (["No wakes."], {"max_wake_cycles": 0}, "No wakes.", "disabled"),
+        (["Off."], {"auto_continue": False}, "Off.", "disabled"),
+        (["Same."] * 3, {"max_idle_wakes": 2}, "Same.", "stalled"),
+        ([""] * 3, {"reply_retries": 2}, "(no text)", "empty_reply"),
+    ],
+)
+def test_a_peer_gets_the_last_text_at_any_end(
+    replies: Any, change: Any, text: str, reason: str, host: MemoryHost
+) -> None:
+    host.agent("ada", ask("bob", "?"), "Asked.", "Heard.").agent("bob", *replies, **change)
+    host.say("ada", "go")
+    assert host.sent("peer_reply", "ada") == [text]
+    assert host.ending("bob") == ("dormant", reason)
+    host.done()
+
+
+def test_an_exception_is_told_to_the_peer_and_the_thread_stays_usable(host: MemoryHost) -> None:
+    host.agent("ada", ask("bob", "?"), "Asked.", "Heard.")
+    host.agent("bob", ConnectionError("the line is dead"), "Hello.")
+    host.say("ada", "go")
+    assert host.sent("peer_reply") == ["No answer: the turn failed. ConnectionError: the line is dead"]
+    assert host.ending("ada") == ("dormant", "settled")
+    host.say("bob", "Are you there?")
+    assert answer_of(host.values("bob")) == "Hello."
+    assert len(host.sent("peer_reply")) == 1
+    host.done()
+
+
+def test_nothing_is_outstanding_while_it_waits_and_an_answer_has_one_id(host: MemoryHost) -> None:
+    host.agent("ada", ask("bob", "?"), "Asked.", "Heard.").agent("eve", reply("e"), "told")
+    host.agent("bob", ask("eve", "?"), "I ask eve.", reply("so it is"), "Told.")
+    host.send("ada", {"kind": "human", "text": "go"})
+    host.turn("ada")
+    host.turn("bob")
+    assert host.ending("bob") == ("waiting", "waiting", "peer")
+    values = host.values("bob")
+    assert outstanding("bob", values, values["todo_session"]) == []
+    first, again = (outstanding("bob", values, values["todo_session"], "lost") for _ in range(2))
+    assert first == again
+    assert [letter.thread for letter in first] == ["ada"]
+    host.settle()
+    (letter,) = first
+    assert letter.event["id"] in host.accepted  # reply_to_peer sent under the same id
+    assert host.sent("peer_reply", "ada") == ["so it is"]
+    host.done()
+
+
+def test_a_cancelled_question_is_answered(host: MemoryHost) -> None:
+    host.agent("ada", ask("bob", "?"), "Asked.", "Heard.").agent("bob")
+    host.send("ada", {"kind": "human", "text": "go"})
+    host.turn("ada")
+    (_, question) = host.queue[0]
+    assert host.cancel(question["id"])
+    assert not host.cancel(question["id"])
+    host.settle()
+    assert host.sent("peer_reply") == ["No answer: the turn failed. The message was cancelled."]
+    assert host.ending("ada") == ("dormant", "settled")
+    host.done()
+
+
+# -- cycles ----------------------------------------------------------------------------------------------
+
+
+def test_a_cycle_of_askers_is_refused_by_name(host: MemoryHost) -> None:
+    host.agent("ada", ask("bob", "?"), "wait", "got")
+    host.agent("bob", ask("eve", "?"), "wait", reply("b"), "told")
+    host.agent("eve", ask("ada", "?"), reply("e"), "told")
+    host.say("ada", "go")
+    refused = "Error: ada waits for an answer itself (ada → bob → eve → ada), so it cannot be asked; "
+    assert host.results("eve")[0] == ("error", f"{refused}answer first, or go on with what you have")
+    assert host.sent("peer_reply") == ["e", "b"]
+    assert host.turns == ["ada", "bob", "eve", "bob", "ada"]
+    host.done()
+
+
+WRONG = [
+    (ask("ada", "?"), "Error: ada is your own name; a session cannot write to itself"),
+    (ask("zoe", "?"), "Error: there is no agent 'zoe'; there are: ada, worker"),
+    (ask("worker", "  "), "Error: message is empty; write a text"),
+    (ask(" ", "x"), "Error: agent is empty; write a text"),
+    (tell("ada", "x"), "Error: ada is your own name; a session cannot write to itself"),
+    (tell("worker", ""), "Error: message is empty; write a text"),
+    (reply("x"), "Error: no reply is owed; use send_message to tell an agent something unasked"),
+    (spawn("x", agent="zoe"), "Error: there is no agent 'zoe'; there are: ada, worker"),
+    (spawn(" "), "Error: task is empty; write a text"),
+    (waits("worker:sub1-0"), "Error: there is no subagent 'worker:sub1-0'; at work: none"),
+    (waits(), "Error: handles is empty; name at least one subagent"),
+    (calls(("ask_user", {"question": " "})), "Error: question is empty; write a text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error"), WRONG)
+def test_a_wrong_call_gets_one_clear_error(call: Any, error: str, host: MemoryHost) -> None:
+    host.agent("ada", call, "I see.").agent("worker").say("ada", "go")
+    assert host.results("ada") == [("error", error)]
+    assert host.ending("ada") == ("dormant", "settled")
+    assert len(host.accepted) == 1
+    host.done()
+
+
+# -- subagents -------------------------------------------------------------------------------------------
+
+
+WORK = {"a": "A is fine.", "b": RuntimeError("no disk"), "c": "C is fine."}
+
+
+def work(request: Any) -> Any:
+    """Do the task that the last message names; calls of one round run side by side, in no fixed order."""
+    done = WORK[request[-1].text[-1]]
+    if isinstance(done, Exception):
+        raise done
+    return done
+
+
+def started(request: Any) -> list[str]:
+    results = [m.text for m in request if m.type == "tool" and m.text.startswith("Started ")]
+    return [text.removeprefix("Started ").rstrip(".") for text in results]
+
+
+def wait_all(request: Any) -> Any:
+    """Wait for all subagents that were started."""
+    return calls(("wait_for", {"handles": started(request)}))
+
+
+FAILED = "No answer: the turn failed. RuntimeError: no disk"
+
+
+def parent(host: MemoryHost, *replies: Any, **change: Any) -> MemoryHost:
+    """A session with an open item that starts three subagents and waits."""
+    host.agent("main", write("report"), spawn("a", "b", "c"), wait_all, "I wait.", *replies, **change)
+    return host.agent("worker", *[work] * 3)
+
+
+def test_three_subagents_one_of_which_fails(host: MemoryHost) -> None:
+    parent(host, close(1), "All in.").send("main", {"kind": "human", "text": "go"})
+    host.turn("main")
+    assert host.ending("main") == ("waiting", "waiting", "subagent")
+    host.settle()
+    assert sorted(host.sent("subagent_done")) == ["A is fine.", "C is fine.", FAILED]
+    assert (host.turns[0], len(host.turns), host.turns[-1]) == ("main", 5, "main")
+    assert (host.asked("main"), host.status("main").wakes) == (6, 1)
+    assert host.ending("main") == ("dormant", "settled")
+    assert host.values("main")["todo_subagents"] == host.values("main")["waiting_on"] == []
+    assert {m[-1].text for m in host.models["worker"].requests} == {f"[task from main] {t}" for t in "abc"}
+    told = host.last("main", 4)
+    assert told.startswith(
+        "What a subagent of yours brought back follows. Use it, and go on.\n\n[subagent_done"
+    )
+    assert told.index("] C is fine.") < told.index("  [1] report")
+    assert [e["reasons"] for e in host.events if e["type"] == "wake"] == [["subagent", "todos"]]
+    host.done()
+
+
+def test_results_that_come_one_by_one_wake_once_when_all_are_in(host: MemoryHost) -> None:
+    host.batch = False
+    parent(host, close(1), "All in.").say("main", "go")
+    assert host.turns.count("main") == 4  # three results, each a turn; two of them ask nobody
+    assert (host.asked("main"), host.status("main").wakes) == (6, 1)
+    stored = [m.text for m in host.values("main")["messages"] if m.text.startswith("[subagent_done")]
+    assert len(stored) == 2  # the third came with the nudge
+    host.done()
+
+
+def test_without_waiting_each_result_wakes_and_spends_one_cycle(host: MemoryHost) -> None:
+    host.batch = False
+    host.agent("main", spawn("a", "c"), "Started.", "Fine.", "Fine, too.").agent("worker", *[work] * 2)
+    host.say("main", "go")
+    assert host.status("main").wakes == 2
+    assert host.ending("main") == ("dormant", "settled")
+    host.done()
+
+
+def test_with_the_budget_spent_a_result_is_stored_and_parks(host: MemoryHost) -> None:
+    host.batch = False
+    host.agent("main", spawn("a", "c"), "Started.", "Fine.", max_wake_cycles=1).agent("worker", *[work] * 2)
+    host.say("main", "go")
+    assert host.ending("main") == ("dormant", "wake_budget")
+    assert host.values("main")["messages"][-1].text.startswith("[subagent_done from worker:sub1-")
+    host.done()
+
+
+@pytest.mark.parametrize("change", [{"auto_continue": False}, {"max_wake_cycles": 0}])
+def test_without_re_entries_a_result_is_stored_and_parks_as_disabled(change: Any, host: MemoryHost) -> None:
+    host.agent("main", spawn("a"), wait_all, "I wait.", "I see it now.", **change).agent("worker", work)
+    host.say("main", "go")
+    assert (host.ending("main"), host.asked("main")) == (("dormant", "disabled"), 3)
+    host.say("main", "And?")
+    assert any("A is fine." in m.text for m in host.models["main"].requests[-1])
+    host.done()
+
+
+def test_an_unfinished_subagent_says_so(host: MemoryHost) -> None:
+    host.agent("main", spawn("x", agent="slow"), "Started.", "Fine.")
+    host.agent("slow", write("x"), "Not done.", max_wake_cycles=0, guard_retries=0).say("main", "go")
+    assert host.sent("subagent_done") == [
+        "Not done.\n\n(The subagent stopped before its list was closed: 1 open, disabled.)"
+    ]
+    host.done()
+
+
+def test_a_subagents_step_limit_ends_in_a_result(host: MemoryHost) -> None:
+    host.limit = 14
+    host.agent("main", spawn("x"), "Started.", "Fine.").agent("worker", *[write("x")] * 5, nag_after=0)
+    host.say("main", "go")
+    assert host.status(host.turns[1]).reason == "step_limit"
+    assert host.sent("subagent_done") == [
+        "(no text)\n\n(The subagent stopped before its list was closed: 5 open, step_limit.)"
+    ]
+    assert host.failures == []
+    host.done()
+
+
+def test_no_more_children_at_once_than_allowed_also_in_one_round(host: MemoryHost) -> None:
+    host.agent("main", spawn("a", "b", "c"), "Started.", spawn("c"), "Again.", limits=Limits(children=2))
+    host.agent("worker")
+    host.send("main", {"kind": "human", "text": "go"})
+    host.turn("main")
+    host.send("main", {"kind": "human", "text": "one more"})
+    host.turn("main")
+    refused = "Error: no more than 2 subagents may be at work at once; wait for one of them first"
+    assert [r for r in host.results("main") if r[0] == "error"] == [("error", refused)] * 2
+    assert [text for _, text in host.results("main")][2:] == [refused] * 2
+    assert len(host.values("main")["todo_subagents"]) == 2
+
+
+def test_a_subagent_of_a_subagent_of_a_subagent_is_too_deep(host: MemoryHost) -> None:
+    nested = [spawn("d", agent=None), "s"]
+    host.agent("main", *nested, *nested, *nested, *["up"] * 2, limits=Limits(depth=2))
+    host.say("main", "go")
+    deepest = [status.thread for status in host.list() if ":sub2-" in status.thread]
+    assert len(deepest) == 1
+    assert host.results(deepest[0]) == [
+        ("error", "Error: subagents may not start subagents deeper than 2; do the task yourself")
+    ]
+    host.done()
+
+
+def test_waiting_for_a_finished_subagent_is_no_error(host: MemoryHost) -> None:
+    host.agent("main", spawn("a"), "Started.", wait_all, "Nothing to do.").agent("worker", work)
+    host.say("main", "go")
+    handle = host.turns[1]
+    assert host.results("main")[-1] == (
+        "success", f"Nothing to wait for. Finished already, see their messages: {handle}."
+    )  # fmt: skip
+    assert host.ending("main") == ("dormant", "settled")
+    host.done()
+
+
+def test_a_subagent_may_not_ask_those_who_wait_for_it(host: MemoryHost) -> None:
+    host.agent("main", spawn("x"), wait_all, "I wait.", "Fine.").agent(
+        "worker", ask("main", "?"), "No reply."
+    )
+    host.say("main", "go")
+    child = host.turns[1]
+    ((status, text),) = host.results(child)
+    assert (status, f"(main → {child} → main)" in text) == ("error", True)
+    assert host.sent("subagent_done") == ["No reply."]
+    host.done()
+
+
+def test_reply_subagent_and_list_are_one_message_and_one_cycle(host: MemoryHost) -> None:
+    host.agent("eve", ask("main", "?"), "Asked.", "Heard.").agent("worker", work)
+    host.agent("main", write("r"), spawn("a"), wait_all, "I wait.", reply("so"), close(1), "Done.")
+    host.say("eve", "go")
+    parts = ["A reply is still owed to: eve.", "What a subagent of yours brought", "  [1] r"]
+    told = host.last("main", 4)
+    assert sorted(parts, key=told.index) == parts
+    woken = [(e["cycle"], e["open"], e["reasons"]) for e in host.events if e["type"] == "wake"]
+    assert woken == [(1, 1, ["reply", "subagent", "todos"])]
+    assert (host.asked("main"), host.status("main").wakes) == (7, 1)
+    assert host.sent("peer_reply") == ["so"]
+    host.done()
+
+
+# -- kicks and timers ------------------------------------------------------------------------------------
+
+
+def test_a_kick_on_a_settled_session_asks_nobody(host: MemoryHost) -> None:
+    host.agent("ada", "Hello.").say("ada", "hi")
+    host.send("ada", {"kind": "kick"})
+    host.settle()
+    assert (host.asked("ada"), host.turns) == (1, ["ada", "ada"])
+    assert host.ending("ada") == ("dormant", "settled")
+    host.done()
+
+
+def test_a_kick_on_an_idle_session_is_the_nudge_and_spends_nothing(host: MemoryHost) -> None:
+    host.agent("ada", write("a"), "Later.", "Later.", close(1), "Done.", max_wake_cycles=1, guard_retries=0)
+    host.say("ada", "go")
+    assert host.ending("ada") == ("idle", "wake_budget")
+    host.send("ada", {"kind": "kick"})
+    host.settle()
+    assert "  [1] a" in host.last("ada", 3)
+    assert (host.status("ada").wakes, host.ending("ada")) == (0, ("dormant", "settled"))
+    host.done()
+
+
+def test_a_timer_wakes_a_dormant_and_an_idle_session_with_the_whole_budget(host: MemoryHost) -> None:
+    host.agent("ada", "Hello.", write("a"), *["Later."] * 4, max_wake_cycles=1, guard_retries=0)
+    host.say("ada", "hi")
+    key = host.schedule("ada", "0 9 * * *", "It is nine.")
+    assert [plan.id for plan in host.schedules("ada")] == [key]
+    host.tick(key, "monday")
+    host.tick(key, "monday")  # a repeat
+    host.settle()
+    assert host.last("ada", 1) == "[cron] It is nine."
+    assert (host.ending("ada"), host.status("ada").wakes) == (("idle", "wake_budget"), 1)
+    host.tick(key, "tuesday")
+    host.settle()
+    assert host.last("ada", 4) == "[cron] It is nine."
+    assert (host.ending("ada"), host.status("ada").wakes) == (("idle", "wake_budget"), 1)
+    assert host.cancel(key)
+    assert list(host.schedules()) == []
+    host.done()
+
+
+def test_a_timer_and_a_kick_do_not_wake_a_waiting_session_and_are_not_lost(host: MemoryHost) -> None:
+    host.agent("ada", write("a"), ask("bob", "?"), "Asked.", close(1), "Both heard.").agent(
+        "bob", reply("b"), "told"
+    )
+    host.send("ada", {"kind": "human", "text": "go"})
+    host.turn("ada")
+    host.send("ada", {"kind": "cron", "id": "c", "text": "tick"})
+    host.send("ada", {"kind": "kick", "id": "k"})
+    host.turn("ada")
+    assert (host.asked("ada"), host.ending("ada")) == (3, ("waiting", "waiting", "peer"))
+    host.settle()
+    assert [m.text for m in host.models["ada"].requests[3]][-2:] == ["[cron] tick", "[peer_reply from bob] b"]
+    host.done()
+
+
+# -- cases -----------------------------------------------------------------------------------------------
+
+
+def test_c12_parent_and_child_over_the_host(host: MemoryHost) -> None:
+    host.agent("main", write("p"), spawn("x"), wait_all, "I wait.", close(1), "Done.")
+    question = calls(("ask_user", {"question": "Go?"}))
+    host.agent(
+        "worker", write("c"), question, "Not yet.", "Not yet.", "Not yet.", max_wake_cycles=2, guard_retries=0
+    )
+    host.say("main", "go")
+    child = host.turns[1]
+    assert host.ending("main") == ("waiting", "waiting", "subagent")
+    assert host.ending(child) == ("waiting", "interrupted", "human")
+    assert (host.asked("main"), host.asked("worker")) == (4, 2)
+    host.say(child, "Go")
+    assert host.results(child)[-1] == ("success", "Go")
+    assert (host.status(child).wakes, host.status(child).reason) == (2, "wake_budget")
+    assert (host.status("main").wakes, host.ending("main")) == (1, ("dormant", "settled"))
+    host.done()
+
+
+def test_c13_lifetime_of_the_budget_over_the_host(host: MemoryHost) -> None:
+    question = calls(("ask_user", {"question": "?"}))
+    once = {"max_wake_cycles": 1, "guard_retries": 0}
+    host.agent("ada", write("a"), "1", "2", "3", question, "5", **once)
+    host.say("ada", "go")
+    assert (host.asked("ada"), host.status("ada").wakes) == (3, 1)
+    host.say("ada", "again")
+    assert (host.last("ada", 3), host.status("ada").reason) == ("again", "interrupted")
+    assert host.status("ada").wakes == 1
+    host.say("ada", "yes")
+    assert (host.status("ada").wakes, host.status("ada").reason) == (1, "wake_budget")
+    people = [m.text for m in host.values("ada")["messages"] if m.type == "human" and not m.additional_kwargs]
+    assert people == ["go", "again"]
+    host.done()
+
+
+# -- the tools -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", ["parley", "loki", "checklist", "write_todos"])
+def test_no_name_is_one_of_a_dialects(dialect: str) -> None:
+    assert not set(NAMES) & set(dialect_named(dialect).names)
+
+
+def test_tools_are_chosen_by_name_and_know_whom_they_may_address(host: MemoryHost) -> None:
+    tools = session_tools(host, ["send_message", "ask_user"], agents={"bob": "prints"})
+    assert [tool.name for tool in tools] == ["send_message", "ask_user"]
+    assert tools[0].description.endswith("without waiting for an answer. Agents: bob (prints).")
+    assert list(tools[0].tool_call_schema.model_json_schema()["properties"]) == ["agent", "message"]
+    with pytest.raises(ToolNameError, match="There is no session tool 'shout'; there are ask_user, "):
+        session_tools(host, ["shout"])
+
+
+def test_a_host_may_be_made_after_its_agents() -> None:
+    later: list[MemoryHost] = []
+    (tool,) = session_tools(lambda: later[0], ["send_message"])
+    host = MemoryHost().agent("bob", "Fine.")
+    host.agent("ada", tell("bob", "x"), "Told.", tools=[tool], names=[])
+    later.append(host)
+    host.say("ada", "go")
+    assert host.turns == ["ada", "bob"]
+    host.done()
+
+
+def test_a_call_that_is_run_again_sends_the_same_event(host: MemoryHost) -> None:
+    host.agent("ada", ask("bob", "?"), "Asked.", "Asked.").agent("bob")
+    host.send("ada", {"kind": "human", "text": "go"})
+    host.turn("ada")
+    before = list(host.accepted)
+    graph, config = host.graph("ada"), {"configurable": {"thread_id": "ada"}}
+    round_ = next(s for s in graph.get_state_history(config) if s.next == ("run_tools",))
+    host.run(graph, None, round_.config)
+    assert list(host.accepted) == before
+
+
+def test_nothing_of_the_host_is_in_the_state(host: MemoryHost) -> None:
+    host.agent("ada", ask("bob", "?"), "Asked.").agent("bob")
+    host.send("ada", {"kind": "human", "text": "go"})
+    host.turn("ada")
+    (entry,) = host.values("ada")["waiting_on"]
+    assert set(entry) == {"id", "on", "from"}
+    assert "Host" not in repr(host.values("ada"))
+
+
+def test_a_run_that_broke_off_goes_on_before_new_events(host: MemoryHost) -> None:
+    host.agent("ada", ConnectionError("dead"), "Hello.", "Yes.")
+    graph, config = host.graph("ada"), {"configurable": {"thread_id": "ada"}}
+    with pytest.raises(ConnectionError):
+        host.run(graph, {"messages": [("user", "go")]}, config)
+    step = next_input(host.snapshot("ada"), [{"kind": "human", "text": "more"}])
+    assert (step.run, step.input, step.taken, len(step.held)) == (True, None, (), 1)
+    host.say("ada", "more")
+    assert [m.text for m in host.values("ada")["messages"]] == ["go", "Hello.", "more", "Yes."]
+    host.done()
