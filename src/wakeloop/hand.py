@@ -184,7 +184,23 @@ def end_run(graph: Graph, config: RunnableConfig) -> bool:
     if not unfinished(before):
         return False
     graph.update_state(config, None, as_node=END)
-    values = graph.get_state(config).values
+    graph.update_state(config, _as_drained(before, graph.get_state(config).values), as_node=LAST)
+    return True
+
+
+async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
+    """End a run that waits or was broken off: `end_run` for asynchronous savers."""
+    before = await graph.aget_state(config)
+    if not unfinished(before):
+        return False
+    await graph.aupdate_state(config, None, as_node=END)
+    after = await graph.aget_state(config)
+    await graph.aupdate_state(config, _as_drained(before, after.values), as_node=LAST)
+    return True
+
+
+def _as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run that is ended from outside leaves in its thread."""
     left = (*PASSING, "refused")
     ledger = {key: v for key, v in (values.get("todo_ledger") or {}).items() if key not in left}
     update: dict[str, Any] = {"todo_ledger": {**ledger, "next": "__end__"}}
@@ -193,8 +209,7 @@ def end_run(graph: Graph, config: RunnableConfig) -> bool:
         told = {"open": still, "reason": "drained", "state": yields("drained", still)}
         update["todo_session"] = {k: v for k, v in {**session_of(before), **told}.items() if k != "on"}
         update["todo_ledger"]["tail"] = values["messages"][-1].id or ""
-    graph.update_state(config, update, as_node=LAST)
-    return True
+    return update
 
 
 def refuse_unfinished(snapshot: StateSnapshot) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import SessionError, create_todo_agent, preset, session_of
-from wakeloop.opening import event_fault
 from wakeloop.sessions import (
     Schedule,
     SessionStatus,
+    aclose_turn,
     agent_of,
     close_turn,
     derived_id,
+    event_fault,
     next_input,
     refusal_of,
     session_tools,
@@ -146,7 +147,10 @@ class MemoryHost:
         except Exception as error:  # noqa: BLE001 - a turn given up
             failure = f"{type(error).__name__}: {error}"
             self.failures.append(failure)
-        close_turn(graph, thread_id, self, failure)
+        if self.door == "sync":
+            close_turn(graph, thread_id, self, failure)
+        else:
+            asyncio.run(aclose_turn(graph, thread_id, self, failure))
         return True
 
     def run(self, graph: Any, given: Any, config: Any) -> None:

@@ -453,6 +453,25 @@ def test_reply_subagent_and_list_are_one_message_and_one_cycle(host: MemoryHost)
     host.done()
 
 
+def test_a_result_is_sent_when_its_own_subagents_have_finished(host: MemoryHost) -> None:
+    host.agent("main", spawn("x", agent="chief"), "Started.", "Fine.").agent("worker", work)
+    host.agent("chief", spawn("a"), "Started a helper.", "The helper says: A is fine.")
+    host.say("main", "go")
+    assert host.sent("subagent_done", "main") == ["The helper says: A is fine."]
+    assert [thread.partition(":")[0] for thread in host.turns] == ["main", "chief", "worker", "chief", "main"]
+    host.done()
+
+
+def test_a_reply_to_somebody_who_is_gone_stops_nobody(host: MemoryHost) -> None:
+    host.agent("ada", "It is 42.", max_wake_cycles=0)
+    question = {"kind": "peer_message", "text": "?", "sender": "zoe", "correlation_id": "q"}
+    host.send("ada", question)  # type: ignore[arg-type]
+    host.settle()
+    assert host.values("ada")["owed_replies"] == []
+    assert host.sent("peer_reply") == []
+    host.done()
+
+
 # -- kicks and timers ------------------------------------------------------------------------------------
 
 

@@ -1,10 +1,12 @@
 """Sessions: what wakes them, and who hosts them."""
 
+from wakeloop.opening import event_fault
 from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, agent_of, derived_id
 from wakeloop.sessions.tools import Limits, session_tools
 from wakeloop.sessions.turns import (
     NextInput,
     Outgoing,
+    aclose_turn,
     answer_to,
     answered,
     close_turn,
@@ -21,11 +23,13 @@ __all__ = [
     "Schedule",
     "SessionHost",
     "SessionStatus",
+    "aclose_turn",
     "agent_of",
     "answer_to",
     "answered",
     "close_turn",
     "derived_id",
+    "event_fault",
     "must_go_on",
     "next_input",
     "outstanding",

@@ -92,7 +92,7 @@ class SessionHost(Protocol):
 
         An event without an id gets a new one, one without a time the present. Accepted means stored: the
         event outlives the process. A draining host still accepts. Raises `SessionError` for a thread that
-        belongs to no agent of the host, and for an event that `activate` would refuse.
+        belongs to no agent of the host, and for an event with a fault (`wakeloop.sessions.event_fault`).
         """
         ...
 

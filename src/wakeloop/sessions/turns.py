@@ -1,6 +1,7 @@
 """What a host does around a turn: pure decisions."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +9,14 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
+from wakeloop.errors import SessionError
 from wakeloop.events import Session
-from wakeloop.hand import LAST, end_run
+from wakeloop.hand import LAST, aend_run, end_run
 from wakeloop.opening import owed_for
 from wakeloop.prompts import fill
 from wakeloop.session import answer_of, session_of, unfinished
 from wakeloop.sessions.host import SessionHost, derived_id
-from wakeloop.state import WakeEvent
+from wakeloop.state import WakeEvent, replies_owed
 from wakeloop.todos import LONGEST, shorten
 
 
@@ -63,7 +65,8 @@ def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent]) -> NextInpu
 def must_go_on(session: Session) -> bool:
     """Tell whether a thread is to be woken at the host's start, since a drain ended its run.
 
-    A `kick` does it. One that says `running` goes on with the input None (`next_input`).
+    A `kick` does it; a thread whose turn was given up says the same, and gets another chance. One that says
+    `running` goes on with the input None (`next_input`).
     """
     return session.get("reason") == "drained"
 
@@ -74,12 +77,15 @@ def outstanding(
     """Return what a thread must send after a turn: who asked, and has no answer yet, gets the last text.
 
     `values` and `session` are the thread's after the turn, `failure` the words of an exception for which the
-    turn is given up. Nothing while the session waits, runs, or was drained: it goes on. The ids derive from
-    the question, so that an answer is sent once, however often this is asked.
+    turn is given up. Nothing while the session waits, runs, or was drained: it goes on. A subagent's result
+    is not sent while it has subagents of its own at work. The ids derive from the question, so that an
+    answer is sent once, however often this is asked.
     """
     owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
     if failure is None and (session["state"] in ("waiting", "running") or must_go_on(session)):
         return []
+    if failure is None and values.get("todo_subagents"):
+        owed = replies_owed({"owed_replies": owed})
     return [answer_to(o, thread_id, _answer(o, values, session, failure)) for o in owed]
 
 
@@ -123,14 +129,35 @@ def close_turn(
     Safe to repeat: what was sent before has the same ids.
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    snapshot = graph.get_state(config)
-    letters = outstanding(thread_id, snapshot.values or {}, session_of(snapshot), failure)
-    for letter in letters:
-        host.send(letter.thread, letter.event)
+    letters = _sent(graph.get_state(config), thread_id, host, failure)
     if failure is not None:
         end_run(graph, config)
     if letters:
         graph.update_state(config, {"owed_replies": answered(letters)}, as_node=LAST)
+    return letters
+
+
+async def aclose_turn(
+    graph: CompiledStateGraph[Any, Any, Any, Any],
+    thread_id: str,
+    host: SessionHost,
+    failure: str | None = None,
+) -> list[Outgoing]:
+    """Send what is outstanding after a turn: `close_turn` for asynchronous savers."""
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    letters = _sent(await graph.aget_state(config), thread_id, host, failure)
+    if failure is not None:
+        await aend_run(graph, config)
+    if letters:
+        await graph.aupdate_state(config, {"owed_replies": answered(letters)}, as_node=LAST)
+    return letters
+
+
+def _sent(snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None) -> list[Outgoing]:
+    letters = outstanding(thread_id, snapshot.values or {}, session_of(snapshot), failure)
+    for letter in letters:
+        with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
+            host.send(letter.thread, letter.event)
     return letters
 
 
