@@ -19,7 +19,8 @@ class SessionStatus:
     """How one session stands: `wakeloop ps` shows a line of it.
 
     `state`, `reason`, `open`, `wakes`, `budget` and `on` are what `session_of` reads from the checkpoint
-    (`on` is None unless the session waits); `queued` counts the events that no turn has taken yet.
+    (`on` is None unless the session waits); `queued` counts the events that no turn has taken yet; `error`
+    says why the newest turn was given up, where it was.
     """
 
     thread: str
@@ -31,6 +32,7 @@ class SessionStatus:
     budget: int
     on: str | None = None
     queued: int = 0
+    error: str | None = None
 
     @classmethod
     def of(cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0) -> "SessionStatus":

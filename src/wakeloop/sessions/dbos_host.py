@@ -1,0 +1,348 @@
+"""Hosts sessions on DBOS: SQLite in one process, Postgres in many."""
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Self, cast
+from uuid import uuid4
+
+import sqlalchemy as sa
+from croniter import croniter
+from dbos import DBOS, DBOSClient, DBOSConfig
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+
+from wakeloop.errors import SessionError
+from wakeloop.opening import event_fault
+from wakeloop.sessions.host import Schedule, SessionStatus, agent_of, derived_id
+from wakeloop.sessions.locks import Locks
+from wakeloop.sessions.mailbox import Mailbox
+from wakeloop.sessions.turns import refusal_of
+from wakeloop.sessions.worker import Graph, Turns
+from wakeloop.state import WakeEvent
+
+NAME = "wakeloop"
+QUEUE = "wakeloop-turns"
+TIMERS = "wakeloop-timers"
+VERSION = "1"  # of the workflows below: a worker of another release takes over what this one left
+OLDEST_SQLITE = (3, 42)
+CANCELLED = "the message was cancelled before it was read"
+SWEEP = 5.0  # seconds between two looks for workers that died
+
+
+class Stopped(BaseException):
+    """Ends a workflow without an outcome: it stays pending, and whoever comes next runs it again."""
+
+
+class Post:
+    """The way in: stores events and schedules, also from a process that runs no turn.
+
+    `url` is `sqlite:///FILE` or `postgresql://…`. What is stored waits until a host is up.
+    """
+
+    def __init__(self, url: str, agents: Mapping[str, Graph] | None = None) -> None:
+        self.url = url
+        self.on_postgres = url.startswith("postgres")
+        self.agents: Mapping[str, Graph] = agents or {}
+        self.mailbox = Mailbox(engine_on(url))
+        self.mailbox.create()
+
+    # -- what a host promises ------------------------------------------------------------------------------
+
+    def send(self, thread_id: str, event: WakeEvent) -> str:
+        """Store an event for a thread and return its id; a repeat is dropped."""
+        agent_of(thread_id, self.agents)
+        event = cast(
+            "WakeEvent",
+            {**event, "id": event.get("id") or uuid4().hex, "time": event.get("time") or now().isoformat()},
+        )
+        if fault := event_fault(event):
+            raise SessionError(f"The event is refused: {fault}.")
+        self.mailbox.put(thread_id, event)
+        self.ring(thread_id, event["id"])  # a repeat, too: its sender may have died between the two
+        return event["id"]
+
+    def ring(self, thread: str, key: str) -> None:
+        """Put a turn into the queue of a thread; the same id again is the same turn."""
+        self._enqueue("turn", key, QUEUE, thread, partition=thread)
+
+    def schedule(self, thread_id: str, cron: str, text: str) -> str:
+        """Store a cron line for a thread and return the schedule's id."""
+        agent_of(thread_id, self.agents)
+        if len(cron.split()) != 5 or not croniter.is_valid(cron):  # noqa: PLR2004 - minute to weekday
+            raise SessionError(
+                f"{cron!r} is no cron line: write five fields, minute, hour, day, month and weekday."
+            )
+        key = derived_id("schedule", thread_id, cron, text)
+        due = following(cron, now())
+        self.mailbox.plan(key, thread_id, cron, text, due)
+        self.set_timer(key, datetime.fromisoformat(self.mailbox.schedules(key=key)[0].due))
+        return key
+
+    def set_timer(self, schedule: str, due: datetime) -> None:
+        """Let a schedule fire when it is due; one that is past due fires at once."""
+        delay = max((due - now()).total_seconds(), 0.0)
+        self._enqueue(
+            "timer", f"{schedule}@{due.isoformat()}", TIMERS, schedule, due.isoformat(), delay=delay
+        )
+
+    def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
+        """Return the schedules of one thread or of all."""
+        return [Schedule(r.id, r.thread, r.cron, r.text, r.due) for r in self.mailbox.schedules(thread_id)]
+
+    def cancel(self, key: str) -> bool:
+        """Remove a schedule, or take back an event that no turn has taken."""
+        if self.mailbox.unplan(key):
+            return True
+        found = self.mailbox.withdraw(key)
+        if found is not None and (letter := refusal_of(found[1], found[0], CANCELLED)) is not None:
+            self.send(letter.thread, letter.event)
+        return found is not None
+
+    def status(self, thread_id: str) -> SessionStatus:
+        """Return how a thread stands."""
+        found = self.mailbox.sessions(thread_id)
+        if not found:
+            raise SessionError(f"There is no session {thread_id!r}: nothing was ever sent to it.")
+        return self._status(*found[0])
+
+    def list(self) -> Sequence[SessionStatus]:
+        """Return every session, by thread id."""
+        return [self._status(*row) for row in self.mailbox.sessions()]
+
+    def _status(self, thread: str, queued: int, error: str | None) -> SessionStatus:
+        agent = agent_of(thread, self.agents)
+        snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
+        return replace(SessionStatus.of(thread, agent, snapshot, queued), error=error)
+
+    # -- the engine ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def client(self) -> DBOSClient:
+        """The way to the engine's tables."""
+        return DBOSClient(
+            system_database_engine=self.mailbox.engine,
+            dbos_system_schema=NAME,
+            application_name=NAME,
+            retry_connection_errors=False,
+        )
+
+    def _enqueue(
+        self, workflow: str, key: str, queue: str, *args: str, partition: str | None = None, delay: float = 0
+    ) -> None:
+        options: Any = {"workflow_name": workflow, "workflow_id": key, "queue_name": queue}
+        if partition is not None:
+            options["queue_partition_key"] = partition
+        if delay:
+            options["delay_seconds"] = delay
+        with contextlib.suppress(
+            sa.exc.OperationalError, sa.exc.ProgrammingError
+        ):  # no host yet: it will look
+            self.client.enqueue(options, *args)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "client" in self.__dict__:
+            self.client.destroy()
+        self.mailbox.engine.dispose()
+
+
+class DbosHost(Post):
+    """Runs sessions: `start(agents)` or a `with` block, then `send`.
+
+    One host a process. On SQLite one process a database (the command holds a lock); on Postgres any number
+    of workers: a turn of a thread runs in one of them at a time, and when one dies the others see that its
+    name's lock is free and take over its turns, each under the lock of its thread.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        agents: Mapping[str, Graph] | None = None,
+        *,
+        worker: str | None = None,
+        concurrency: int = 16,
+        polling: float = 0.2,
+    ) -> None:
+        super().__init__(url, agents)
+        unique = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+        self.worker = worker or (unique if self.on_postgres else "local")
+        self.concurrency, self.polling = concurrency, polling
+        self.locks = Locks(url) if self.on_postgres else None
+        self.turns = Turns(self.mailbox, self)
+        self.running: dict[str, RunControl] = {}
+        self.draining = threading.Event()
+        self.idle = threading.Condition()
+        self.open = ExitStack()
+
+    # -- its life ------------------------------------------------------------------------------------------
+
+    def start(self, agents: Mapping[str, Graph] | None = None) -> Self:
+        """Begin to run turns: those that a former process left, then what comes."""
+        self.agents = agents or self.agents
+        if self.locks is not None:
+            self.open.enter_context(self.locks.worker(self.worker))
+        config: DBOSConfig = {
+            "name": NAME,
+            "system_database_url": self.url,
+            "system_database_engine": None if self.on_postgres else self.mailbox.engine,
+            "dbos_system_schema": NAME,
+            "executor_id": self.worker,
+            "application_version": VERSION,
+            "log_level": "ERROR",
+            "console_log_level": "ERROR",
+        }
+        DBOS(config=config)
+
+        @DBOS.workflow(name="turn", max_recovery_attempts=None)
+        def turn(thread: str) -> None:
+            self.take_turn(thread)
+
+        @DBOS.workflow(name="timer", max_recovery_attempts=None)
+        def timer(schedule: str, due: str) -> None:
+            self.fire(schedule, due)
+
+        DBOS.launch()
+        DBOS.register_queue(
+            QUEUE,
+            partition_concurrency=1,
+            worker_concurrency=self.concurrency,
+            polling_interval_sec=self.polling,
+            on_conflict="always_update",
+        )
+        DBOS.register_queue(TIMERS, polling_interval_sec=self.polling, on_conflict="always_update")
+        self.catch_up()
+        if self.locks is not None:
+            threading.Thread(target=self.watch, name="wakeloop-watch", daemon=True).start()
+        return self
+
+    def catch_up(self) -> None:
+        """Ring for what was stored while nobody was there, or was left by a drain; set the timers again."""
+        for thread, key in self.mailbox.unsettled():
+            self.ring(thread, f"{key}/{uuid4().hex[:8]}")
+        for row in self.mailbox.schedules():
+            self.set_timer(row.id, datetime.fromisoformat(row.due))
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Begin no turn any more, stop those under way at their next superstep, wait for them."""
+        self.draining.set()
+        with self.idle:
+            for control in self.running.values():
+                control.request_drain()
+            return self.idle.wait_for(lambda: not self.running, timeout)
+
+    def close(self) -> None:
+        """Stop: what runs is asked to stop and goes on at the next start."""
+        self.drain(timeout=10)
+        DBOS.destroy(destroy_registry=True)
+        self.open.close()
+        super().close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the workflows -------------------------------------------------------------------------------------
+
+    def take_turn(self, thread: str) -> None:
+        """Run the turns of a thread that are due; the queue lets one of a thread run at a time."""
+        control, key = RunControl(), uuid4().hex
+        with self.idle:
+            if self.draining.is_set():
+                raise Stopped
+            self.running[key] = control
+        try:
+            with self.locks.thread(thread) if self.locks is not None else nullcontext():
+                self.turns.take(self.agents[agent_of(thread, self.agents)], thread, control)
+        except GraphDrained:
+            raise Stopped from None
+        finally:
+            with self.idle:
+                del self.running[key]
+                self.idle.notify_all()
+
+    def fire(self, schedule: str, due: str) -> None:
+        """Send a schedule's event and set its timer anew: times that passed meanwhile are not made up for."""
+        found = self.mailbox.schedules(key=schedule)
+        if not found or found[0].due != due:
+            return
+        row = found[0]
+        self.send(row.thread, {"kind": "cron", "id": f"{schedule}@{due}", "text": row.text, "time": due})
+        after = following(row.cron, now())
+        self.mailbox.next_due(schedule, after)
+        self.set_timer(schedule, after)
+
+    # -- workers that died ---------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Look for turns whose worker is gone, again and again."""
+        while not self.draining.wait(SWEEP):
+            with contextlib.suppress(Exception):  # the database is away for a moment: look again later
+                self.take_over()
+
+    def take_over(self) -> list[str]:
+        """Put the turns of dead workers back into their queues; return the workers' names."""
+        assert self.locks is not None  # noqa: S101 - only on Postgres
+        pending = DBOS.list_workflows(status="PENDING", load_input=False, load_output=False)
+        dead = []
+        for worker in {w.executor_id for w in pending if w.executor_id} - {self.worker}:
+            with self.locks.worker(worker) as free:
+                if not free:
+                    continue
+                for queue in (QUEUE, TIMERS):
+                    left = DBOS.list_workflows(status="PENDING", executor_id=worker, queue_name=queue)
+                    if left:
+                        DBOS.resume_workflows([w.workflow_id for w in left], queue_name=queue)
+                dead.append(worker)
+        return dead
+
+
+def following(cron: str, after: datetime) -> datetime:
+    """Return a cron line's first time after another one, in UTC."""
+    return croniter(cron, after).get_next(datetime)
+
+
+def now() -> datetime:
+    """Return the present, in UTC."""
+    return datetime.now(UTC)
+
+
+def engine_on(url: str) -> sa.Engine:
+    """Open a database: Postgres with psycopg 3, or a SQLite file that several processes may write to."""
+    scheme, _, rest = url.partition("://")
+    if scheme in ("postgres", "postgresql"):
+        return sa.create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True)
+    engine = sa.create_engine(url, module=sqlite_module())
+    sa.event.listen(engine, "connect", patient)
+    return engine
+
+
+def patient(connection: Any, record: object) -> None:  # noqa: ARG001 - the signature of a listener
+    """Let writers wait for each other, and take the lock when they begin: one that reads first would fail."""
+    connection.isolation_level = "IMMEDIATE"
+    for pragma in ("journal_mode=WAL", "busy_timeout=30000", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def sqlite_module() -> Any:
+    """Return a SQLite that is new enough for the engine: Python's own, or the one of `pysqlite3-binary`."""
+    import sqlite3  # noqa: PLC0415 - Postgres does without
+
+    if sqlite3.sqlite_version_info >= OLDEST_SQLITE:
+        return sqlite3.dbapi2
+    try:
+        from pysqlite3 import dbapi2  # type: ignore[import-untyped]  # noqa: PLC0415 - only where Python's own is too old
+    except ModuleNotFoundError:
+        raise SessionError(
+            f"SQLite {sqlite3.sqlite_version} is too old for durable sessions, which need "
+            f"{'.'.join(map(str, OLDEST_SQLITE))}: pip install pysqlite3-binary, or use Postgres."
+        ) from None
+    return dbapi2

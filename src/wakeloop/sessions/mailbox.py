@@ -1,0 +1,194 @@
+"""Where events wait: rows by thread, in order, each id once."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from wakeloop.state import WakeEvent
+
+TABLES = sa.MetaData()
+EVENTS = sa.Table(
+    "wakeloop_events",
+    TABLES,
+    sa.Column(
+        "seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True
+    ),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("thread", sa.Text, nullable=False),
+    sa.Column("event", sa.Text),  # JSON; None when its turn has ended
+    sa.Column("turn", sa.Text),  # the turn that took it
+    sa.Column("error", sa.Text),  # why its turn was given up
+    sqlite_autoincrement=True,  # a number is never used twice
+)
+WAITING = sa.Index(
+    "wakeloop_events_waiting",
+    EVENTS.c.thread,
+    EVENTS.c.seq,
+    sqlite_where=EVENTS.c.event.is_not(None),
+    postgresql_where=EVENTS.c.event.is_not(None),
+)
+SESSIONS = sa.Table(
+    "wakeloop_sessions",
+    TABLES,
+    sa.Column("thread", sa.Text, primary_key=True),
+    sa.Column("error", sa.Text),  # why the newest turn was given up
+)
+SCHEDULES = sa.Table(
+    "wakeloop_schedules",
+    TABLES,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("thread", sa.Text, nullable=False),
+    sa.Column("cron", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("due", sa.Text, nullable=False),  # ISO 8601, UTC
+)
+
+
+@dataclass(frozen=True)
+class Letter:
+    """An event that waits, and the turn that has taken it, if one has."""
+
+    event: WakeEvent
+    turn: str | None
+
+    @property
+    def id(self) -> str:
+        """The event's id."""
+        return self.event["id"]
+
+
+@dataclass(frozen=True)
+class Mailbox:
+    """The events, sessions and schedules of one database; every method is one transaction."""
+
+    engine: sa.Engine
+
+    def create(self) -> None:
+        """Make the tables that are not there yet; several processes may try at once."""
+        try:
+            TABLES.create_all(self.engine)
+        except (IntegrityError, sa.exc.OperationalError, sa.exc.ProgrammingError):
+            TABLES.create_all(self.engine)  # another process was making them: now they are there
+
+    # -- events ------------------------------------------------------------------------------------------
+
+    def put(self, thread: str, event: WakeEvent) -> bool:
+        """Store an event behind the others of its thread; False if its id was here before."""
+        try:
+            with self.engine.begin() as c:
+                known = c.execute(sa.select(SESSIONS.c.thread).where(SESSIONS.c.thread == thread)).first()
+                if known is None:
+                    c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+                text = json.dumps(event, ensure_ascii=False)
+                c.execute(EVENTS.insert().values(id=event["id"], thread=thread, event=text))
+        except IntegrityError:
+            return False
+        return True
+
+    def waiting(self, thread: str) -> list[Letter]:
+        """Return what waits for a thread, in the order in which it came."""
+        query = (
+            sa.select(EVENTS.c.event, EVENTS.c.turn)
+            .where(EVENTS.c.thread == thread, EVENTS.c.event.is_not(None))
+            .order_by(EVENTS.c.seq)
+        )
+        with self.engine.connect() as c:
+            return [Letter(json.loads(event), turn) for event, turn in c.execute(query)]
+
+    def unsettled(self) -> list[tuple[str, str]]:
+        """Return thread and id of the first event that waits in each thread."""
+        first = (
+            sa.select(sa.func.min(EVENTS.c.seq)).where(EVENTS.c.event.is_not(None)).group_by(EVENTS.c.thread)
+        )
+        query = sa.select(EVENTS.c.thread, EVENTS.c.id).where(EVENTS.c.seq.in_(first)).order_by(EVENTS.c.seq)
+        with self.engine.connect() as c:
+            return [(thread, key) for thread, key in c.execute(query)]
+
+    def begin(self, turn: str, events: Sequence[WakeEvent]) -> None:
+        """Note which events a turn takes, and as what, before it does anything with them."""
+        with self.engine.begin() as c:
+            for event in events:
+                text = json.dumps(event, ensure_ascii=False)
+                c.execute(EVENTS.update().where(EVENTS.c.id == event["id"]).values(turn=turn, event=text))
+
+    def settle(self, thread: str, turn: str, error: str | None = None) -> None:
+        """Let go of a turn's events: their ids stay, so that a repeat is known."""
+        with self.engine.begin() as c:
+            c.execute(EVENTS.update().where(EVENTS.c.turn == turn).values(event=None, error=error))
+            c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
+
+    def withdraw(self, key: str) -> tuple[str, WakeEvent] | None:
+        """Take back an event that no turn has taken; return its thread and it, or None."""
+        free = (EVENTS.c.id == key, EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
+        with self.engine.begin() as c:
+            row = c.execute(sa.select(EVENTS.c.thread, EVENTS.c.event).where(*free)).first()
+            if row is None or not c.execute(EVENTS.update().where(*free).values(event=None)).rowcount:
+                return None
+        return row[0], cast("WakeEvent", json.loads(row[1]))
+
+    # -- sessions ----------------------------------------------------------------------------------------
+
+    def sessions(self, thread: str | None = None) -> list[tuple[str, int, str | None]]:
+        """Return thread, number of events that no turn has taken, and the newest turn's error."""
+        queued = (
+            sa.select(EVENTS.c.thread, sa.func.count().label("n"))
+            .where(EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))
+            .group_by(EVENTS.c.thread)
+            .subquery()
+        )
+        query = (
+            sa.select(SESSIONS.c.thread, sa.func.coalesce(queued.c.n, 0), SESSIONS.c.error)
+            .outerjoin(queued, queued.c.thread == SESSIONS.c.thread)
+            .order_by(SESSIONS.c.thread)
+        )
+        if thread is not None:
+            query = query.where(SESSIONS.c.thread == thread)
+        with self.engine.connect() as c:
+            return [(key, queued, error) for key, queued, error in c.execute(query)]
+
+    # -- schedules ---------------------------------------------------------------------------------------
+
+    def plan(self, key: str, thread: str, cron: str, text: str, due: datetime) -> bool:
+        """Store a schedule; False if it is here already."""
+        row = {
+            "id": key,
+            "thread": thread,
+            "cron": cron,
+            "text": text,
+            "due": due.astimezone(UTC).isoformat(),
+        }
+        with self.engine.begin() as c:
+            return bool(c.execute(self._insert(SCHEDULES).values(row).on_conflict_do_nothing()).rowcount)
+
+    def schedules(self, thread: str | None = None, key: str | None = None) -> Sequence[sa.Row[Any]]:
+        """Return the schedules, of one thread or one id or all, by id."""
+        query = sa.select(SCHEDULES).order_by(SCHEDULES.c.id)
+        if thread is not None:
+            query = query.where(SCHEDULES.c.thread == thread)
+        if key is not None:
+            query = query.where(SCHEDULES.c.id == key)
+        with self.engine.connect() as c:
+            return c.execute(query).all()
+
+    def next_due(self, key: str, due: datetime) -> None:
+        """Note when a schedule is due next."""
+        with self.engine.begin() as c:
+            when = due.astimezone(UTC).isoformat()
+            c.execute(SCHEDULES.update().where(SCHEDULES.c.id == key).values(due=when))
+
+    def unplan(self, key: str) -> bool:
+        """Remove a schedule; False where there is none."""
+        with self.engine.begin() as c:
+            return bool(c.execute(SCHEDULES.delete().where(SCHEDULES.c.id == key)).rowcount)
+
+    def _insert(self, table: sa.Table) -> Any:
+        if self.engine.dialect.name == "sqlite":
+            from sqlalchemy.dialects.sqlite import insert  # noqa: PLC0415 - each engine has its own
+        else:
+            from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]  # noqa: PLC0415
+        return insert(table)

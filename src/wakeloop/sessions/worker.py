@@ -1,0 +1,106 @@
+"""One turn of a thread, whoever runs it, however often."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp, GraphDrained
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
+from langgraph.types import Command, StateSnapshot
+
+from wakeloop.redaction import without_secrets
+from wakeloop.session import session_of, unfinished
+from wakeloop.sessions.host import SessionHost, derived_id
+from wakeloop.sessions.mailbox import Letter, Mailbox
+from wakeloop.sessions.turns import close_turn, must_go_on, next_input
+from wakeloop.state import WakeEvent
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+TURN = "turn_id"  # in a checkpoint's metadata: the turn that wrote it
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Takes what waits for a thread through its graph, a turn at a time.
+
+    A turn is named by its first event, and the name stands in every checkpoint that it writes. So a turn
+    that is run again, after a kill, sees what of it is done: its input is in the thread or it is not, its run
+    has ended or goes on with None. What it sends has derived ids, and a repeat is dropped. Nothing is done
+    twice, as long as the saver writes each step before the next one begins (`durability="sync"`).
+    """
+
+    mailbox: Mailbox
+    host: SessionHost
+
+    def take(self, graph: Graph, thread: str, control: RunControl) -> None:
+        """Run turns until nothing waits that the thread can take now. Raises `GraphDrained` for a drain."""
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        while True:
+            if control.drain_requested:
+                raise GraphDrained
+            letters = self.mailbox.waiting(thread)
+            snapshot = graph.get_state(config)
+            begun = [letter.event for letter in letters if letter.turn is not None]
+            turn, given = self.begun(begun, snapshot) if begun else self.begin(letters, snapshot)
+            if turn is None:
+                return
+            named = graph.with_config(metadata={TURN: turn})
+            failure = self.play(named, config, given, control)
+            close_turn(named, thread, self.host, failure)
+            self.go_on_later(named, thread, turn)
+            self.mailbox.settle(thread, turn, failure)
+
+    def begin(self, letters: list[Letter], snapshot: StateSnapshot) -> tuple[str | None, "Given"]:
+        """Choose what the next turn takes and note it, before anything is done with it."""
+        chosen = next_input(snapshot, [letter.event for letter in letters])
+        if not chosen.run:
+            return None, NOTHING
+        if not chosen.taken:  # a run that somebody else left
+            return derived_id("left", str(snapshot.config["configurable"].get("checkpoint_id"))), Given(None)
+        turn, taken = chosen.taken[0]["id"], list(chosen.taken)
+        if isinstance(chosen.input, Command):
+            taken = [
+                {**taken[0], "correlation_id": next(iter(chosen.input.resume))}
+            ]  # the question it answers
+        self.mailbox.begin(turn, taken)
+        return turn, Given(chosen.input)
+
+    def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> tuple[str, "Given"]:
+        """See how far a turn came that was begun before."""
+        turn = taken[0]["id"]
+        if (snapshot.metadata or {}).get(TURN) == turn:
+            return turn, Given(None) if unfinished(snapshot) and not snapshot.interrupts else NOTHING
+        asked = taken[0].get("correlation_id") if taken[0].get("kind") == "human" else None
+        if snapshot.interrupts and asked not in [question.id for question in snapshot.interrupts]:
+            return turn, NOTHING  # it is answered, and the run came to another question
+        return turn, Given(next_input(snapshot, taken).input)
+
+    def play(self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl) -> str | None:
+        """Run the graph; return the words of the error for which the turn is given up."""
+        if given.nothing:
+            return None
+        try:
+            graph.invoke(given.input, config, durability="sync", control=control)
+        except GraphBubbleUp:
+            raise
+        except Exception as failure:  # noqa: BLE001 - the turn is given up, the worker goes on
+            return without_secrets(f"{type(failure).__name__}: {failure}")
+        return None
+
+    def go_on_later(self, graph: Graph, thread: str, turn: str) -> None:
+        """Wake a thread whose run was ended by a drain, once there is a host again."""
+        session = session_of(graph.get_state({"configurable": {"thread_id": thread}}))
+        if must_go_on(session):
+            self.host.send(thread, {"kind": "kick", "id": derived_id("drained", thread, turn)})
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a graph is run with, or that it is not run."""
+
+    input: Any
+    nothing: bool = False
+
+
+NOTHING = Given(None, nothing=True)
