@@ -4,11 +4,12 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import count
 from typing import Any, Self, cast
 from uuid import uuid4
 
@@ -33,7 +34,8 @@ TIMERS = "wakeloop-timers"
 VERSION = "1"  # of the workflows below: a worker of another release takes over what this one left
 OLDEST_SQLITE = (3, 42)
 CANCELLED = "the message was cancelled before it was read"
-SWEEP = 5.0  # seconds between two looks for workers that died
+LOOK = 1.0  # seconds between two looks whether to drain
+SWEEP = 5  # looks between two for workers that died
 
 
 class Stopped(BaseException):
@@ -156,9 +158,10 @@ class Post:
 class DbosHost(Post):
     """Runs sessions: `start(agents)` or a `with` block, then `send`.
 
-    One host a process. On SQLite one process a database (the command holds a lock); on Postgres any number
+    One host a process. On SQLite one process a database (`wakeloop serve` holds a lock); on Postgres any number
     of workers: a turn of a thread runs in one of them at a time, and when one dies the others see that its
-    name's lock is free and take over its turns, each under the lock of its thread.
+    name's lock is free and take over its turns, each under the lock of its thread. `report` is told after
+    each turn how the thread stands; `hold` is what a turn holds in the place of that lock.
     """
 
     def __init__(
@@ -169,13 +172,17 @@ class DbosHost(Post):
         worker: str | None = None,
         concurrency: int = 16,
         polling: float = 0.2,
+        report: Callable[[SessionStatus], None] | None = None,
+        hold: Callable[[str], AbstractContextManager[Any]] | None = None,
     ) -> None:
         super().__init__(url, agents)
         unique = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.worker = worker or (unique if self.on_postgres else "local")
         self.concurrency, self.polling = concurrency, polling
         self.locks = Locks(url) if self.on_postgres else None
-        self.turns = Turns(self.mailbox, self)
+        self.hold = hold or (self.locks.thread if self.locks else lambda thread: nullcontext())
+        told = (lambda thread: report(self.status(thread))) if report else (lambda thread: None)
+        self.turns = Turns(self.mailbox, self, told)
         self.running: dict[str, RunControl] = {}
         self.draining = threading.Event()
         self.idle = threading.Condition()
@@ -217,9 +224,9 @@ class DbosHost(Post):
             on_conflict="always_update",
         )
         DBOS.register_queue(TIMERS, polling_interval_sec=self.polling, on_conflict="always_update")
+        self.mailbox.arrive(self.worker)
         self.catch_up()
-        if self.locks is not None:
-            threading.Thread(target=self.watch, name="wakeloop-watch", daemon=True).start()
+        threading.Thread(target=self.watch, name="wakeloop-watch", daemon=True).start()
         return self
 
     def catch_up(self) -> None:
@@ -240,6 +247,7 @@ class DbosHost(Post):
     def close(self) -> None:
         """Stop: what runs is asked to stop and goes on at the next start."""
         self.drain(timeout=10)
+        self.mailbox.leave(self.worker)
         DBOS.destroy(destroy_registry=True)
         self.open.close()
         super().close()
@@ -260,7 +268,7 @@ class DbosHost(Post):
                 raise Stopped
             self.running[key] = control
         try:
-            with self.locks.thread(thread) if self.locks is not None else nullcontext():
+            with self.hold(thread):
                 self.turns.take(self.agents[agent_of(thread, self.agents)], thread, control)
         except GraphDrained:
             raise Stopped from None
@@ -280,27 +288,35 @@ class DbosHost(Post):
         self.mailbox.next_due(schedule, after)
         self.set_timer(schedule, after)
 
-    # -- workers that died ---------------------------------------------------------------------------------
+    # -- other workers -------------------------------------------------------------------------------------
 
     def watch(self) -> None:
-        """Look for turns whose worker is gone, again and again."""
-        while not self.draining.wait(SWEEP):
+        """Look for workers that died, and whether this one is asked to drain, again and again."""
+        for look in count(1):
+            if self.draining.wait(LOOK):
+                return
             with contextlib.suppress(Exception):  # the database is away for a moment: look again later
-                self.take_over()
+                if any(draining for worker, _, draining in self.mailbox.workers() if worker == self.worker):
+                    self.drain(0)
+                if self.locks is not None and look % SWEEP == 0:
+                    self.take_over(self.locks)
 
-    def take_over(self) -> list[str]:
+    def take_over(self, locks: Locks) -> list[str]:
         """Put the turns of dead workers back into their queues; return the workers' names."""
-        assert self.locks is not None  # noqa: S101 - only on Postgres
-        pending = DBOS.list_workflows(status="PENDING", load_input=False, load_output=False)
         dead = []
-        for worker in {w.executor_id for w in pending if w.executor_id} - {self.worker}:
-            with self.locks.worker(worker) as free:
+        pending = DBOS.list_workflows(status="PENDING", load_input=False, load_output=False)
+        names = {w.executor_id for w in pending if w.executor_id} | {
+            name for name, *_ in self.mailbox.workers()
+        }
+        for worker in names - {self.worker}:
+            with locks.worker(worker) as free:
                 if not free:
                     continue
                 for queue in (QUEUE, TIMERS):
                     left = DBOS.list_workflows(status="PENDING", executor_id=worker, queue_name=queue)
                     if left:
                         DBOS.resume_workflows([w.workflow_id for w in left], queue_name=queue)
+                self.mailbox.leave(worker)
                 dead.append(worker)
         return dead
 

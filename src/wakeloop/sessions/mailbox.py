@@ -47,6 +47,13 @@ SCHEDULES = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
     sa.Column("due", sa.Text, nullable=False),  # ISO 8601, UTC
 )
+WORKERS = sa.Table(
+    "wakeloop_workers",
+    TABLES,
+    sa.Column("worker", sa.Text, primary_key=True),
+    sa.Column("since", sa.Text, nullable=False),  # ISO 8601, UTC
+    sa.Column("draining", sa.Boolean, nullable=False, default=False),
+)
 
 
 @dataclass(frozen=True)
@@ -185,6 +192,31 @@ class Mailbox:
         """Remove a schedule; False where there is none."""
         with self.engine.begin() as c:
             return bool(c.execute(SCHEDULES.delete().where(SCHEDULES.c.id == key)).rowcount)
+
+    # -- workers -----------------------------------------------------------------------------------------
+
+    def arrive(self, worker: str) -> None:
+        """Note that a worker runs turns."""
+        row = {"worker": worker, "since": datetime.now(UTC).isoformat(), "draining": False}
+        with self.engine.begin() as c:
+            c.execute(WORKERS.delete().where(WORKERS.c.worker == worker))
+            c.execute(WORKERS.insert().values(row))
+
+    def leave(self, worker: str) -> None:
+        """Note that a worker is gone."""
+        with self.engine.begin() as c:
+            c.execute(WORKERS.delete().where(WORKERS.c.worker == worker))
+
+    def workers(self) -> list[tuple[str, str, bool]]:
+        """Return name, start and whether it is to drain, of each worker; one that died stands there, too."""
+        with self.engine.connect() as c:
+            rows = c.execute(sa.select(WORKERS).order_by(WORKERS.c.since))
+            return [(r.worker, r.since, r.draining) for r in rows]
+
+    def ask_drain(self) -> None:
+        """Ask all workers to come to rest."""
+        with self.engine.begin() as c:
+            c.execute(WORKERS.update().values(draining=True))
 
     def _insert(self, table: sa.Table) -> Any:
         if self.engine.dialect.name == "sqlite":

@@ -1,6 +1,7 @@
 """One turn of a thread, whoever runs it, however often."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -32,6 +33,7 @@ class Turns:
 
     mailbox: Mailbox
     host: SessionHost
+    report: Callable[[str], None] = field(default=lambda thread: None)
 
     def take(self, graph: Graph, thread: str, control: RunControl) -> None:
         """Run turns until nothing waits that the thread can take now. Raises `GraphDrained` for a drain."""
@@ -50,6 +52,7 @@ class Turns:
             close_turn(named, thread, self.host, failure)
             self.go_on_later(named, thread, turn)
             self.mailbox.settle(thread, turn, failure)
+            self.report(thread)
 
     def begin(self, letters: list[Letter], snapshot: StateSnapshot) -> tuple[str | None, "Given"]:
         """Choose what the next turn takes and note it, before anything is done with it."""
