@@ -1,5 +1,6 @@
 """Makes the agent of a recipe: model, tools, graph."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -20,8 +21,10 @@ from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings, WholeSettings
 
 
-def graph_of(recipe: Recipe, *, ask: bool, stop: Event) -> StateGraph[Any, Any, Any, Any]:
-    """Build the graph of a recipe, not compiled.
+def graph_of(
+    recipe: Recipe, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
+) -> StateGraph[Any, Any, Any, Any]:
+    """Build the graph of a recipe, not compiled; `more` are tools beside the recipe's.
 
     `ask` puts each shell command to the person first; setting `stop` ends running ones, and no request
     follows it.
@@ -31,7 +34,7 @@ def graph_of(recipe: Recipe, *, ask: bool, stop: Event) -> StateGraph[Any, Any, 
         raise CommandError(
             f"The folder {recipe.root!r} of this thread is not there: name another with --root."
         )
-    tools = tools_of(recipe, ask=ask, stop=stop)
+    tools = [*tools_of(recipe, ask=ask, stop=stop), *more]
     return build_todo_graph(model_of(recipe, stop), tools, recipe.system or None, settings)
 
 

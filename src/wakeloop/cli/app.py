@@ -277,6 +277,103 @@ def demo(
         raise typer.Exit(rehearse(folder, Place.of(db), options(preset=preset), delay, as_json=json))
 
 
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--db", envvar="WAKELOOP_DB", metavar="FILE|URL", help="SQLite file of the threads, or postgresql://…"
+    ),
+]
+Session = Annotated[str, typer.Argument(metavar="THREAD", help="AGENT:NAME, or NAME for the agent main.")]
+
+
+@app.command()
+def serve(
+    model: Model = None,
+    base_url: BaseUrl = None,
+    system: System = None,
+    preset: Preset = None,
+    settings: Set = None,
+    root: Root = None,
+    tools: Tools = None,
+    role: Role = None,
+    demo: Annotated[
+        Path | None,
+        typer.Option("--demo", metavar="DIR", help="Serve the offline stand-in, which audits DIR."),
+    ] = None,
+    delay: Annotated[
+        float, typer.Option(min=0, help="Seconds that each reply of the offline stand-in takes.")
+    ] = 0.0,
+    db: Where = None,
+    yes: Yes = False,
+) -> None:
+    """Host sessions: what is sent to them wakes them, and they survive this process."""
+    with sentences():
+        from wakeloop.cli.recipe import options
+
+        given = options(model, base_url, system, preset, settings or (), root, tools, role)
+        from wakeloop.cli import sessions
+
+        raise typer.Exit(sessions.serve(sessions.Where(db), given, demo, delay, ask=not yes))
+
+
+@app.command()
+def send(
+    thread: Session,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
+    kind: Annotated[str, typer.Option(metavar="KIND", help="human, or kick, cron and the like.")] = "human",
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until the session's turn has ended.")] = False,
+    db: Where = None,
+    json: Json = False,
+) -> None:
+    """Send a session a message: it wakes it, or answers what it asked."""
+    with sentences():
+        from wakeloop.cli import sessions
+
+        said = sys.stdin.read() if text == "-" else text
+        lines, code = sessions.send(sessions.Where(db), thread, said, kind, wait=wait, json=json)
+        write(lines)
+        raise typer.Exit(code)
+
+
+@app.command()
+def ps(db: Where = None, json: Json = False) -> None:
+    """List the sessions: state, reason, open items, wakes, what they wait for."""
+    with sentences():
+        from wakeloop.cli import sessions
+
+        write(sessions.overview(sessions.Where(db), json=json))
+
+
+@app.command()
+def cron(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="add, list or remove.")],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="…", help="THREAD, five fields and a text; or an id.")
+    ] = None,
+    db: Where = None,
+    json: Json = False,
+) -> None:
+    """Wake sessions by the clock (UTC)."""
+    with sentences():
+        from wakeloop.cli import sessions
+
+        write(sessions.cron(sessions.Where(db), action, words or [], json=json))
+
+
+@app.command()
+def drain(
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers.")] = 60.0,
+    db: Where = None,
+) -> None:
+    """Ask every wakeloop serve of this database to come to rest; nothing is lost."""
+    with sentences():
+        from wakeloop.cli import sessions
+
+        lines, code = sessions.drain(sessions.Where(db), timeout)
+        write(lines)
+        raise typer.Exit(code)
+
+
 @contextmanager
 def sentences() -> Iterator[None]:
     """Whatever goes wrong: one sentence on stderr and an exit code, never a traceback."""

@@ -158,9 +158,9 @@ class Post:
 class DbosHost(Post):
     """Runs sessions: `start(agents)` or a `with` block, then `send`.
 
-    One host a process. On SQLite one process a database (`wakeloop serve` holds a lock); on Postgres any number
-    of workers: a turn of a thread runs in one of them at a time, and when one dies the others see that its
-    name's lock is free and take over its turns, each under the lock of its thread. `report` is told after
+    One host a process. On SQLite one process a database (`wakeloop serve` holds a lock); on Postgres any
+    number of workers: a turn of a thread runs in one of them at a time, and when one dies the others see that
+    its name's lock is free and take over its turns, each under the lock of its thread. `report` is told after
     each turn how the thread stands; `hold` is what a turn holds in the place of that lock.
     """
 
@@ -180,8 +180,8 @@ class DbosHost(Post):
         self.worker = worker or (unique if self.on_postgres else "local")
         self.concurrency, self.polling = concurrency, polling
         self.locks = Locks(url) if self.on_postgres else None
-        self.hold = hold or (self.locks.thread if self.locks else lambda thread: nullcontext())
-        told = (lambda thread: report(self.status(thread))) if report else (lambda thread: None)
+        self.hold = hold or (self.locks.thread if self.locks else lambda _: nullcontext())
+        told = (lambda thread: report(self.status(thread))) if report else (lambda _: None)
         self.turns = Turns(self.mailbox, self, told)
         self.running: dict[str, RunControl] = {}
         self.draining = threading.Event()

@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import StateSnapshot
 
 from wakeloop.redaction import without_secrets
 from wakeloop.session import session_of, unfinished
@@ -33,7 +33,7 @@ class Turns:
 
     mailbox: Mailbox
     host: SessionHost
-    report: Callable[[str], None] = field(default=lambda thread: None)
+    report: Callable[[str], None] = field(default=lambda _thread: None)
 
     def take(self, graph: Graph, thread: str, control: RunControl) -> None:
         """Run turns until nothing waits that the thread can take now. Raises `GraphDrained` for a drain."""
@@ -62,10 +62,9 @@ class Turns:
         if not chosen.taken:  # a run that somebody else left
             return derived_id("left", str(snapshot.config["configurable"].get("checkpoint_id"))), Given(None)
         turn, taken = chosen.taken[0]["id"], list(chosen.taken)
-        if isinstance(chosen.input, Command):
-            taken = [
-                {**taken[0], "correlation_id": next(iter(chosen.input.resume))}
-            ]  # the question it answers
+        answer = getattr(chosen.input, "resume", None)
+        if isinstance(answer, dict):  # note the question that it answers
+            taken = [{**taken[0], "correlation_id": question} for question in answer]
         self.mailbox.begin(turn, taken)
         return turn, Given(chosen.input)
 

@@ -1,0 +1,311 @@
+"""Sessions from the command line: serve, send, cron, ps, drain."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, cast
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from wakeloop.cli.agent import graph_of
+from wakeloop.cli.configured import configured
+from wakeloop.cli.failures import FAILED, INTERRUPTED, SETTLED, CommandError, usage
+from wakeloop.cli.reader import reader
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.report import as_json, exit_code
+from wakeloop.cli.store import Place, Store, locked, writing
+from wakeloop.config.levels import agent_level, config_folder, names
+from wakeloop.display.clean import clean, one_line
+from wakeloop.display.words import question
+from wakeloop.session import answer_of, session_of
+from wakeloop.sessions.dbos_host import DbosHost, Post
+from wakeloop.sessions.host import DEFAULT_AGENT, SessionStatus
+from wakeloop.sessions.tools import session_tools
+
+HEAD = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
+LOOK = 0.2  # seconds between two looks at a session that is waited for
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where threads and events are kept: one Postgres database, or two SQLite files side by side."""
+
+    db: str | None
+
+    @property
+    def on_postgres(self) -> bool:
+        """Whether it is a server's address."""
+        return (self.db or "").startswith(("postgres://", "postgresql://"))
+
+    @property
+    def place(self) -> Place:
+        """The SQLite file of the threads."""
+        return Place.of(None if self.db is None else Path(self.db))
+
+    @property
+    def url(self) -> str:
+        """Where the events are."""
+        return str(self.db) if self.on_postgres else f"sqlite:///{self.beside('sessions')}"
+
+    def beside(self, what: str) -> Path:
+        """A file beside that of the threads: two copies of SQLite must not meet in one file."""
+        path = self.place.path.resolve()
+        return path.with_name(f"{path.name}-{what}")
+
+    @contextmanager
+    def saver(self) -> Iterator[tuple[BaseCheckpointSaver[Any], Store | None]]:
+        """Open the checkpoints to write."""
+        if self.on_postgres:
+            with postgres_saver(self.url) as saver:
+                yield saver, None
+            return
+        with writing(self.place) as store:
+            assert store.saver is not None  # noqa: S101 - it is open
+            yield store.saver, store
+
+    @contextmanager
+    def post(self) -> Iterator[Post]:
+        """Open the way in for events; agents are known by name, and can be read but not run."""
+        with self.saver() as (saver, _):
+            graph = reader(saver)
+            post = Post(self.url, dict.fromkeys((DEFAULT_AGENT, *names(config_folder(), "agents")), graph))
+            try:
+                yield post
+            finally:
+                post.close()
+
+
+@contextmanager
+def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
+    """Checkpoints on Postgres, with a connection for each turn under way."""
+    from langgraph.checkpoint.postgres import PostgresSaver
+    from psycopg import OperationalError
+    from psycopg.rows import dict_row
+    from psycopg_pool import ConnectionPool, PoolTimeout
+
+    options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    try:
+        with ConnectionPool(url, min_size=1, max_size=20, kwargs=options, timeout=10, open=False) as pool:
+            pool.open(wait=True, timeout=10)
+            saver = PostgresSaver(cast("Any", pool))
+            saver.setup()
+            yield saver
+    except (OperationalError, PoolTimeout) as error:
+        raise CommandError(f"The database cannot be reached: {one_line(str(error))}") from error
+
+
+# -- serve -----------------------------------------------------------------------------------------------
+
+
+def serve(where: Where, given: Mapping[str, Any], demo: Path | None, delay: float, *, ask: bool) -> int:
+    """Run sessions until a signal or `wakeloop drain`; returns the exit code."""
+    stop = threading.Event()
+    recipes = recipes_of(given, demo, delay)
+    host: list[DbosHost] = []
+    tools = [] if demo is not None else session_tools(lambda: host[0])
+    graphs = {name: graph_of(recipe, ask=ask, stop=stop, more=tools) for name, recipe in recipes.items()}
+    with ExitStack() as stack:
+        saver, store = stack.enter_context(where.saver())
+        if store is not None:
+            stack.enter_context(alone(where))
+        agents = {name: graph.compile(checkpointer=saver, name=name) for name, graph in graphs.items()}
+        hold = None if store is None else partial(held, store, recipes)
+        host.append(DbosHost(where.url, agents, report=told, hold=hold))
+        with signals(stop), host[0] as running:
+            say(
+                f"Serving {', '.join(agents)}. Ctrl-C or wakeloop drain ends it; what is under way goes on later."
+            )
+            while not (stop.wait(LOOK) or running.draining.is_set()):
+                pass
+            say("Draining: each turn stops at its next step.")
+    say("Stopped.")
+    return SETTLED
+
+
+def recipes_of(given: Mapping[str, Any], demo: Path | None, delay: float) -> dict[str, Recipe]:
+    """The agents that are served: `main`, made of the options, and one for each agent file."""
+    if demo is not None:
+        return {DEFAULT_AGENT: configured(Recipe(root=str(demo.resolve()), demo=True, delay=delay), given)}
+    recipes = {DEFAULT_AGENT: configured(None, given)}
+    for name in names(config_folder(), "agents"):
+        own = agent_level(config_folder(), name).values
+        shared = {
+            k: v for k, v in given.items() if k in ("model", "base_url", "root", "tools") and k not in own
+        }
+        recipes[name] = configured(None, {**shared, "agent": name})
+    return recipes
+
+
+@contextmanager
+def alone(where: Where) -> Iterator[None]:
+    """One server a SQLite database."""
+    with open(where.beside("serve"), "ab") as file:  # noqa: PTH123 - its lock is what counts
+        if not locked(file, "serve"):
+            raise CommandError(
+                f"Another wakeloop serve has {str(where.place.path)!r}: stop it, or use Postgres for more."
+            )
+        yield
+
+
+@contextmanager
+def held(store: Store, recipes: Mapping[str, Recipe], thread: str) -> Iterator[None]:
+    """Keep other commands off a thread while a turn runs; wait for one that has it."""
+    agent = thread.partition(":")[0]
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(store.held(thread))
+                break
+            except CommandError:
+                time.sleep(LOOK)
+        if store.find(thread) is None:
+            store.remember(thread, recipes.get(agent, recipes[DEFAULT_AGENT]), "")
+        yield
+
+
+@contextmanager
+def signals(stop: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM drains, the second one ends the process."""
+
+    def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        if stop.is_set():
+            raise SystemExit(INTERRUPTED)
+        stop.set()
+
+    before = {number: signal.signal(number, put) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def told(status: SessionStatus) -> None:
+    """Say how a turn has left a session."""
+    say(line_of(status))
+
+
+def say(text: str) -> None:
+    """Write a line at once: a server's output is followed from elsewhere."""
+    print(one_line(text, 500), flush=True)  # noqa: T201
+
+
+# -- from another terminal -------------------------------------------------------------------------------
+
+
+def send(where: Where, thread: str, text: str, kind: str, *, wait: bool, json: bool) -> tuple[list[str], int]:
+    """Store an event for a session, and `wait` until its turn has ended; return lines and exit code."""
+    with where.post() as post:
+        key = post.send(thread, {"kind": kind, "text": text})
+        if not wait:
+            line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
+            return [line], SETTLED
+        while any(letter.id == key for letter in post.mailbox.waiting(thread)):
+            time.sleep(LOOK)
+        status = post.status(thread)
+        snapshot = next(iter(post.agents.values())).get_state({"configurable": {"thread_id": thread}})
+    asked = [line for one in snapshot.interrupts for line in question(one.value)]
+    answer = answer_of(snapshot)
+    code = FAILED if status.error else exit_code(session_of(snapshot))
+    if json:
+        return [as_json({**asdict(status), "answer": answer, "questions": asked})], code
+    said = asked or ([clean(answer)] if answer else [])
+    return [*said, *([] if code == SETTLED else [line_of(status)])], code
+
+
+def line_of(status: SessionStatus) -> str:
+    """How a session stands, in a line."""
+    why = status.error or status.reason or "not begun"
+    return one_line(
+        f"{status.thread}: {status.state}, {why}; {status.open} open, {status.wakes}/{status.budget} wakes",
+        500,
+    )
+
+
+def overview(where: Where, *, json: bool) -> Iterator[str]:
+    """The sessions, a line each."""
+    with where.post() as post:
+        found = post.list()
+    if json:
+        yield as_json([asdict(status) for status in found])
+        return
+    if not found:
+        yield "No sessions yet."
+        return
+    yield from columns([HEAD, *map(cells_of, found)])
+
+
+def cells_of(status: SessionStatus) -> tuple[str, ...]:
+    """One session's cells."""
+    return (
+        one_line(status.thread),
+        status.state,
+        one_line(status.reason or "-", 20),
+        str(status.open),
+        f"{status.wakes}/{status.budget}",
+        status.on or "-",
+        str(status.queued),
+        one_line(status.error or "-", 60),
+    )
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows as wide as their longest cells."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def drain(where: Where, timeout: float) -> tuple[list[str], int]:
+    """Ask all workers to come to rest and wait for them."""
+    with where.post() as post:
+        begun = post.mailbox.workers()
+        post.mailbox.ask_drain()
+        deadline = time.monotonic() + timeout
+        while (left := post.mailbox.workers()) and time.monotonic() < deadline:
+            time.sleep(LOOK)
+    if not begun:
+        return ["No worker is at work here."], SETTLED
+    if left:
+        return [
+            f"{len(left)} of {len(begun)} workers are still at work, or died and were not missed yet."
+        ], FAILED
+    return [f"{len(begun)} drained. What was under way goes on at the next start."], SETTLED
+
+
+# -- cron ------------------------------------------------------------------------------------------------
+
+
+def cron(where: Where, action: str, words: Sequence[str], *, json: bool) -> Iterator[str]:
+    """Add, list or remove what wakes sessions by the clock."""
+    match action, words:
+        case "add", [thread, line, text]:
+            with where.post() as post:
+                key = post.schedule(thread, line, text)
+                due = next(one.due for one in post.schedules(thread) if one.id == key)
+            yield as_json({"schedule": key, "due": due}) if json else f"{key}: due {due}"
+        case "list", []:
+            with where.post() as post:
+                found = post.schedules()
+            if json:
+                yield as_json([asdict(one) for one in found])
+            elif not found:
+                yield "Nothing is scheduled."
+            else:
+                rows = [(s.id, one_line(s.thread), s.cron, s.due or "-", one_line(s.text, 60)) for s in found]
+                yield from columns([("SCHEDULE", "SESSION", "CRON", "DUE", "TEXT"), *rows])
+        case "remove", [key]:
+            with where.post() as post:
+                if not post.mailbox.schedules(key=key) or not post.cancel(key):
+                    raise usage(f"There is no schedule {key!r}: wakeloop cron list shows them.")
+            yield f"Removed {key}."
+        case _:
+            raise usage(
+                'Write: cron add THREAD "MIN HOUR DAY MONTH WEEKDAY" TEXT, cron list, or cron remove ID.'
+            )
