@@ -118,9 +118,7 @@ def serve(where: Where, given: Mapping[str, Any], demo: Path | None, delay: floa
         hold = None if store is None else partial(held, store, recipes)
         host.append(DbosHost(where.url, agents, report=told, hold=hold))
         with signals(stop), host[0] as running:
-            say(
-                f"Serving {', '.join(agents)}. Ctrl-C or wakeloop drain ends it; what is under way goes on later."
-            )
+            say(f"Serving {', '.join(agents)}; Ctrl-C or wakeloop drain ends it, and nothing is lost.")
             while not (stop.wait(LOOK) or running.draining.is_set()):
                 pass
             say("Draining: each turn stops at its next step.")

@@ -283,7 +283,8 @@ class DbosHost(Post):
         if not found or found[0].due != due:
             return
         row = found[0]
-        self.send(row.thread, {"kind": "cron", "id": f"{schedule}@{due}", "text": row.text, "time": due})
+        key = derived_id("cron", schedule, due)
+        self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
         after = following(row.cron, now())
         self.mailbox.next_due(schedule, after)
         self.set_timer(schedule, after)

@@ -50,7 +50,8 @@ class Turns:
             named = graph.with_config(metadata={TURN: turn})
             failure = self.play(named, config, given, control)
             close_turn(named, thread, self.host, failure)
-            self.go_on_later(named, thread, turn)
+            if failure is None:
+                self.go_on_later(named, thread, turn)
             self.mailbox.settle(thread, turn, failure)
             self.report(thread)
 
