@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+UNSETTLED = "SELECT count(*) FROM wakeloop_events WHERE event IS NOT NULL"
 EVENT = re.compile(r"event (\d+)")
 
 
@@ -115,7 +117,8 @@ class Workers:
 
     def wait(self) -> None:
         for worker in self.running:
-            assert worker.stdout is not None and worker.stdout.readline() == "up\n"
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == "up\n"
 
     def kill_one(self, dice: random.Random) -> None:
         victim = self.running.pop(dice.randrange(len(self.running)))
@@ -130,7 +133,7 @@ class Workers:
 
 
 def run(
-    threads: int, events: int, workers: int, kills: int, latency: float, bare: bool, seed: int
+    threads: int, events: int, workers: int, kills: int, latency: float, seed: int, *, bare: bool
 ) -> dict[str, Any]:
     """Send, kill, wait until all is quiet; return the figures."""
     import postgres
@@ -173,8 +176,8 @@ def run(
         sending = time.monotonic() - begun
 
         def left() -> int:
-            table = "bare" if bare else "wakeloop_events WHERE event IS NOT NULL"
-            return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # type: ignore[index]
+            query = "SELECT count(*) FROM bare" if bare else UNSETTLED
+            return int(db.execute(query).fetchone()[0])  # type: ignore[index]
 
         while left():
             time.sleep(0.2)
@@ -189,7 +192,7 @@ def run(
             ]
             figures["lost"] += len(set(numbers) - set(seen))
             figures["repeated"] += len(seen) - len(set(seen))
-            figures["out of order"] += sum(a > b for a, b in zip(seen, seen[1:], strict=False))
+            figures["out of order"] += sum(a > b for a, b in pairwise(seen))
         effects = Counter(Path(log).read_text().split())
         figures["tool calls run twice"] = sum(n - 1 for n in effects.values())
     return {
@@ -208,7 +211,8 @@ def main() -> None:
     """Run as worker, or as the whole."""
     if len(sys.argv) > 1 and sys.argv[1] in ("--work", "--work-bare"):
         role = work if sys.argv[1] == "--work" else work_bare
-        return role(sys.argv[2], sys.argv[3], float(sys.argv[4]))
+        role(sys.argv[2], sys.argv[3], float(sys.argv[4]))
+        return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=50)
     parser.add_argument("--events", type=int, default=2000)
@@ -218,7 +222,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bare", action="store_true", help="without the host")
     a = parser.parse_args()
-    print(json.dumps(run(a.threads, a.events, a.workers, a.kills, a.latency, a.bare, a.seed), indent=2))
+    print(json.dumps(run(a.threads, a.events, a.workers, a.kills, a.latency, a.seed, bare=a.bare), indent=2))
 
 
 if __name__ == "__main__":

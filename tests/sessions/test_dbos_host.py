@@ -49,7 +49,7 @@ def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
 
 def quiet(host: Post) -> None:
     """Wait until no event waits."""
-    until(lambda: not host.mailbox.unsettled())
+    assert host.wait(timeout=20)
 
 
 def said(graph: Graph, thread: str) -> list[tuple[str, str]]:

@@ -4,11 +4,13 @@ import contextlib
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import Any, Self, cast
 from uuid import uuid4
@@ -34,6 +36,7 @@ TIMERS = "wakeloop-timers"
 VERSION = "1"  # of the workflows below: a worker of another release takes over what this one left
 OLDEST_SQLITE = (3, 42)
 CANCELLED = "the message was cancelled before it was read"
+WAIT = 0.05  # seconds between two looks at what waits
 LOOK = 1.0  # seconds between two looks whether to drain
 SWEEP = 5  # looks between two for workers that died
 
@@ -113,6 +116,18 @@ class Post:
         if not found:
             raise SessionError(f"There is no session {thread_id!r}: nothing was ever sent to it.")
         return self._status(*found[0])
+
+    def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
+        """Stay until no event waits for a thread, or for any; False when `timeout` seconds have passed.
+
+        What waits for a person's answer goes on waiting, so give a timeout where one may be asked for.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.mailbox.waiting(thread_id) if thread_id is not None else self.mailbox.unsettled():
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            time.sleep(WAIT)
+        return True
 
     def list(self) -> Sequence[SessionStatus]:
         """Return every session, by thread id."""
@@ -195,6 +210,14 @@ class DbosHost(Post):
         self.agents = agents or self.agents
         if self.locks is not None:
             self.open.enter_context(self.locks.worker(self.worker))
+        apart(self.launch)
+        self.mailbox.arrive(self.worker)
+        self.catch_up()
+        threading.Thread(target=self.watch, name="wakeloop-watch", daemon=True).start()
+        return self
+
+    def launch(self) -> None:
+        """Start the engine: its workflows, its queues."""
         config: DBOSConfig = {
             "name": NAME,
             "system_database_url": self.url,
@@ -224,10 +247,6 @@ class DbosHost(Post):
             on_conflict="always_update",
         )
         DBOS.register_queue(TIMERS, polling_interval_sec=self.polling, on_conflict="always_update")
-        self.mailbox.arrive(self.worker)
-        self.catch_up()
-        threading.Thread(target=self.watch, name="wakeloop-watch", daemon=True).start()
-        return self
 
     def catch_up(self) -> None:
         """Ring for what was stored while nobody was there, or was left by a drain; set the timers again."""
@@ -248,7 +267,7 @@ class DbosHost(Post):
         """Stop: what runs is asked to stop and goes on at the next start."""
         self.drain(timeout=10)
         self.mailbox.leave(self.worker)
-        DBOS.destroy(destroy_registry=True)
+        apart(partial(DBOS.destroy, destroy_registry=True))
         self.open.close()
         super().close()
 
@@ -320,6 +339,12 @@ class DbosHost(Post):
                 self.mailbox.leave(worker)
                 dead.append(worker)
         return dead
+
+
+def apart(call: Callable[[], None]) -> None:
+    """Call in a thread without an event loop: the engine refuses to start in one, as in a notebook."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(call).result()
 
 
 def following(cron: str, after: datetime) -> datetime:
