@@ -184,7 +184,7 @@ def end_run(graph: Graph, config: RunnableConfig) -> bool:
     if not unfinished(before):
         return False
     graph.update_state(config, None, as_node=END)
-    graph.update_state(config, _as_drained(before, graph.get_state(config).values), as_node=LAST)
+    graph.update_state(config, as_drained(before, graph.get_state(config).values), as_node=LAST)
     return True
 
 
@@ -195,11 +195,11 @@ async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
         return False
     await graph.aupdate_state(config, None, as_node=END)
     after = await graph.aget_state(config)
-    await graph.aupdate_state(config, _as_drained(before, after.values), as_node=LAST)
+    await graph.aupdate_state(config, as_drained(before, after.values), as_node=LAST)
     return True
 
 
-def _as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
+def as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run that is ended from outside leaves in its thread."""
     left = (*PASSING, "refused")
     ledger = {key: v for key, v in (values.get("todo_ledger") or {}).items() if key not in left}

@@ -4,7 +4,6 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Event, Lock
 from typing import Any, Self, cast
@@ -17,7 +16,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
 from wakeloop.errors import SessionError
-from wakeloop.hand import LAST
+from wakeloop.hand import LAST, as_drained
 from wakeloop.opening import event_fault
 from wakeloop.session import session_of
 from wakeloop.sessions.host import Schedule, SessionStatus, agent_of, derived_id
@@ -54,8 +53,13 @@ class ServerHost:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop, and close the connections."""
         self.drain(timeout=10)
         self.pool.shutdown(wait=False)
+        self.client.close()
 
     # -- what a host promises ------------------------------------------------------------------------------
 
@@ -128,8 +132,7 @@ class ServerHost:
         except NotFoundError:
             raise SessionError(f"There is no session {thread_id!r}: nothing was ever sent to it.") from None
         queued = sum(not item["taken"] for item in self._waiting(thread_id))
-        error = next((str(task.error) for task in snapshot.tasks if task.error), None)
-        return replace(SessionStatus.of(thread_id, agent, snapshot, queued), error=error)
+        return SessionStatus.of(thread_id, agent, snapshot, queued)
 
     def list(self) -> Sequence[SessionStatus]:
         """Return every session of this host's agents, by thread id."""
@@ -208,8 +211,8 @@ class ServerHost:
         for item in mine:
             self._put(thread, item["event"]["id"], {**item, "taken": True})
         self.client.runs.join(uid(thread), run["run_id"])
-        ended = self.client.runs.get(uid(thread), run["run_id"])
-        self.close_turn(thread, failed=ended["status"] in ("error", "timeout"))
+        status = self.client.runs.get(uid(thread), run["run_id"])["status"]
+        self.close_turn(thread, failed=status in ("error", "timeout"))
         for item in mine:
             self._put(thread, item["event"]["id"], {**item, "event": None, "taken": True})
         return True
@@ -223,6 +226,10 @@ class ServerHost:
         letters = outstanding(thread, snapshot.values, session_of(snapshot), failure)
         for letter in letters:
             self.send(letter.thread, letter.event)
+        if failed:
+            self.client.threads.update_state(uid(thread), None, as_node="__end__")
+            update = as_drained(snapshot, self.snapshot(thread).values)
+            self.client.threads.update_state(uid(thread), update, as_node=LAST)
         if letters:
             self.client.threads.update_state(uid(thread), {"owed_replies": answered(letters)}, as_node=LAST)
 

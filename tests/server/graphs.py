@@ -1,0 +1,63 @@
+"""The agents of the test server: they answer from the last message alone."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.types import interrupt
+from typing_extensions import TypedDict
+
+from wakeloop import create_todo_agent
+from wakeloop.testing import calls, says
+
+
+class Parrot(BaseChatModel):
+    """`plan` writes one item and closes it, `leave` leaves one open, `ask` asks, `slow` takes its time."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "parrot"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Parrot:
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self.reply(messages))])
+
+    def reply(self, messages: list[BaseMessage]) -> AIMessage:
+        last = messages[-1]
+        person = last.type == "human"
+        if person and last.text in ("plan", "leave"):
+            return calls(("todo_write", {"items": ["one"]}))
+        if person and last.text == "ask":
+            return calls(("ask", {}))
+        if person and last.text == "fail":
+            raise ValueError("this model fails")
+        if person and last.text == "slow":
+            return calls(("wait", {}))
+        if last.type == "tool" and last.text.startswith("Stored") and "leave" not in messages[-3].text:
+            return calls(("todo_update", {"id": 1, "status": "done"}))
+        return says(f"read: {last.text.splitlines()[0]}")
+
+
+def ask() -> str:
+    """Ask a person."""
+    return str(interrupt("which?"))
+
+
+def wait() -> str:
+    """Take a second."""
+    time.sleep(1)
+    return "waited"
+
+
+class Context(TypedDict, total=False):
+    todo_settings: dict[str, Any]
+
+
+def main() -> Any:
+    return create_todo_agent(Parrot(), tools=[ask, wait], context_schema=Context)

@@ -1,0 +1,294 @@
+"""The graph under `langgraph dev`, driven through langgraph-sdk, and the host over it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.errors import ConflictError
+
+from wakeloop import SessionError
+from wakeloop.sessions.host import SessionHost
+from wakeloop.sessions.server_host import ServerHost
+
+pytest.importorskip("langgraph_api", reason="the extra `server` is not installed")
+pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_group("langgraph-dev")]
+GO = {"messages": [{"role": "user", "content": "plan"}]}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server process in a folder of its own."""
+    folder = tmp_path_factory.mktemp("server")
+    graphs = {"main": f"{Path(__file__).parent / 'graphs.py'}:main"}
+    (folder / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": graphs}))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = [
+        "--no-browser",
+        "--no-reload",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--n-jobs-per-worker",
+        "4",
+    ]
+    environment = {**os.environ, "LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(
+            [str(Path(sys.executable).parent / "langgraph"), "dev", *options],
+            cwd=folder,
+            env=environment,
+            stdout=log,
+            stderr=log,
+        ) as server,
+    ):
+        address = f"http://127.0.0.1:{port}"
+        try:
+            for _ in range(240):
+                assert server.poll() is None, (folder / "log").read_text()
+                if answers(f"{address}/ok"):
+                    break
+                time.sleep(0.25)
+            yield address
+        finally:
+            server.kill()
+
+
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=2) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Any]:
+    with get_sync_client(url=url) as client:
+        yield client
+
+
+@pytest.fixture
+def thread(client: Any) -> str:
+    return str(client.threads.create()["thread_id"])
+
+
+def said(values: Any) -> list[tuple[str, str]]:
+    return [(m["type"], m["content"]) for m in values["messages"]]
+
+
+def until(true: Callable[[], Any], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+# -- the server's own ways -------------------------------------------------------------------------------
+
+
+def test_a_thread_keeps_list_and_session(client: Any, thread: str) -> None:
+    values = client.runs.wait(thread, "main", input=GO)
+    assert values["todos"] == [{"id": 1, "content": "one", "status": "completed"}]
+    assert (values["todo_session"]["state"], values["todo_session"]["reason"]) == ("dormant", "settled")
+    assert client.threads.get_state(thread)["values"]["todos"] == values["todos"]
+    again = client.runs.wait(thread, "main", input={"messages": [{"role": "user", "content": "and now?"}]})
+    assert said(again)[-1] == ("ai", "read: and now?")
+
+
+def test_events_are_streamed(client: Any, thread: str) -> None:
+    parts = list(client.runs.stream(thread, "main", input=GO, stream_mode=["custom", "updates"]))
+    events = [part.data["type"] for part in parts if part.event == "custom"]
+    assert events == ["activated", "todos", "todos", "parked"]
+    nodes = [node for part in parts if part.event == "updates" for node in part.data]
+    assert nodes == [
+        "activate",
+        "call_model",
+        "validate_todos",
+        "call_model",
+        "validate_todos",
+        "call_model",
+        "finalization_guard",
+    ]
+
+
+def test_a_background_run_is_joined(client: Any, thread: str) -> None:
+    run = client.runs.create(thread, "main", input=GO)
+    assert client.runs.join(thread, run["run_id"])["todo_session"]["reason"] == "settled"
+    assert client.runs.get(thread, run["run_id"])["status"] == "success"
+
+
+def test_an_interrupt_waits_and_is_resumed(client: Any, thread: str) -> None:
+    client.runs.wait(thread, "main", input={"messages": [{"role": "user", "content": "ask"}]})
+    state = client.threads.get_state(thread)
+    assert [i["value"] for i in state["interrupts"]] == ["which?"]
+    values = client.runs.wait(thread, "main", command={"resume": "this"})
+    assert said(values)[-2:] == [("tool", "this"), ("ai", "read: this")]
+
+
+def started(client: Any, thread: str) -> Any:
+    """A run that is in the midst of its tool."""
+    run = client.runs.create(thread, "main", input={"messages": [{"role": "user", "content": "slow"}]})
+    until(lambda: client.threads.get_state(thread)["next"] == ["run_tools"])
+    return run
+
+
+SECOND = {"messages": [{"role": "user", "content": "second"}]}
+
+
+def test_reject_refuses_the_second_run(client: Any, thread: str) -> None:
+    run = started(client, thread)
+    with pytest.raises(ConflictError):
+        client.runs.create(thread, "main", input=SECOND, multitask_strategy="reject")
+    values = client.runs.join(thread, run["run_id"])
+    assert said(values) == [("human", "slow"), ("ai", ""), ("tool", "waited"), ("ai", "read: waited")]
+
+
+def test_enqueue_runs_it_afterwards(client: Any, thread: str) -> None:
+    started(client, thread)
+    run = client.runs.create(thread, "main", input=SECOND, multitask_strategy="enqueue")
+    values = client.runs.join(thread, run["run_id"])
+    assert said(values)[-3:] == [("ai", "read: waited"), ("human", "second"), ("ai", "read: second")]
+
+
+def test_interrupt_closes_what_was_open_before_the_second_message(client: Any, thread: str) -> None:
+    first = started(client, thread)
+    run = client.runs.create(thread, "main", input=SECOND, multitask_strategy="interrupt")
+    values = client.runs.join(thread, run["run_id"])
+    assert client.runs.get(thread, first["run_id"])["status"] == "interrupted"
+    kinds = [m["type"] for m in values["messages"]]
+    assert kinds == ["human", "ai", "tool", "ai", "human", "ai"]  # one result for the call, a closing line
+    assert said(values)[-1] == ("ai", "read: second")
+
+
+def test_rollback_forgets_the_first_run(client: Any, thread: str) -> None:
+    started(client, thread)
+    run = client.runs.create(thread, "main", input=SECOND, multitask_strategy="rollback")
+    values = client.runs.join(thread, run["run_id"])
+    assert said(values) == [("human", "second"), ("ai", "read: second")]
+
+
+def test_an_assistant_has_settings_of_its_own(client: Any, thread: str) -> None:
+    leave = {"messages": [{"role": "user", "content": "leave"}]}
+    patient = client.assistants.create(
+        "main", context={"todo_settings": {"max_wake_cycles": 0, "guard_retries": 0}}
+    )
+    session = client.runs.wait(thread, patient["assistant_id"], input=leave)["todo_session"]
+    assert (session["reason"], session["budget"], session["wakes"]) == ("disabled", 0, 0)
+    other = str(client.threads.create()["thread_id"])
+    session = client.runs.wait(other, "main", input=leave)["todo_session"]
+    assert (session["reason"], session["budget"], session["wakes"]) == ("stalled", 25, 3)
+
+
+def test_a_cron_posts_to_the_inbox(client: Any, thread: str) -> None:
+    event = {"todo_inbox": [{"kind": "cron", "text": "It is time."}]}
+    cron = client.crons.create_for_thread(thread, "main", schedule="* * * * *", input=event)
+    [found] = client.crons.search(thread_id=thread)
+    assert found["cron_id"] == cron["cron_id"]
+    assert found["payload"]["input"] == event
+    client.crons.delete(cron["cron_id"])
+    values = client.runs.wait(thread, "main", input=found["payload"]["input"])  # what the clock will run
+    assert said(values) == [("human", "[cron] It is time."), ("ai", "read: [cron] It is time.")]
+
+
+# -- the host --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def host(url: str) -> Iterator[ServerHost]:
+    with ServerHost(url, {"main": "main"}) as host:
+        yield host
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    return f"main:{request.node.name}"
+
+
+def quiet(host: ServerHost, thread: str) -> None:
+    until(lambda: not host._waiting(thread))
+
+
+def texts(host: ServerHost, thread: str) -> list[str]:
+    return [m.text for m in host.snapshot(thread).values.get("messages", ())]
+
+
+def test_it_is_a_host(host: ServerHost) -> None:
+    assert isinstance(host, SessionHost)
+
+
+def test_the_host_wakes_a_session_in_order_and_once(host: ServerHost, name: str) -> None:
+    assert host.send(name, {"kind": "human", "id": "e1", "text": "slow"}) == "e1"
+    host.send(name, {"kind": "human", "id": "e2", "text": "second"})
+    assert host.send(name, {"kind": "human", "id": "e1", "text": "slow"}) == "e1"
+    host.send(name, {"kind": "human", "id": "e3", "text": "third"})
+    quiet(host, name)
+    assert [t for t in texts(host, name) if t in ("slow", "second", "third")] == ["slow", "second", "third"]
+    status = host.status(name)
+    assert (status.state, status.reason, status.queued, status.error) == ("dormant", "settled", 0, None)
+    assert status in host.list()
+
+
+def test_the_host_holds_what_is_no_answer(host: ServerHost, name: str) -> None:
+    host.send(name, {"kind": "human", "text": "ask"})
+    until(lambda: host.status(name).reason == "interrupted")
+    host.send(name, {"kind": "peer_message", "text": "tick", "sender": "main:other"})
+    time.sleep(0.5)
+    assert (host.status(name).on, host.status(name).queued) == ("human", 1)
+    host.send(name, {"kind": "human", "text": "this"})
+    quiet(host, name)
+    told = texts(host, name)
+    assert told[2:4] == ["this", "read: this"]
+    assert "tick" in told[4]
+
+
+def test_a_failed_run_is_an_answer_to_whoever_asked(host: ServerHost, name: str) -> None:
+    asker = f"{name}-asker"
+    host.send(name, {"kind": "human", "text": "fail"})
+    host.send(
+        name, {"kind": "peer_message", "id": f"q-{name}", "text": "?", "sender": asker, "correlation_id": "q"}
+    )
+    quiet(host, name)
+    assert (host.status(name).state, host.status(name).reason) == ("dormant", "stalled")
+    until(lambda: texts(host, asker))
+    assert "read: [peer_message" in texts(host, asker)[0]
+
+
+def test_schedules_and_what_is_refused(host: ServerHost, name: str) -> None:
+    key = host.schedule(name, "0 9 * * *", "nine")
+    assert host.schedule(name, "0 9 * * *", "nine") == key
+    [found] = host.schedules(name)
+    assert (found.thread, found.cron, found.text) == (name, "0 9 * * *", "nine")
+    assert host.cancel(key) is True
+    assert list(host.schedules(name)) == []
+    for wrong in ("soon", "* * * *"):
+        with pytest.raises(SessionError, match="no cron line"):
+            host.schedule(name, wrong, "text")
+    with pytest.raises(SessionError, match="nothing was ever sent"):
+        host.status(f"{name}-nobody")
+    with pytest.raises(SessionError, match="kind must be one of"):
+        host.send(name, {"kind": "shout"})
+    assert host.cancel("nothing") is False
+
+
+def test_another_host_does_what_this_one_left(url: str, host: ServerHost, name: str) -> None:
+    host.draining.set()
+    host.send(name, {"kind": "human", "text": "left"})
+    assert host.status(name).queued == 1
+    with ServerHost(url, {"main": "main"}) as other:
+        quiet(other, name)
+    assert texts(host, name) == ["left", "read: left"]
