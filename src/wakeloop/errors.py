@@ -66,7 +66,7 @@ class DamagedError(WakeloopError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"What is stored of this thread is damaged: {what}. Go on from an older checkpoint, or begin anew."
+            f"What is stored of this thread is damaged: {what}. Go on from an older checkpoint or begin anew."
         )
 
 

@@ -265,7 +265,8 @@ def test_a_failed_run_is_an_answer_to_whoever_asked(host: ServerHost, name: str)
     quiet(host, name)
     assert (host.status(name).state, host.status(name).reason) == ("dormant", "stalled")
     until(lambda: texts(host, asker))
-    assert "read: [peer_message" in texts(host, asker)[0]
+    assert texts(host, asker)[0].startswith("[peer_reply from ")
+    assert "A reply is still owed" in texts(host, asker)[0]  # the parrot's last text: it says what it read
 
 
 def test_schedules_and_what_is_refused(host: ServerHost, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Sessions from the command line: serve, send, cron, ps, drain."""
+"""Sessions by command: serve, send, cron, ps and drain."""
 
 import signal
 import threading

@@ -118,7 +118,8 @@ def whole(text: str) -> list[str]:
     lines = escaped(text).split("\n")
     unseen = sum(not one.isprintable() for one in text) - text.count("\n")
     if unseen:
-        lines.append(f"({plural(unseen, 'character')} of this cannot be seen, spelled out as \\x.. or \\u....)")
+        told = f"({plural(unseen, 'character')} of this cannot be seen, spelled out as \\x.. or \\u....)"
+        lines.append(told)
     if len(lines) > LONG_LINES or len(text) > LONG_TEXT:
         lines.append(f"({plural(text.count(chr(10)) + 1, 'line')}, {len(text):,} characters; all above)")
     return lines

@@ -1,4 +1,4 @@
-"""Hosts sessions on DBOS: SQLite in one process, Postgres in many."""
+"""Hosts sessions on DBOS, over SQLite or Postgres."""
 
 import contextlib
 import os

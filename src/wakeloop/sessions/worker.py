@@ -10,7 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from wakeloop.redaction import without_secrets
+from wakeloop.hidden import without_secrets
 from wakeloop.session import session_of, unfinished
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.sessions.mailbox import Letter, Mailbox
