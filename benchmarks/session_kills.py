@@ -91,6 +91,8 @@ def work_bare(url: str, log: str, latency: float) -> None:
     """A worker without the host: takes the oldest event that is left, of whatever thread, and invokes."""
     import psycopg
 
+    from wakeloop import ConcurrentRunError
+
     with agent_on(url, log, latency) as agent, psycopg.connect(url, autocommit=True) as db:
         print("up", flush=True)
         while True:
@@ -101,7 +103,11 @@ def work_bare(url: str, log: str, latency: float) -> None:
                 time.sleep(0.05)
                 continue
             config = {"configurable": {"thread_id": row[0]}}
-            agent.invoke({"messages": [("user", row[1])]}, config, durability="sync")
+            try:
+                agent.invoke({"messages": [("user", row[1])]}, config, durability="sync")
+            except ConcurrentRunError:  # it was told: the turn is not in the thread
+                with Path(f"{log}-told").open("a") as told:
+                    told.write(f"{row[1]}\n")
 
 
 class Workers:
@@ -130,6 +136,19 @@ class Workers:
         for worker in self.running:
             worker.kill()
             worker.wait()
+
+
+def judged(agent: Any, sent: dict[str, list[int]]) -> Counter[str]:
+    """Compare what was sent with what the threads hold."""
+    figures: Counter[str] = Counter()
+    for name, numbers in sent.items():
+        values = agent.get_state({"configurable": {"thread_id": name}}).values
+        people = [m.text for m in values.get("messages", ()) if m.type == "human"]
+        seen = [int(n) for text in people for n in EVENT.findall(text)]
+        figures["lost"] += len(set(numbers) - set(seen))
+        figures["repeated"] += len(seen) - len(set(seen))
+        figures["out of order"] += sum(a > b for a, b in pairwise(seen))
+    return figures
 
 
 def run(
@@ -184,15 +203,9 @@ def run(
         if bare:
             time.sleep(3)  # what was taken last may still be at work
         seconds = time.monotonic() - begun
-        figures: Counter[str] = Counter()
-        for name, numbers in sent.items():
-            values = agent.get_state({"configurable": {"thread_id": name}}).values
-            seen = [
-                int(n) for m in values.get("messages", ()) if m.type == "human" for n in EVENT.findall(m.text)
-            ]
-            figures["lost"] += len(set(numbers) - set(seen))
-            figures["repeated"] += len(seen) - len(set(seen))
-            figures["out of order"] += sum(a > b for a, b in pairwise(seen))
+        figures = judged(agent, sent)
+        told = Path(f"{log}-told")
+        figures["ConcurrentRunError"] = len(told.read_text().splitlines()) if told.exists() else 0
         effects = Counter(Path(log).read_text().split())
         figures["tool calls run twice"] = sum(n - 1 for n in effects.values())
     return {
@@ -201,7 +214,10 @@ def run(
         "workers": workers,
         "kills": kills,
         "host": "none" if bare else "DBOS on Postgres",
-        **{key: figures[key] for key in ("lost", "repeated", "out of order", "tool calls run twice")},
+        **{
+            key: figures[key]
+            for key in ("lost", "repeated", "out of order", "ConcurrentRunError", "tool calls run twice")
+        },
         "seconds to send": round(sending, 1),
         "seconds in all": round(seconds, 1),
     }
