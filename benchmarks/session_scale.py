@@ -74,13 +74,14 @@ def main() -> None:
         crew.add()
         crew.wait()
         [worker] = crew.running
-        before, used, begun = sizes(db), cpu(worker), time.monotonic()
+        before, used, served, begun = sizes(db), cpu(worker), server_cpu(server.folder), time.monotonic()
         for number in range(a.sessions):
             post.send(f"main:{number}", {"kind": "human", "id": f"e{number}", "text": f"event {number}"})
         sending = time.monotonic() - begun
         while db.execute("SELECT 1 FROM wakeloop_events WHERE event IS NOT NULL LIMIT 1").fetchone():
             time.sleep(0.2)
         seconds, busy = time.monotonic() - begun, cpu(worker) - used
+        busy_server = server_cpu(server.folder) - served
         after = sizes(db)
         time.sleep(3)
         used, served, count, begun = (
@@ -101,6 +102,7 @@ def main() -> None:
             "events sent a second": round(a.sessions / sending),
             "turns a second (2 model steps, 1 tool call each)": round(a.sessions / seconds, 1),
             "worker CPU ms a turn": round(1000 * busy / a.sessions, 1),
+            "Postgres CPU ms a turn": round(1000 * busy_server / a.sessions, 1),
             "turns a second a core": round(a.sessions / busy, 1),
             "an idle worker": {
                 "CPU ms a second": round(1000 * (cpu(worker) - used) / quiet, 1),

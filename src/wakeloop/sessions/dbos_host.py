@@ -269,6 +269,8 @@ class DbosHost(Post):
         self.mailbox.leave(self.worker)
         apart(partial(DBOS.destroy, destroy_registry=True))
         self.open.close()
+        if self.locks is not None:
+            self.locks.close()
         super().close()
 
     def __enter__(self) -> Self:

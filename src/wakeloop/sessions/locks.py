@@ -1,5 +1,7 @@
 """One process a thread: advisory locks on Postgres."""
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2s
@@ -13,6 +15,7 @@ KEEPALIVE: dict[str, Any] = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
 }
+AGAIN = 0.1  # seconds between two tries for a thread that another process holds
 
 
 def lock_number(name: str) -> int:
@@ -25,28 +28,76 @@ def lock_number(name: str) -> int:
 class Locks:
     """Session advisory locks: Postgres lets go of them when the process that holds them is gone.
 
-    They need a connection of their own each, straight to the server: through a pooler that shares
-    connections by transaction they mean nothing.
+    All of a process are held by one connection, straight to the server: through a pooler that shares
+    connections by transaction they mean nothing. A connection that broke is made anew and takes its locks
+    again, if nobody has them by then.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.held: set[int] = set()
+        self.guard = threading.Lock()
+        self.connection: psycopg.Connection[Any] | None = None
 
     @contextmanager
     def thread(self, thread: str) -> Iterator[None]:
         """Hold a thread for the length of a turn; wait while another process holds it."""
-        with self._connect() as connection:
-            connection.execute("SELECT pg_advisory_lock(%s)", [lock_number(f"wakeloop thread {thread}")])
+        number = lock_number(f"wakeloop thread {thread}")
+        while not self.take(number):
+            time.sleep(AGAIN)
+        try:
             yield
+        finally:
+            self.give(number)
 
     @contextmanager
     def worker(self, worker: str) -> Iterator[bool]:
         """Hold a worker's name, which shows that it lives; False where another process has it."""
-        with self._connect() as connection:
-            row = connection.execute(
-                "SELECT pg_try_advisory_lock(%s)", [lock_number(f"wakeloop worker {worker}")]
-            ).fetchone()
-            yield bool(row and row[0])
+        number = lock_number(f"wakeloop worker {worker}")
+        taken = self.take(number)
+        try:
+            yield taken
+        finally:
+            if taken:
+                self.give(number)
 
-    def _connect(self) -> "psycopg.Connection[Any]":
-        return psycopg.connect(self.url, autocommit=True, application_name="wakeloop", **KEEPALIVE)
+    def take(self, number: int) -> bool:
+        """Take a lock, unless it is held: in this process (Postgres would count it twice) or in another."""
+        with self.guard:
+            if number in self.held or not self._ask("SELECT pg_try_advisory_lock(%s)", number):
+                return False
+            self.held.add(number)
+            return True
+
+    def give(self, number: int) -> None:
+        """Let go of a lock."""
+        with self.guard:
+            self.held.discard(number)
+            self._ask("SELECT pg_advisory_unlock(%s)", number)
+
+    def close(self) -> None:
+        """Let go of all."""
+        with self.guard:
+            self.held.clear()
+            if self.connection is not None:
+                self.connection.close()
+            self.connection = None
+
+    def _ask(self, query: str, number: int) -> bool:
+        if self.connection is None or self.connection.closed:
+            self._connect()
+        try:
+            return self._answer(query, number)
+        except psycopg.OperationalError:
+            self._connect()
+            return self._answer(query, number)
+
+    def _connect(self) -> None:
+        self.connection = psycopg.connect(self.url, autocommit=True, application_name="wakeloop", **KEEPALIVE)
+        for number in self.held:
+            self._answer("SELECT pg_try_advisory_lock(%s)", number)
+
+    def _answer(self, query: str, number: int) -> bool:
+        assert self.connection is not None  # noqa: S101 - it was made just now
+        row = self.connection.execute(query, [number]).fetchone()  # type: ignore[call-overload,unused-ignore]
+        return bool(row and row[0])

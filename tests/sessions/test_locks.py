@@ -1,0 +1,50 @@
+"""Advisory locks on a real Postgres: one connection a process, taken again when it broke."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+
+import psycopg
+
+from wakeloop.sessions.locks import Locks, lock_number
+
+
+def test_a_thread_is_held_by_one_at_a_time(postgres: str) -> None:
+    with closing(Locks(postgres)) as here, closing(Locks(postgres)) as there:
+        number = lock_number("wakeloop thread x")
+        entered = threading.Event()
+
+        def wait() -> None:
+            with there.thread("x"):
+                entered.set()
+
+        with here.thread("x"):
+            assert here.take(number) is False  # not even twice in one process
+            assert there.take(number) is False
+            other = threading.Thread(target=wait)
+            other.start()
+            assert entered.wait(0.3) is False
+        assert entered.wait(5) is True
+        other.join()
+        assert (here.held, there.held) == (set(), set())
+
+
+def test_a_worker_that_is_gone_leaves_its_name_free(postgres: str) -> None:
+    here, there = Locks(postgres), Locks(postgres)
+    with here.worker("one") as alive, there.worker("one") as free:
+        assert (alive, free) == (True, False)
+        here.connection.close()  # type: ignore[union-attr] - as when its process dies
+        with there.worker("one") as free_now:
+            assert free_now is True
+    there.close()
+    here.close()
+
+
+def test_a_connection_that_broke_is_made_anew_and_takes_its_locks_again(postgres: str) -> None:
+    with closing(Locks(postgres)) as here, closing(Locks(postgres)) as there, here.thread("x"):
+        with psycopg.connect(postgres, autocommit=True) as admin:
+            admin.execute("SELECT pg_terminate_backend(%s)", [here.connection.info.backend_pid])  # type: ignore[union-attr]
+        assert here.take(lock_number("other")) is True  # over a new connection
+        assert there.take(lock_number("wakeloop thread x")) is False
+        here.give(lock_number("other"))
