@@ -15,6 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.runtime import get_runtime
 
 from wakeloop.errors import ConcurrentRunError
+from wakeloop.state import Ledger
 
 WINDOW = 16  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
 NESTED = "|"  # in the namespace of a task of a subgraph
@@ -37,7 +38,8 @@ class Run:
     """Where a run stands.
 
     `id` and `step` are those of its newest checkpoint; `taken` counts the supersteps of this call of the
-    graph, which are fewer than the activation's where it was resumed.
+    graph, which are fewer than the activation's where it was resumed. `before` is the checkpoint before the
+    newest, where `call_model` has noted it.
     """
 
     thread_id: str
@@ -45,6 +47,7 @@ class Run:
     step: int
     taken: int
     began: Beginning | None = None
+    before: str = ""
 
     @cached_property
     def base(self) -> int:
@@ -57,61 +60,75 @@ class Run:
         return self.began is not None and self.began.step == self.base + ENTRANCE
 
 
-def beginning(config: RunnableConfig, remaining: int) -> Beginning | None:
-    """Return where an activation begins; None where no thread is kept, and in a subgraph."""
+def standing(config: RunnableConfig) -> tuple[str, int] | None:
+    """Return id and step of the checkpoint that a node works on; None without a thread, and in a subgraph."""
     info = get_runtime().execution_info
     if info is None or not info.thread_id or NESTED in info.checkpoint_ns:
         return None
-    return Beginning(info.checkpoint_id, config["metadata"]["langgraph_step"] - 1, remaining + 1)
+    return info.checkpoint_id, config["metadata"]["langgraph_step"] - 1
 
 
-def run_of(config: RunnableConfig, remaining: int, began: Sequence[Any] | None) -> Run | None:
+def beginning(config: RunnableConfig, remaining: int) -> Beginning | None:
+    """Return where an activation begins; None where no thread is kept, and in a subgraph."""
+    here = standing(config)
+    return None if here is None else Beginning(*here, remaining + 1)
+
+
+def run_of(config: RunnableConfig, remaining: int, ledger: Ledger) -> Run | None:
     """Return where the run of the asking node stands; None where no thread is kept, and in a subgraph.
 
     A node's config names the limit of supersteps only where the caller gave one.
     """
-    here = beginning(config, remaining)
+    here = standing(config)
     if here is None:
         return None
-    begun = Beginning(*began) if began else None
-    limit = config.get("recursion_limit", begun.limit if begun else 0)
+    key, step = here
+    began = Beginning(*ledger["began"]) if ledger.get("began") else None
+    limit = config.get("recursion_limit", began.limit if began else 0)
     taken = max(limit + 1 - remaining, 0)
-    return Run(str(config["configurable"]["thread_id"]), here.id, here.step, taken, begun)
+    asked_at, asked_step = ledger.get("asked_at") or ("", step)
+    before = asked_at if asked_step == step - 1 else ""  # not where it is gone on with from here
+    return Run(str(config["configurable"]["thread_id"]), key, step, taken, began, before)
 
 
 def search(run: Run) -> Search:
-    """Look for a checkpoint that is not the run's own.
-
-    Yields what to list and is sent the rows, newest first. The run's own are a chain from its newest down to
-    the one that it found. With `durability="async"` the newest may not be stored yet, with `"exit"` none is:
-    what is newer than the beginning and cannot be the run's is a stranger's then.
-    """
+    """Look for a checkpoint that is not the run's own; yields what to list, is sent rows, newest first."""
     limit = min(run.taken + 1, WINDOW)
     rows = yield {"limit": limit}
-    stored, due = False, None
-    for row in rows:
-        key, metadata = _key(row.config), row.metadata
-        source, step = metadata.get("source"), metadata.get("step", -1)
-        parent = _key(row.parent_config)
-        if key > run.id or (due is not None and key != due):
-            return key
-        stored = stored or key == run.id
-        if not stored and (step >= run.step or _newcomer(run, key, source, parent)):
-            return key
-        if source != "loop" or step == run.base:
-            return None
-        due = parent
-    if len(rows) == limit and run.began and run.uninterrupted:
+    found = stranger(run, rows)
+    if found is not None:
+        return found or None
+    if len(rows) == limit and run.began is not None and run.uninterrupted:
         rows = yield {"filter": {"source": "input"}, "limit": 1}
         return next((key for row in rows if (key := _key(row.config)) > run.began.id), None)
     return None
 
 
-def _newcomer(run: Run, key: str, source: str | None, parent: str) -> bool:
-    """Tell whether a checkpoint begins something that is not this run's: it, and its parent, date it."""
-    if run.began is None or key <= run.began.id:
-        return False
-    return source == "input" or parent < run.began.id
+def stranger(run: Run, rows: Rows) -> str | None:
+    """Return the first checkpoint that is not the run's own: its id, "" for none, None if the rows end first.
+
+    The run's own are a chain from its newest down to the one that it found. With `durability="async"` the
+    newest may not be stored yet, with `"exit"` none is.
+    """
+    newer = due = None
+    for row in rows:
+        key = _key(row.config)
+        if key > run.id or (newer and key != due) or (run.before and run.before < key < run.id):
+            return key
+        loop = row.metadata.get("source") == "loop"
+        if run.began is not None and run.uninterrupted:
+            if key <= run.began.id:
+                return (newer or "") if key != run.began.id else ""  # the run's own lead to its beginning
+            if not loop:
+                return key
+        elif (newer is None and key not in (run.id, run.before)) or not loop or _step(row) == run.base:
+            return ""  # nothing of the run is stored, or this is where it began or was gone on with
+        newer, due = key, _key(row.parent_config)
+    return None
+
+
+def _step(row: CheckpointTuple) -> int | None:
+    return row.metadata.get("step")
 
 
 def _key(config: Mapping[str, Any] | None) -> str:

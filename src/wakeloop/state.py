@@ -45,7 +45,7 @@ class Ledger(TypedDict, total=False):
 
     The first seven are in the contract; the others serve forks (`next`, `after`), the round in hand
     (`todo_calls`, `faults`), progress (`seen`, `worked`, `peak`, `open_at_wake`), resuming, and the search
-    for other runs on the thread (`began`).
+    for other runs on the thread (`began`, `asked_at`).
     """
 
     wake_cycles: int
@@ -80,6 +80,7 @@ class Ledger(TypedDict, total=False):
     refused: str
     events: list[str]
     began: list[Any]
+    asked_at: list[Any]
 
 
 PASSING = (  # what a run's end makes meaningless; a subagent's result goes on with the rest

@@ -18,6 +18,7 @@ from wakeloop.gates import ROUND_STEPS, count_stale, fingerprint, nag_due, seen_
 from wakeloop.hearing import Halves, Hearing, unreadable
 from wakeloop.inline import Node
 from wakeloop.marks import mark, new_id
+from wakeloop.overlap import standing
 from wakeloop.redaction import Discreet
 from wakeloop.reply import Reply, as_json, is_cut, plain, problem, read_reply
 from wakeloop.request import Request, Systems
@@ -51,7 +52,7 @@ class CallModel(Node):
 
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the reply as an update; what the model raises reaches the caller."""
-        turn = Turn.of(state, self)
+        turn = Turn.of(state, self, config)
         if turn.over:
             return turn.update
         if self.hook is not None:
@@ -63,7 +64,7 @@ class CallModel(Node):
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
-        turn = Turn.of(state, self)
+        turn = Turn.of(state, self, config)
         if turn.over:
             return turn.update
         if self.hook is not None:
@@ -92,8 +93,8 @@ class CallModel(Node):
 class Turn:
     """One request and its reply, from the state to the update."""
 
-    def __init__(self, state: Any, node: CallModel) -> None:
-        self.node, self.state = node, state
+    def __init__(self, state: Any, node: CallModel, config: RunnableConfig) -> None:
+        self.node, self.state, self.config = node, state, config
         self.ledger = ledger_of(state)
         self.settings = effective(node.settings, self.ledger.get("settings"))
         self.messages: list[AnyMessage] = state["messages"]
@@ -103,9 +104,9 @@ class Turn:
         self.halves: Halves = {}
 
     @classmethod
-    def of(cls, state: Any, node: CallModel) -> "Turn":
+    def of(cls, state: Any, node: CallModel, config: RunnableConfig) -> "Turn":
         """Begin: raise for a refused input, fork away for a hand-over, take in what the round has brought."""
-        turn = cls(state, node)
+        turn = cls(state, node, config)
         if sentence := turn.ledger.get("refused"):
             raise InputError(sentence)
         if state.get("todo_handoff"):
@@ -181,6 +182,8 @@ class Turn:
             self.replied(raw)
         if self.request.writes:
             self.update["messages"] = self.request.writes
+        if self.ledger["next"] == "finalization_guard" and (here := standing(self.config)):
+            self.ledger["asked_at"] = list(here)
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
 
     def read(self, raw: AIMessage) -> Reply:

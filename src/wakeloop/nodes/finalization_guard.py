@@ -63,6 +63,7 @@ class FinalizationGuard(Node):
     def ruled(self, state: Any) -> Any:
         """Take in a list that a tool wrote, then rule."""
         ledger = ledger_of(state)
+        ledger.pop("asked_at", None)
         written = taken_in(state["todos"], ledger)
         if written is None:
             return self.ruling(state, ledger)
@@ -208,7 +209,7 @@ def already_over(ledger: Ledger) -> Ending | None:
 
 
 def _run(state: Any, config: RunnableConfig) -> Run | None:
-    return run_of(config, state["remaining_steps"], ledger_of(state).get("began"))
+    return run_of(config, state["remaining_steps"], ledger_of(state))
 
 
 def _ending(update: Any) -> Session | None:

@@ -1,0 +1,153 @@
+"""Savers of every kind over one database, and two runs that meet on a thread."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextvars import Context
+from pathlib import Path
+from typing import Any
+
+from langchain_core.tools import StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from wakeloop import create_todo_agent
+from wakeloop.testing import ScriptedModel, calls, says
+
+SAVERS = ("memory", "sqlite", "asqlite", "postgres", "apostgres")
+DURABILITIES = ("sync", "async", "exit")
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+@contextmanager
+def saver_of(kind: str, where: str) -> Iterator[Any]:
+    """A saver for the synchronous door."""
+    if kind == "memory":
+        yield InMemorySaver()
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(where, check_same_thread=False)) as connection:
+            yield SqliteSaver(connection)
+    else:
+        with PostgresSaver.from_conn_string(where) as saver:
+            saver.setup()
+            yield saver
+
+
+@asynccontextmanager
+async def asaver_of(kind: str, where: str) -> AsyncIterator[Any]:
+    """A saver for the asynchronous door."""
+    if kind == "memory":
+        yield InMemorySaver()
+        return
+    async with AsyncExitStack() as stack:
+        if kind == "asqlite":
+            yield await stack.enter_async_context(AsyncSqliteSaver.from_conn_string(where))
+        else:
+            saver = await stack.enter_async_context(AsyncPostgresSaver.from_conn_string(where))
+            await saver.setup()
+            yield saver
+
+
+class Stage:
+    """One thread of one saver, by one door: every call is awaited where the door needs it."""
+
+    def __init__(self, saver: Any, durability: str, door: str) -> None:
+        self.saver, self.durability, self.door = saver, durability, door
+        self.doing: Callable[[], Any] | None = None
+
+    def tool(self) -> StructuredTool:
+        """A tool in whose midst something else happens to the thread."""
+
+        def meet() -> str:
+            """Take a while."""
+            if self.doing is not None:
+                self.doing()
+            return "met"
+
+        async def ameet() -> str:
+            """Take a while."""
+            if self.doing is not None:
+                await asyncio.create_task(self.doing(), context=Context())  # as from another process
+            return "met"
+
+        return StructuredTool.from_function(meet, ameet, name="meet")
+
+    def agent(self, *replies: Any, **options: Any) -> Any:
+        return create_todo_agent(ScriptedModel(list(replies)), [self.tool()], checkpointer=self.saver, **options)
+
+    def run(self, agent: Any, given: Any = "go", config: Any = THREAD, **more: Any) -> Any:
+        """Run; the asynchronous door gives something to await."""
+        given = {"messages": [("user", given)]} if isinstance(given, str) else given
+        more = {"durability": self.durability, **more}
+        return (agent.invoke if self.door == "sync" else agent.ainvoke)(given, config, **more)
+
+    def state(self, agent: Any, config: Any = THREAD) -> Any:
+        return (agent.get_state if self.door == "sync" else agent.aget_state)(config)
+
+    def edit(self, agent: Any, config: Any, values: Any, as_node: str = "nag") -> Any:
+        return (agent.update_state if self.door == "sync" else agent.aupdate_state)(config, values, as_node)
+
+
+def long(text: str, rounds: int = 1) -> list[Any]:
+    """A run of several rounds, in the first of which something else happens."""
+    return [calls(("meet", {})), *[calls(("todo_list", {}))] * (rounds - 1), says(text)]
+
+
+def played(kind: str, where: Path | str, durability: str, script: Callable[[Stage], Any]) -> None:
+    """Play a script (written as a coroutine) over one saver: plain values and awaitables alike."""
+
+    async def through(stage: Stage) -> None:
+        await script(stage)
+
+    if kind in ("memory", "sqlite", "postgres"):
+        with saver_of(kind, str(where)) as saver:
+            step = script(Plain(saver, durability, "sync"))
+            try:
+                step.send(None)
+            except StopIteration:
+                return
+            raise AssertionError("the synchronous door waits for nothing")
+
+    async def main() -> None:
+        async with asaver_of(kind, str(where)) as saver:
+            await through(Stage(saver, durability, "async"))
+
+    asyncio.run(main())
+
+
+class Ready:
+    """A value that can be awaited at once."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __await__(self) -> Any:
+        return self.value
+        yield
+
+
+class Plain(Stage):
+    """The synchronous door, in the clothes of the other one."""
+
+    def run(self, *given: Any, **more: Any) -> Any:
+        return Ready(super().run(*given, **more))
+
+    def state(self, *given: Any, **more: Any) -> Any:
+        return Ready(super().state(*given, **more))
+
+    def edit(self, *given: Any, **more: Any) -> Any:
+        return Ready(super().edit(*given, **more))
+
+    def tool(self) -> StructuredTool:
+        def meet() -> str:
+            """Take a while."""
+            if self.doing is not None:
+                with suppress(StopIteration):
+                    Context().run(self.doing().send, None)  # as from another process
+            return "met"
+
+        return StructuredTool.from_function(meet, name="meet")
