@@ -1,0 +1,113 @@
+"""Edges that no other test comes by: wrong names, late changes, refusals in each dialect's words."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from agents import Make, session, settings, write
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.types import Command
+
+from wakeloop import create_todo_agent
+from wakeloop.errors import InputError, ModelError, SettingsError
+from wakeloop.presets import preset
+from wakeloop.testing import ScriptedModel, calls
+
+
+@dataclass
+class Context:
+    """A context as a program may have it."""
+
+    todo_settings: Any = None
+
+
+@pytest.mark.parametrize("given", [7, "x", [1]])
+def test_a_context_with_settings_that_are_no_mapping_is_refused(given: Any) -> None:
+    model = ScriptedModel("never")
+    agent = create_todo_agent(model, context_schema=Context)
+    with pytest.raises(InputError, match=r"The context's todo_settings must be a mapping .*, not "):
+        agent.invoke({"messages": [("user", "go")]}, context=Context(given))
+    assert model.requests == []
+
+
+def test_a_context_without_settings_changes_nothing() -> None:
+    agent = create_todo_agent(ScriptedModel("hi"), context_schema=Context)
+    output = agent.invoke({"messages": [("user", "go")]}, context=Context())
+    assert output["todo_session"] == session("dormant", "settled", 0)
+
+
+def test_a_word_that_the_dialect_has_not_is_refused_when_the_agent_is_built() -> None:
+    with pytest.raises(
+        SettingsError, match="The dialect 'parley' has no status 'finished'; it has in_progress"
+    ):
+        create_todo_agent(ScriptedModel("hi"), settings=settings(statuses=("done", "finished")))
+
+
+def test_a_model_is_a_name_or_a_chat_model() -> None:
+    with pytest.raises(ModelError, match="not int"):
+        create_todo_agent(7)  # type: ignore[arg-type]
+    for name in ("", "openai:"):
+        with pytest.raises(ModelError, match="The model has no name"):
+            create_todo_agent(name)
+
+
+def test_a_model_by_name_is_told_of_the_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    assert create_todo_agent("openai:some-model").name == "wakeloop"
+    assert create_todo_agent("some-model").name == "wakeloop"
+
+
+def test_a_model_by_name_needs_a_key() -> None:
+    with pytest.raises(ModelError, match="There is no key for the model: set OPENAI_API_KEY"):
+        create_todo_agent("some-model")
+
+
+def test_lokis_verifier_refuses_in_json(thread: Make) -> None:
+    agent = thread(
+        calls(("todo__add", {"task": "a"})),
+        calls(("todo__done", {"id": 1})),
+        "stop",
+        settings=preset("loki").model_copy(update={"auto_continue": True, "max_wake_cycles": 0}),
+        verify=lambda todo, state: "no proof",
+    )
+    agent.run("go")
+    refusal = next(m for m in reversed(agent.values["messages"]) if isinstance(m, ToolMessage))
+    assert json.loads(str(refusal.content)) == {"error": "task 1 was not accepted as done: no proof"}
+    assert refusal.status == "error"
+    assert agent.session == session("idle", "disabled", 1, 0, 0)
+
+
+def test_no_reminder_where_the_round_has_emptied_the_list(thread: Make) -> None:
+    def drop(call_id: str) -> Command[Any]:
+        """Drop the list."""
+        return Command(update={"todos": [], "messages": [ToolMessage("gone", tool_call_id=call_id)]})
+
+    agent = thread(
+        write("a"),
+        calls(("drop", {"call_id": "1"}, "1")),
+        "bye",
+        tools=[drop],
+        change={"nag_after": 1},
+    )
+    assert agent.walk("go").count("nag") == 1  # it was due when the reply was stored
+    assert [m.content for m in agent.values["messages"] if m.type == "tool"][-1] == "gone"
+    assert agent.session == session("dormant", "settled", 0)
+
+
+def test_blocks_of_malformed_calls_are_not_kept_in_the_content(thread: Make) -> None:
+    broken = {"type": "invalid_tool_call", "name": "look", "args": "{", "id": "b", "error": None}
+    reply = AIMessage(
+        content=[{"type": "text", "text": "so"}, broken], invalid_tool_calls=[broken], tool_calls=[]
+    )
+    agent = thread(reply, "bye", tools=[looking])
+    agent.run("go")
+    stored = next(m for m in agent.values["messages"] if isinstance(m, AIMessage))
+    assert stored.content == [{"type": "text", "text": "so"}]
+    assert [call["id"] for call in stored.tool_calls] == ["b"]
+    assert stored.invalid_tool_calls == []
+
+
+def looking(path: str) -> str:
+    """Look."""
+    return path
