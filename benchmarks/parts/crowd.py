@@ -31,8 +31,11 @@ AGENTS = {agent.name: agent for agent in (HAND, CREATE_AGENT, OUR)}
 
 def peak() -> float:
     """The most memory that this process held, in MB."""
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used / (1e6 if sys.platform == "darwin" else 1e3)
+    status = Path("/proc/self/status")
+    if status.exists():  # Linux's ru_maxrss counts the parent, too
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 1e3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # bytes on macOS
 
 
 async def crowd(name: str, threads: int) -> dict[str, float]:
@@ -64,7 +67,9 @@ def measure(size: str) -> list[dict[str, Any]]:
             command = [sys.executable, __file__, name, str(THREADS[size])]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             found = json.loads(done.stdout)
-            row = told.setdefault(name, {"agent": name, "threads": THREADS[size], **{key: [] for key in found}})
+            row = told.setdefault(
+                name, {"agent": name, "threads": THREADS[size], **{key: [] for key in found}}
+            )
             for key, value in found.items():
                 row[key].append(value)
     return list(told.values())
@@ -78,10 +83,18 @@ def tables(rows: list[dict[str, Any]]) -> str:
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in rows:
-        cells = [row["agent"], str(row["threads"]), str(min(row["complete"])), f"{statistics.median(row['ms']):.2f}"]
+        cells = [
+            row["agent"],
+            str(row["threads"]),
+            str(min(row["complete"])),
+            f"{statistics.median(row['ms']):.2f}",
+        ]
         cells.append(f"{ratio(row['ms'], hand['ms']):.2f}")
         for key in ("peak", "grown"):
-            cells += [f"{statistics.median(row[key]):.0f}", f"{ratio(row[key], hand[key]):.2f}"]
+            cells += [
+                f"{statistics.median(row[key]):.0f}",
+                f"{ratio(row[key], hand[key]):.2f}" if min(hand[key]) else "",
+            ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -1,0 +1,75 @@
+"""The suite: this package beside a loop, graphs by hand, and its peers.
+
+`python benchmarks/bench.py` measures everything in about ten minutes, `--quick` a little of everything in one;
+names of parts measure those alone. Figures are kept in build/bench.json: a part that is not measured stays as
+it was, and the targets are judged on all that is there. CPU time counts, agents take turns inside one run, and
+only ratios mean something on another machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from parts import crowd, grid, plots, reading, rounds, starting, talk, targets
+
+ROOT = Path(__file__).parents[1]
+PARTS: dict[str, Any] = {
+    "grid": grid,
+    "reading": reading,
+    "rounds": rounds,
+    "starting": starting,
+    "crowd": crowd,
+    "talk": talk,
+}
+PACKAGES = ("langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "langchain", "deepagents")
+
+
+def versions() -> dict[str, str]:
+    """What was measured with."""
+    there = {name: version(name) for name in PACKAGES if find_spec(name.replace("-", "_")) or "-" in name}
+    return {"python": platform.python_version(), **there}
+
+
+def kept(file: Path, size: str) -> dict[str, Any]:
+    """The figures so far, if they are of the same size of job."""
+    found = json.loads(file.read_text()) if file.exists() else {}
+    return found if found.get("size") == size else {"size": size}
+
+
+def main() -> None:
+    """Measure, keep, print, draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; without: all")
+    parser.add_argument("--quick", dest="size", action="store_const", const="quick", default="full")
+    parser.add_argument("--tiny", dest="size", action="store_const", const="tiny", help="to see that it runs")
+    parser.add_argument("--json", type=Path, default=ROOT / "build/bench.json", help="where figures are kept")
+    parser.add_argument("--plots", type=Path, help="a folder for the plots, such as docs/plots")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"there is no part {min(unknown)!r}; there are {', '.join(PARTS)}")
+    found = kept(options.json, options.size)
+    for name in options.parts or PARTS:
+        start = time.monotonic()
+        print(f"{name} …", file=sys.stderr, flush=True)
+        found |= {name: PARTS[name].measure(options.size), "versions": versions()}
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        print(f"## {name}\n\n{PARTS[name].tables(found[name])}\n", flush=True)
+        print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    _, middle, large = grid.SIZES[options.size]
+    print(f"## targets\n\n{targets.table(found, middle, large)}\n")
+    print("with", ", ".join(f"{name} {number}" for name, number in found.get("versions", {}).items()))
+    if options.plots and "grid" in found:
+        print(*plots.draw(found["grid"], options.plots), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
