@@ -87,7 +87,7 @@ def test_strict_msgpack_changes_nothing_in_any_dialect(tmp_path: Path, dialect: 
     counts = {"open": left, "wakes": 0, "budget": 1}
     assert session == {"state": "waiting", "reason": "waiting", "on": "peer", **counts}
     channels = {"todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings", "todo_ledger"}
-    assert set(values) == channels | {"owed_replies", "waiting_on", "todo_handoff"}
+    assert set(values) == channels | {"owed_replies", "waiting_on", "todo_handoff", "todo_subagents"}
     assert strict[0][2]["reason"] == "interrupted"
 
 

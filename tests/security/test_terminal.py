@@ -58,7 +58,7 @@ def db(tmp_path: Path) -> Path:
     given: Any = {
         "messages": [("user", EVIL)],
         "todo_goal": EVIL,
-        "todo_inbox": [{"kind": EVIL, "id": "1", "sender": EVIL, "text": EVIL}],
+        "todo_inbox": [{"kind": "peer_message", "id": "1", "sender": EVIL, "text": EVIL}],
         "todo_settings": {"continuation_prompt": EVIL.replace("$", "")},
     }
     with writing(Place(path, named=True)) as store:
