@@ -10,7 +10,6 @@ from typing import Any
 
 from parts.hand import Graph, WhileLoop, floor, hand
 from parts.job import Costless, asked, model_of, work
-
 from wakeloop import create_todo_agent, preset
 
 PRESET = {"parley": "wakeloop", "loki": "loki", "checklist": "lesson", "write_todos": "cubepi"}

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypedDict
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
+
 from parts.job import GO, Costless, work
 
 Todos = list[dict[str, Any]]

@@ -46,12 +46,12 @@ def draw(rows: list[Row], folder: Path) -> list[Path]:
 
     mpl.use("svg")
     mpl.rcParams.update({"svg.hashsalt": "wakeloop", "svg.fonttype": "none", "font.size": 9})
-    from matplotlib import pyplot
+    from matplotlib import pyplot as plt
 
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, (title, unit, place, figure) in PLOTS.items():
-        picture, axes = pyplot.subplots(figsize=(6.4, 3.6))
+        picture, axes = plt.subplots(figsize=(6.4, 3.6))
         for agent, colour in COLOURS.items():
             points = [
                 (row["n"], figure(row))
@@ -72,5 +72,5 @@ def draw(rows: list[Row], folder: Path) -> list[Path]:
         axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=8)
         files.append(folder / f"{name}.svg")
         picture.savefig(files[-1], bbox_inches="tight", metadata={"Date": None, "Creator": None})
-        pyplot.close(picture)
+        plt.close(picture)
     return files

@@ -7,6 +7,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import InjectedToolCallId
 from langgraph.prebuilt import InjectedState, create_react_agent
 from langgraph.types import Command
+
 from parts.hand import Todos, apply
 from parts.job import Costless, work
 

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
+
 from parts.agents import HAND, OUR, config, run
 from parts.clock import spent
 from parts.places import Kept, sqlite

@@ -8,16 +8,17 @@ item takes six rounds of work without a word to the list. Where a run ends with 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_openai_messages
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
+
 from parts.agents import CLOSED, CREATE_AGENT, DEEPAGENTS, PRESET, Build, config
 from parts.job import GO, VOCABULARIES, Calls, Costless, work
-
 from wakeloop import create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, prompt_faults
 
@@ -123,7 +124,7 @@ def talk(name: str, build: Build, vocabulary: str, n: int) -> Told:
         state = graph.invoke({"messages": [HumanMessage("Go on.")]}, config("1"))
     lines = [[wire(message) for message in request] for request in model.requests]
     sizes = [sum(map(len, request)) for request in lines]
-    shared = [common(a, b) for a, b in zip(lines, lines[1:], strict=False)]
+    shared = [common(a, b) for a, b in pairwise(lines)]
     told.requests, told.tools = len(lines), model.tools
     told.system = sum(len(m.text) for m in model.requests[0] if m.type == "system")
     told.sent, told.received = sum(sizes) / n, model.received / n
@@ -188,26 +189,31 @@ def tables(part: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def job_table(rows: list[dict[str, Any]]) -> str:
-    """A row for each agent."""
-    lines = [
-        f"**{rows[0]['items']} items**",
-        "",
-        "| | requests | a person had to ask | system + tools | sent a todo | received a todo "
-        "| prefix of the one before | requests that break it |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    lines += [
-        f"| {r['agent']} | {r['requests']} | {r['people']} | {r['system']:,} + {r['tools']:,} | {r['sent']:,.0f} "
-        f"| {r['received']:,.0f} | {r['prefix']:.1%} | {r['broken']} |"
-        for r in rows
-    ]
-    lines += ["", "| | injected a wake | a reminder | a correction |", "|---|--:|--:|--:|"]
-    lines += [
-        f"| {r['agent']} | {' | '.join(times(r['injected'].get(kind, [])) for kind in ('wake', 'nag', 'guard'))} |"
-        for r in rows
-        if r["injected"]
-    ]
+    """A row for each agent; then what was injected."""
+    heads = ("", "requests", "a person had to ask", "system + tools", "sent a todo", "received a todo")
+    heads += ("prefix of the one before", "requests that break it")
+    lines = [f"**{rows[0]['items']} items**", "", *head(heads)]
+    for r in rows:
+        cells = [r["agent"], r["requests"], r["people"], f"{r['system']:,} + {r['tools']:,}"]
+        cells += [f"{r['sent']:,.0f}", f"{r['received']:,.0f}", f"{r['prefix']:.1%}", r["broken"]]
+        lines.append(line(cells))
+    lines += ["", *head(("", "injected a wake", "a reminder", "a correction"))]
+    for r in rows:
+        if made := r["injected"]:
+            lines.append(
+                line([r["agent"], *(times(made.get(kind, [])) for kind in ("wake", "nag", "guard"))])
+            )
     return "\n".join(lines)
+
+
+def head(heads: Sequence[str]) -> list[str]:
+    """The first two lines of a table: names at the left, figures at the right."""
+    return [line(heads), f"|---|{'--:|' * (len(heads) - 1)}"]
+
+
+def line(cells: Iterable[Any]) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def times(sizes: list[int]) -> str:
@@ -217,12 +223,8 @@ def times(sizes: list[int]) -> str:
 
 def nudge_table(rows: list[dict[str, Any]]) -> str:
     """The lengths over long lists."""
-    lines = [
-        "| dialect | open items | their texts | nudge | reminder | correction |",
-        "|---|--:|--:|--:|--:|--:|",
-    ]
-    lines += [
-        f"| `{r['dialect']}` | {r['open']:,} | {r['contents']:,} | {r['wake']:,} | {r['nag']:,} | {r['guard']:,} |"
-        for r in rows
-    ]
+    lines = head(("dialect", "open items", "their texts", "nudge", "reminder", "correction"))
+    for r in rows:
+        figures = (f"{r[key]:,}" for key in ("open", "contents", "wake", "nag", "guard"))
+        lines.append(line([f"`{r['dialect']}`", *figures]))
     return "\n".join(lines)
