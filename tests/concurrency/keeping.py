@@ -14,6 +14,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says
@@ -30,6 +31,7 @@ def saver_of(kind: str, where: str) -> Iterator[Any]:
         yield InMemorySaver()
     elif kind == "sqlite":
         with closing(sqlite3.connect(where, check_same_thread=False)) as connection:
+            connection.execute("PRAGMA synchronous=OFF")
             yield SqliteSaver(connection)
     else:
         with PostgresSaver.from_conn_string(where) as saver:
@@ -59,25 +61,45 @@ class Stage:
         self.saver, self.durability, self.door = saver, durability, door
         self.doing: Callable[[], Any] | None = None
 
-    def tool(self) -> StructuredTool:
-        """A tool in whose midst something else happens to the thread."""
+    def tools(self) -> list[StructuredTool]:
+        """Tools in whose midst something else happens to the thread, once; one asks a person first."""
 
         def meet() -> str:
             """Take a while."""
-            if self.doing is not None:
-                self.doing()
+            with suppress(StopIteration):
+                Context().run(self.meanwhile().send, None)  # as from another process
             return "met"
 
         async def ameet() -> str:
             """Take a while."""
-            if self.doing is not None:
-                await asyncio.create_task(self.doing(), context=Context())  # as from another process
+            await asyncio.create_task(self.meanwhile(), context=Context())  # as from another process
             return "met"
 
-        return StructuredTool.from_function(meet, ameet, name="meet")
+        def ask() -> str:
+            """Ask."""
+            return str(interrupt("?")) and meet()
+
+        async def aask() -> str:
+            """Ask."""
+            return str(interrupt("?")) and await ameet()
+
+        if self.door == "sync":
+            return [StructuredTool.from_function(meet), StructuredTool.from_function(ask)]
+        return [
+            StructuredTool.from_function(coroutine=ameet, name="meet"),
+            StructuredTool.from_function(coroutine=aask, name="ask"),
+        ]
+
+    async def meanwhile(self) -> None:
+        """What happens in the midst of a tool."""
+        doing, self.doing = self.doing, None
+        if doing is not None:
+            await doing()
 
     def agent(self, *replies: Any, **options: Any) -> Any:
-        return create_todo_agent(ScriptedModel(list(replies)), [self.tool()], checkpointer=self.saver, **options)
+        return create_todo_agent(
+            ScriptedModel(list(replies)), self.tools(), checkpointer=self.saver, **options
+        )
 
     def run(self, agent: Any, given: Any = "go", config: Any = THREAD, **more: Any) -> Any:
         """Run; the asynchronous door gives something to await."""
@@ -141,13 +163,3 @@ class Plain(Stage):
 
     def edit(self, *given: Any, **more: Any) -> Any:
         return Ready(super().edit(*given, **more))
-
-    def tool(self) -> StructuredTool:
-        def meet() -> str:
-            """Take a while."""
-            if self.doing is not None:
-                with suppress(StopIteration):
-                    Context().run(self.doing().send, None)  # as from another process
-            return "met"
-
-        return StructuredTool.from_function(meet, name="meet")
