@@ -1,7 +1,7 @@
 """The marks on messages that the graph writes itself."""
 
+from secrets import token_urlsafe
 from typing import Any, Literal, get_args
-from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -12,7 +12,7 @@ KINDS: frozenset[str] = frozenset(get_args(Kind))
 
 def new_id() -> str:
     """Mint a message's id; a node does so before the message leaves it."""
-    return str(uuid4())
+    return token_urlsafe(12)  # 96 random bits in 16 characters: a uuid's 36 are stored with every message
 
 
 def mark(kind: Kind, **more: Any) -> dict[str, Any]:

@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
+from langchain_core.messages import AnyMessage
+from langchain_core.prompt_values import ChatPromptValue
+from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.errors import ModelError
 from wakeloop.hidden import without_secrets
@@ -70,6 +72,22 @@ def bound(model: BaseChatModel, tools: Sequence[Any]) -> Runnable[Any, Any]:
             f"The model {type(model).__name__} cannot call tools, and a todo list needs them: "
             "choose one that can."
         ) from None
+
+
+def as_prompt(voice: Runnable[Any, Any], messages: list[AnyMessage]) -> Any:
+    """Return messages as the value that LangChain makes of them, which saves that it looks at each.
+
+    0.03 of a step at 100 items, 0.1 at 500. A model or binding with an `invoke` of its own gets the list.
+    """
+    model = voice.bound if isinstance(voice, RunnableBinding) and _as_made(voice, RunnableBinding) else voice
+    plain = isinstance(model, BaseChatModel) and _as_made(model, BaseChatModel)
+    return ChatPromptValue.model_construct(messages=messages) if plain else messages
+
+
+def _as_made(runnable: Runnable[Any, Any], kind: Any) -> bool:
+    """Tell whether a runnable is called the way its kind is."""
+    made = type(runnable)
+    return bool(made.invoke == kind.invoke and made.ainvoke == kind.ainvoke)
 
 
 def in_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:

@@ -13,7 +13,7 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger
 from wakeloop.todos import Todo, count_open
-from wakeloop.wire import Lines, legal, system_prompt
+from wakeloop.wire import Lines, is_legal, legal, system_prompt
 
 REMEMBERED_PROMPTS = 64
 UNSEEN = ("todo_ledger", "remaining_steps")  # what a hook is not given
@@ -88,8 +88,10 @@ class Request:
         first: list[Any] = list(takewhile(lambda m: isinstance(m, SystemMessage), self.messages))
         head = [prompt, *first] if prompt is not None else first
         system = self.system(head, systems)
-        lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
-        wire = legal(self.messages if self.seen is None else self.seen, head, lines)
+        wire = self.messages if self.seen is None else self.seen
+        if not is_legal(wire):
+            lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
+            wire = legal(wire, head, lines)
         asked = wire and not isinstance(wire[-1], AIMessage)
         more = [] if asked else [as_user("activate", self.say("activate"))]
         return [*([system] if system else []), *wire, *more]

@@ -18,7 +18,7 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
     ledger = state["todo_ledger"]
     if ledger["next"] != "round":
         return ["finalization_guard"]
-    todo, faults = ledger["todo_calls"], ledger.get("faults", {})
+    todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", {})
     sends: list[Send | str] = []
     for call in state["messages"][-1].tool_calls:  # type: ignore[union-attr]
         if call["id"] not in todo:

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired, cast, get_args
 
 from langchain_core.messages import AnyMessage
-from langgraph.channels import DeltaChannel
 from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.channels import merge_entries, merge_goal, merge_messages, merge_settings, merge_todos
+from wakeloop.cheap import Delta, Folded
 from wakeloop.events import Ending, Session
 from wakeloop.soundness import check_ledger, check_todos
 from wakeloop.todos import Todo, next_number, number
 
-Conversation = Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=500)]
+Conversation = Annotated[list[AnyMessage], Delta(merge_messages, snapshot_frequency=500)]
 
 
 EventKind = Literal["human", "peer_message", "peer_reply", "subagent_done", "cron", "kick"]
@@ -128,17 +128,17 @@ class TodoState(TypedDict):
     """The channels of the graph; subclass it and pass `state_schema` for more of your own."""
 
     messages: Conversation
-    todos: Annotated[list[Todo], DeltaChannel(merge_todos, snapshot_frequency=25)]
+    todos: Annotated[list[Todo], Delta(merge_todos, snapshot_frequency=25)]
     structured_response: NotRequired[Any]
-    todo_goal: Annotated[str, merge_goal]
+    todo_goal: Annotated[str, Folded(str, merge_goal)]
     todo_session: NotRequired[Session]
     todo_inbox: NotRequired[list[WakeEvent]]
-    todo_settings: Annotated[dict[str, Any], merge_settings]
+    todo_settings: Annotated[dict[str, Any], Folded(dict, merge_settings)]
     todo_ledger: NotRequired[Ledger]
-    todo_handoff: NotRequired[Annotated[list[dict[str, Any]], merge_entries]]
-    owed_replies: NotRequired[Annotated[list[Any], merge_entries]]
-    waiting_on: NotRequired[Annotated[list[Any], merge_entries]]
-    todo_subagents: NotRequired[Annotated[list[Any], merge_entries]]
+    todo_handoff: NotRequired[Annotated[list[dict[str, Any]], Folded(list, merge_entries)]]
+    owed_replies: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]
+    waiting_on: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]
+    todo_subagents: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]
 
 
 IN = ("messages", "todos", "todo_goal", "todo_inbox", "todo_settings")

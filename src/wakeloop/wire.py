@@ -64,7 +64,7 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
     counts; a call without one is answered; a closing line stands between a result and a user message;
     assistants in a row are joined; an empty assistant's message gets a placeholder.
     """
-    if _is_legal(messages):
+    if is_legal(messages):
         return messages
     wire: list[AnyMessage] = []
     for given, results in _with_results(messages):
@@ -81,7 +81,7 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
     return wire
 
 
-def _is_legal(messages: Sequence[Any]) -> bool:
+def is_legal(messages: Sequence[Any]) -> bool:
     """See in one pass that there is nothing to do, which is so in nearly every request.
 
     A history that remembers how far it is sound is read from there, so that a request costs its new tail.

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Self
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -52,7 +53,7 @@ class Dialect:
         """Return the dialect as an agent's settings want it; here as it is."""
         return self
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """The names of the todo tools."""
         return frozenset(tool_name(tool) for tool in self.tools)

@@ -10,7 +10,7 @@ from wakeloop.errors import SettingsError
 from wakeloop.operations import Add, Change, Operation, Outcome, Show
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.todos import Status, Todo, count_open, is_closed, is_open
+from wakeloop.todos import Status, Todo, count_closed, count_open, is_closed, is_open
 from wakeloop.unicode import indented, name_of, one_line
 
 Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
@@ -119,7 +119,7 @@ class Parley(Dialect):
 
     def count(self, todos: tuple[Todo, ...]) -> str:
         """Count the list in a sentence."""
-        closed = sum(map(is_closed, todos))
+        closed = count_closed(todos)
         return (
             f"{closed} of {len(todos)} closed, {count_open(todos)} open." if todos else "The list is empty."
         )

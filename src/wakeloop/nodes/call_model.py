@@ -19,6 +19,7 @@ from wakeloop.hearing import Halves, Hearing, unreadable
 from wakeloop.inline import Node
 from wakeloop.marks import mark, new_id
 from wakeloop.overlap import standing
+from wakeloop.model import as_prompt
 from wakeloop.redaction import Discreet
 from wakeloop.reply import Reply, as_json, is_cut, plain, problem, read_reply
 from wakeloop.request import Request, Systems
@@ -26,6 +27,8 @@ from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import ledger_of, taken_in
 from wakeloop.todos import count_open
 from wakeloop.wire import text_of
+
+ROUND = ("todo_calls", "faults")  # what the forks behind a reply read; each is left out where empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,7 @@ class CallModel(Node):
             return turn.update
         if self.hook is not None:
             turn.request.hooked(self.hook.invoke(turn.request.seen_by_hook(), config))
-        sent = turn.sent()
+        sent = as_prompt(turn.voice, turn.sent())
         with Hearing(config, streaming=self.streaming) as heard:
             raw = turn.voice.invoke(sent, heard.config)
         return turn.stored(raw, heard)
@@ -69,7 +72,7 @@ class CallModel(Node):
             return turn.update
         if self.hook is not None:
             turn.request.hooked(await self.hook.ainvoke(turn.request.seen_by_hook(), config))
-        sent = turn.sent()
+        sent = as_prompt(turn.voice, turn.sent())
         with Hearing(config, streaming=self.streaming) as heard:
             raw = await turn.voice.ainvoke(sent, heard.config)
         return turn.stored(raw, heard)
@@ -143,7 +146,7 @@ class Turn:
                 calls = [c for c in message.tool_calls if c["id"] in ids and c["id"] not in todo]
                 prints = {fingerprint(c["name"], c["args"]): ids[c["id"] or ""] for c in reversed(calls)}
                 self.ledger["seen"], new = seen_before(self.ledger.get("seen", ""), list(prints))
-                if any(prints[p] for p in new):
+                if self.ledger.get("waking") and any(prints[p] for p in new):
                     self.ledger["worked"] = True
             return
 
@@ -173,7 +176,8 @@ class Turn:
         if not isinstance(message, AIMessage):
             raise unreadable(f"its role is {message.type!r}, not the assistant's")
         self.ledger.pop("again", None)
-        self.ledger.pop("faults", None)
+        for key in ROUND:
+            self.ledger.pop(key, None)  # type: ignore[misc]
         if self.asking == "format":
             self.formatted(raw)
         elif self.asking == "explain":
@@ -214,7 +218,10 @@ class Turn:
                 ledger["end"] = "empty_reply"
             return
         self.request.writes.append(reply.message)
-        ledger["bad_replies"] = bad if reply.cut or reply.malformed else 0
+        if reply.cut or reply.malformed:
+            ledger["bad_replies"] = bad
+        else:
+            ledger.pop("bad_replies", None)
         kind: Ending = "truncated" if reply.cut else "malformed_calls"
         if reply.message.tool_calls:
             self.begin_round(reply, kind)
@@ -228,7 +235,8 @@ class Turn:
     def begin_round(self, reply: Reply, kind: Ending) -> None:
         """Note what the round's forks need: its todo calls, its faults, and where it goes afterwards."""
         ledger, settings = self.ledger, self.settings
-        ledger["todo_calls"] = list(reply.todo_calls)
+        if reply.todo_calls:
+            ledger["todo_calls"] = list(reply.todo_calls)
         if reply.faults:
             ledger["faults"] = reply.faults
         stale = count_stale(
@@ -240,7 +248,7 @@ class Turn:
         due = stale != ledger.get("todo_stale_iterations", 0) and nag_due(stale, settings)
         ledger["todo_stale_iterations"] = stale
         ledger["next"] = "round"
-        if ledger["bad_replies"] > settings.reply_retries:
+        if ledger.get("bad_replies", 0) > settings.reply_retries:
             ledger |= {"after": "finalization_guard", "end": kind}
         elif self.state["remaining_steps"] < ROUND_STEPS:
             ledger |= {"after": "finalization_guard", "end": "step_limit"}

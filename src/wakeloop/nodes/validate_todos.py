@@ -133,7 +133,9 @@ class ValidateTodos(Node):
         for result, outcome in zip(results, outcomes, strict=True):
             if outcome.error is None and self.dialect.shows(outcome):
                 ledger["shown"] = result.id or ""
-        update: dict[str, Any] = {"messages": results, "todo_ledger": ledger}
+        update: dict[str, Any] = {"messages": results}
+        if ledger != state.get("todo_ledger"):  # most rounds leave it alone: a row less
+            update["todo_ledger"] = ledger
         if after.goal != before.goal:
             update["todo_goal"] = after.goal
         self.report(outcomes, after)

@@ -53,10 +53,18 @@ def _text(dialect: str, name: str) -> str:
     return path.read_text(encoding="utf-8").strip()
 
 
+@cache
+def _whole(dialect: str, name: str) -> str:
+    """Return a text without blanks; five are asked for in each request."""
+    return Template(_text(dialect, name)).substitute()
+
+
 def fill(name: str, dialect: str, replaced: Mapping[str, str], /, **blanks: object) -> str:
     """Return a text with its blanks filled: the caller's own, else the dialect's, else the package's.
 
     An unfilled blank raises `KeyError`: a fault of the package, found by its tests.
     """
+    if not blanks and name not in replaced:
+        return _whole(dialect, name)
     text = replaced[name] if name in replaced else _text(dialect, name)
     return Template(text).substitute(blanks)
