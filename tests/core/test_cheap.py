@@ -4,14 +4,18 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import RunnableLambda
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 
 from wakeloop.channels import merge_entries, merge_messages
 from wakeloop.cheap import Delta, Folded
+from wakeloop.gates import fingerprint
+from wakeloop.marks import as_user
 from wakeloop.model import as_prompt
+from wakeloop.progress import note_progress, tried
+from wakeloop.state import Ledger
 from wakeloop.testing import ScriptedModel
 
 THEIRS: dict[type, Any] = {
@@ -62,3 +66,30 @@ def test_what_has_an_invoke_of_its_own_gets_the_list() -> None:
     assert as_prompt(Own([]), asked) is asked
     assert as_prompt(Own([]).bind(stop=["."]), asked) is asked
     assert as_prompt(RunnableLambda(len), asked) is asked
+
+
+def asks(*names: str, at: str = "1") -> list[Any]:
+    made = [{"name": n, "args": {}, "id": f"{at}-{i}", "type": "tool_call"} for i, n in enumerate(names)]
+    return [AIMessage("", tool_calls=made), *(ToolMessage("ok", tool_call_id=call["id"]) for call in made)]
+
+
+def test_what_was_tried_is_read_off_this_activation_alone() -> None:
+    before = [HumanMessage("a"), *asks("old")]
+    history = [*before, HumanMessage("b"), *asks("x", "todo_list"), *asks("y", "x", at="2")]
+    assert tried(history, {"todo_list"}) == fingerprint("x", {}) + fingerprint("y", {})
+
+
+def test_of_many_calls_the_newest_count() -> None:
+    history = [message for n in range(70) for message in asks(f"t{n}", at=str(n))]
+    assert tried(history, ()) == "".join(fingerprint(f"t{n}", {}) for n in range(6, 70))
+
+
+def test_nothing_is_noted_before_the_first_wake() -> None:
+    ledger: Ledger = {}
+    note_progress(asks("x"), ledger, ())
+    assert ledger == {}
+    ledger = {"waking": True}
+    note_progress([*asks("x"), as_user("wake", "go on"), *asks("x", at="2")], ledger, ())
+    assert ledger == {"waking": True, "seen": fingerprint("x", {})}
+    note_progress([*asks("y", at="3")], ledger, ())
+    assert ledger == {"waking": True, "seen": fingerprint("x", {}) + fingerprint("y", {}), "worked": True}

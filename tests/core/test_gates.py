@@ -190,7 +190,7 @@ def test_what_was_seen_is_new_once(rounds: list[list[str]]) -> None:
 
 def test_what_was_seen_is_bounded() -> None:
     seen, _ = seen_before("", [fingerprint(str(n), {}) for n in range(500)])
-    assert len(seen) == 64 * 4
+    assert len(seen) == 64 * 3
     assert seen_before(seen, [fingerprint("499", {})])[1] == set()
 
 

@@ -363,7 +363,7 @@ def test_what_is_remembered_is_bounded(thread: Make) -> None:
         len(s.values.get("todo_ledger", {}).get("seen", ""))
         for s in agent.graph.get_state_history(agent.at())
     ]
-    assert max(seen) == 64 * 4
+    assert max(seen) == 64 * 3
 
 
 # -- rule 6: nudge ---------------------------------------------------------------------------------------

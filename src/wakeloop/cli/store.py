@@ -88,10 +88,11 @@ class Store:
         if self.connection is None:
             return None
         from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-        from langgraph.checkpoint.sqlite import SqliteSaver
+
+        from wakeloop.cli.saver import Numbered
 
         # strict, whatever the environment says: a row may name no code that is run when it is read
-        return SqliteSaver(self.connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        return Numbered(self.connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
 
     def find(self, thread: str) -> Known | None:
         """Return a thread, or None."""

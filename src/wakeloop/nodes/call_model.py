@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
 
@@ -14,12 +14,13 @@ from wakeloop.channels import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.events import Ending, todos_changed
-from wakeloop.gates import ROUND_STEPS, count_stale, fingerprint, nag_due, seen_before
+from wakeloop.gates import ROUND_STEPS, count_stale, nag_due
 from wakeloop.hearing import Halves, Hearing, unreadable
 from wakeloop.inline import Node
 from wakeloop.marks import mark, new_id
 from wakeloop.overlap import standing
 from wakeloop.model import as_prompt
+from wakeloop.progress import note_progress
 from wakeloop.redaction import Discreet
 from wakeloop.reply import Reply, as_json, is_cut, plain, problem, read_reply
 from wakeloop.request import Request, Systems
@@ -120,7 +121,7 @@ class Turn:
             get_runtime().stream_writer(todos_changed(turn.todos.before, written))
             turn.todos = written
             turn.update["todos"] = {"all": written}
-        turn.take_in()
+        note_progress(turn.messages, turn.ledger, node.dialect.names)
         return turn
 
     @cached_property
@@ -131,24 +132,6 @@ class Turn:
     def sent(self) -> list[AnyMessage]:
         """Return the messages that go to the model."""
         return self.request.sent(self.node.prompt, self.node.systems)
-
-    def take_in(self) -> None:
-        """See whether the last round's calls brought anything new: successful ones not seen before."""
-        ids: dict[str, bool] = {}
-        for message in reversed(self.messages):
-            if isinstance(message, ToolMessage):
-                ids[message.tool_call_id] = message.status != "error"
-                continue
-            if not isinstance(message, AIMessage):
-                continue  # a tool may add messages of other kinds behind its result
-            if ids:
-                todo = set(self.ledger.get("todo_calls", ()))
-                calls = [c for c in message.tool_calls if c["id"] in ids and c["id"] not in todo]
-                prints = {fingerprint(c["name"], c["args"]): ids[c["id"] or ""] for c in reversed(calls)}
-                self.ledger["seen"], new = seen_before(self.ledger.get("seen", ""), list(prints))
-                if self.ledger.get("waking") and any(prints[p] for p in new):
-                    self.ledger["worked"] = True
-            return
 
     @property
     def asking(self) -> str | None:
