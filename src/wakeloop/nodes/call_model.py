@@ -18,8 +18,8 @@ from wakeloop.gates import ROUND_STEPS, count_stale, nag_due
 from wakeloop.hearing import Halves, Hearing, unreadable
 from wakeloop.inline import Node
 from wakeloop.marks import mark, new_id
-from wakeloop.overlap import standing
 from wakeloop.model import as_prompt
+from wakeloop.overlap import standing
 from wakeloop.progress import note_progress
 from wakeloop.redaction import Discreet
 from wakeloop.reply import Reply, as_json, is_cut, plain, problem, read_reply
