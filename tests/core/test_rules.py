@@ -8,7 +8,7 @@ from test_todos import board, playing
 
 from wakeloop.gates import Case, fingerprint, hindered
 from wakeloop.operations import Add, Change, Draft, Operation, Replace, Reset, Rules, Show
-from wakeloop.routes import after_call_model, after_guard
+from wakeloop.routes import after_call_model, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import calls
 from wakeloop.todos import (
@@ -370,3 +370,8 @@ def test_external_calls_alone_go_nowhere_else() -> None:
 @pytest.mark.parametrize("state", [{}, {"todo_ledger": None}, {"todo_ledger": {}}])
 def test_a_thread_that_was_only_edited_by_hand_ends_at_the_guard(state: Any) -> None:
     assert after_guard(state) == "__end__"
+
+
+def test_a_round_that_nobody_sent_ends_at_the_guard() -> None:
+    state: Any = {"todo_ledger": {}}
+    assert after_round(state) == "finalization_guard"
