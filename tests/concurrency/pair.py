@@ -1,4 +1,4 @@
-"""Two processes on one thread: `python tests/concurrency/pair.py [TRIALS]` counts what is lost and who says so.
+"""Two processes on one thread: `python tests/concurrency/pair.py [TRIALS]` counts what is lost, and told.
 
 As `pair.py worker SAVER WHERE DURABILITY NAME` it is one of the two: it runs a turn for each line of its
 input, `THREAD START LATENCY` (when, and how long each reply takes, in seconds), and prints how it ended. A
@@ -152,7 +152,7 @@ class Pair:
         return self.judged(thread, {name: worker.hear() for name, worker in self.workers.items()})
 
     def crossed(self, thread: str, before: int, within: int) -> dict[str, str]:
-        """Stop the first before its reply `before`, the second before its reply `within`; the first ends first.
+        """Stop the first before reply `before`, the second before reply `within`; the first ends first.
 
         `within` past the last reply lets the second run end before the first goes on.
         """
