@@ -25,6 +25,8 @@ app = typer.Typer(
     "1 failure, 130 after Ctrl-C, 143 after SIGTERM.",
 )
 
+OF_SESSIONS = ("dbos", "sqlalchemy", "croniter", "psycopg", "psycopg_pool")  # top modules of that extra
+
 Thread = Annotated[
     str, typer.Argument(metavar="THREAD", help="Id of the thread, as wakeloop threads shows it.")
 ]
@@ -388,12 +390,19 @@ def sentences() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise typer.Exit(INTERRUPTED) from None
     except ModuleNotFoundError as error:
-        missing = CommandError(f"The command line needs {error.name}: pip install 'wakeloop[cli]'.")
+        missing = CommandError(missing_sentence(error.name or "a module"))
         typer.echo(f"wakeloop: {missing}", err=True)
         raise typer.Exit(FAILED) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
         typer.echo(f"wakeloop: {sentence_of(error)}", err=True)
         raise typer.Exit(code_of(error)) from None
+
+
+def missing_sentence(module: str) -> str:
+    """What to install for a module that is not there."""
+    if module.partition(".")[0] in OF_SESSIONS or module.startswith("langgraph.checkpoint.postgres"):
+        return f"This command needs {module}: pip install 'wakeloop[cli,sessions]'."
+    return f"The command line needs {module}: pip install 'wakeloop[cli]'."
 
 
 def write(lines: Iterable[str]) -> None:

@@ -23,6 +23,7 @@ from wakeloop.cli.store import Place, Store, locked, writing
 from wakeloop.config.levels import agent_level, config_folder, names
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import question
+from wakeloop.errors import SessionError
 from wakeloop.session import answer_of, session_of
 from wakeloop.sessions.dbos_host import DbosHost, Post
 from wakeloop.sessions.host import DEFAULT_AGENT, SessionStatus
@@ -85,12 +86,13 @@ class Where:
 def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
     """Checkpoints on Postgres, with a connection for each turn under way."""
     from langgraph.checkpoint.postgres import PostgresSaver
-    from psycopg import OperationalError
+    from psycopg import OperationalError, connect
     from psycopg.rows import dict_row
     from psycopg_pool import ConnectionPool, PoolTimeout
 
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     try:
+        connect(url, connect_timeout=10).close()  # it says why not; the pool would only say that it waited
         with ConnectionPool(url, min_size=1, max_size=20, kwargs=options, timeout=10, open=False) as pool:
             pool.open(wait=True, timeout=10)
             saver = PostgresSaver(cast("Any", pool))
@@ -197,10 +199,20 @@ def say(text: str) -> None:
 # -- from another terminal -------------------------------------------------------------------------------
 
 
+@contextmanager
+def typed() -> Iterator[None]:
+    """What the way in refuses was typed wrong."""
+    try:
+        yield
+    except SessionError as refused:
+        raise usage(str(refused)) from refused
+
+
 def send(where: Where, thread: str, text: str, kind: str, *, wait: bool, json: bool) -> tuple[list[str], int]:
     """Store an event for a session, and `wait` until its turn has ended; return lines and exit code."""
     with where.post() as post:
-        key = post.send(thread, {"kind": kind, "text": text})
+        with typed():
+            key = post.send(thread, {"kind": kind, "text": text})
         if not wait:
             line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
             return [line], SETTLED
@@ -285,7 +297,8 @@ def cron(where: Where, action: str, words: Sequence[str], *, json: bool) -> Iter
     match action, words:
         case "add", [thread, line, text]:
             with where.post() as post:
-                key = post.schedule(thread, line, text)
+                with typed():
+                    key = post.schedule(thread, line, text)
                 due = next(one.due for one in post.schedules(thread) if one.id == key)
             yield as_json({"schedule": key, "due": due}) if json else f"{key}: due {due}"
         case "list", []:
