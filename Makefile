@@ -27,7 +27,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: coverage properties mutants help demo test lint types docs notebooks bench test-matrix oldest newest live crashes check format clean $(VENV)/stale
+.PHONY: coverage properties mutants help demo test lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,8 +57,18 @@ docs: $(VENV)/with-dev ## Build the documentation into site/, warnings are error
 notebooks: $(VENV)/with-dev ## Run the notebooks and compare with the outputs they keep
 	$(BIN)/python notebooks/run.py
 
-bench: $(VENV)/with-dev ## Compare with a hand-written graph and a plain loop, as ratios in one run
-	$(BIN)/python benchmarks/bench_loop.py
+bench: build/bench/made ## Compare with loops by hand and the peers, in ten minutes: targets, tables, plots in build/
+	build/bench/bin/python benchmarks/bench.py --plots build/plots $(ARGS)
+
+bench-quick: build/bench/made ## The same with small jobs, in a minute or two
+	build/bench/bin/python benchmarks/bench.py --quick --json build/bench-quick.json $(ARGS)
+
+build/bench/made: $(VENV)/made-for pyproject.toml
+	@mkdir -p build && rm -rf build/bench && $(BIN)/python -m venv build/bench
+	@echo "installing wakeloop[bench] into build/bench …"
+	@if command -v uv >/dev/null 2>&1 && uv pip install --quiet --python build/bench/bin/python -e '.[bench]'; then :; \
+	else build/bench/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'; fi
+	@touch $@
 
 test-matrix: oldest newest ## Run the tests with the oldest versions allowed, and with the newest
 
