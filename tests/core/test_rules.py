@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from agents import todo
+from langgraph.types import Send
 from test_todos import board, playing
 
 from wakeloop.gates import Case, fingerprint, hindered
@@ -370,6 +371,13 @@ def test_external_calls_alone_go_nowhere_else() -> None:
 @pytest.mark.parametrize("state", [{}, {"todo_ledger": None}, {"todo_ledger": {}}])
 def test_a_thread_that_was_only_edited_by_hand_ends_at_the_guard(state: Any) -> None:
     assert after_guard(state) == "__end__"
+
+
+def test_without_a_note_of_todo_calls_all_are_external() -> None:
+    state: Any = {"todo_ledger": {"next": "round"}, "messages": [calls(("a", {}, "1"))]}
+    (sent,) = after_call_model(state)
+    assert isinstance(sent, Send)
+    assert (sent.node, sent.arg["id"]) == ("run_tools", "1")
 
 
 def test_a_round_that_nobody_sent_ends_at_the_guard() -> None:
