@@ -180,7 +180,7 @@ def writing(place: Place) -> Iterator[Store]:
     with sentences(place), closing(connected(place, "rw")) as connection:
         checked(place, connection)
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut may
         connection.execute(f"CREATE TABLE IF NOT EXISTS {NEW_TABLE}")
         store = Store(place, connection)
         assert store.saver is not None  # noqa: S101 - there is a connection
