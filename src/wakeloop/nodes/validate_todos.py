@@ -22,6 +22,8 @@ from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger, TodoState, ledger_of
 from wakeloop.todos import Refused, Todo, changed_ids, changes
 
+REMEMBERED_REFUSALS = 64  # of items that are gone: one may come back under its id
+
 Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
 Round = Generator[Question, str | None, tuple[Board, list[Outcome]]]
 
@@ -124,7 +126,7 @@ class ValidateTodos(Node):
         ledger = ledger_of(state)
         ledger["next_id"] = after.next_id
         if after.refusals:
-            ledger["refusals"] = dict(after.refusals)
+            ledger["refusals"] = _remembered(after)
         elif "refusals" in ledger:
             del ledger["refusals"]
         results = [self.answer(call, outcome, ledger) for call, outcome in zip(calls, outcomes, strict=True)]
@@ -184,3 +186,11 @@ def _accepted(outcome: Outcome) -> bool:
     if outcome.error is not None or outcome.operation is None or isinstance(outcome.operation, Show):
         return False
     return not outcome.denied or len(outcome.touched) > len(outcome.denied)
+
+
+def _remembered(board: Board) -> dict[str, int]:
+    """Keep what the verifier has refused of the items in the list, and of the last ones that are gone."""
+    listed = {str(todo["id"]) for todo in board.todos}
+    gone = [key for key in board.refusals if key not in listed]
+    forgotten = set(gone[:-REMEMBERED_REFUSALS])
+    return {key: count for key, count in board.refusals.items() if key not in forgotten}

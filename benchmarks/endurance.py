@@ -1,0 +1,194 @@
+"""Many rounds on one thread in one process: memory and CPU a round, in blocks.
+
+    python benchmarks/endurance.py [ROUNDS]        20000 where none is given
+
+A round is one reply with a todo call and a tool call, and their results; ten rounds open ten items and close
+them. Four ways: one single run without a saver, whose hook trims the history; the same where the history is
+kept whole and the hook shortens the request alone (langchain-core goes through every request twice);
+activation after activation over SQLite; and a tenth of that over a saver in memory, which keeps all.
+Each block says the CPU of a round and the memory of the process. A second pass of a quarter of the rounds
+says what the package's own lines hold, as `tracemalloc` counts it.
+"""
+
+import gc
+import resource
+import sqlite3
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from pydantic import PrivateAttr
+
+import wakeloop
+from wakeloop import create_todo_agent, preset
+from wakeloop.testing import calls, says
+
+OURS = tracemalloc.Filter(inclusive=True, filename_pattern=str(Path(wakeloop.__file__).parent / "*"))
+BLOCKS = 5
+ROUNDS = 10  # in an activation
+KEPT = 20  # messages that a trimmed history keeps
+THREAD: Any = {"configurable": {"thread_id": "endurance"}, "recursion_limit": 1_000_000}
+
+
+class Worker(BaseChatModel):
+    """Plans ten items and closes one a round, for ever or until told that it is enough."""
+
+    rounds: int
+    _asked: Iterator[int] = PrivateAttr(default_factory=count)
+
+    @property
+    def _llm_type(self) -> str:
+        return "worker"
+
+    def bind_tools(self, tools: Any, **_: Any) -> "Worker":
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        asked = next(self._asked) % (self.rounds + 1)
+        return ChatResult(generations=[ChatGeneration(message=self._reply(asked))])
+
+    def _reply(self, asked: int) -> AIMessage:
+        if asked == self.rounds:
+            return says("That is all.")
+        number, look = asked % ROUNDS + 1, ("look", {"path": f"file {asked}"})
+        todos = [
+            {"content": f"item {i}", "status": "completed" if i < number else "pending"}
+            for i in range(1, ROUNDS + 1)
+        ]
+        last = asked == self.rounds - 1
+        for todo in todos:
+            todo["status"] = "completed" if last else todo["status"]
+        return calls(("write_todos", {"todos": todos}), look)
+
+
+def look(path: str) -> str:
+    """Look at a file."""
+    return f"{path}: " + "x" * 100
+
+
+def trim(state: Any) -> dict[str, Any]:
+    """Keep the last messages, from a request's beginning on."""
+    messages = list(state["messages"])
+    if len(messages) <= 2 * KEPT:
+        return {}
+    start = next(i for i in range(len(messages) - KEPT, len(messages)) if messages[i].type == "ai")
+    return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages[:1], *messages[start:]]}
+
+
+def shorten(state: Any) -> dict[str, Any]:
+    """Let the model see the last messages only; the history stays whole."""
+    messages = state["messages"]
+    if len(messages) <= 2 * KEPT:
+        return {}
+    start = next(i for i in range(len(messages) - KEPT, len(messages)) if messages[i].type == "ai")
+    return {"llm_input_messages": [messages[0], *messages[start:]]}
+
+
+def settings() -> Any:
+    """Return whole-list writes without reminders."""
+    return preset("cubepi").model_copy(update={"nag_after": 0, "in_progress": "any"})
+
+
+def one_run(rounds: int, *, hook: Any, at: Callable[[int], None]) -> None:
+    """One activation of so many rounds, without a saver."""
+    seen = count(1)
+
+    def watched(path: str) -> str:
+        """Look at a file."""
+        at(next(seen))
+        return look(path)
+
+    watched.__name__ = "look"
+    agent = create_todo_agent(Worker(rounds=rounds), [watched], settings=settings(), pre_model_hook=hook)
+    agent.invoke({"messages": [("user", "go")]}, THREAD)
+
+
+def activations(rounds: int, saver: Any, at: Callable[[int], None]) -> None:
+    """Activation after activation on one thread."""
+    agent = create_todo_agent(
+        Worker(rounds=ROUNDS), [look], settings=settings(), checkpointer=saver, pre_model_hook=trim
+    )
+    for done in range(ROUNDS, rounds + 1, ROUNDS):
+        agent.invoke({"messages": [("user", f"go {done}")], "todos": []}, THREAD)
+        at(done)
+
+
+class Blocks:
+    """Takes figures at the end of each block."""
+
+    def __init__(self, rounds: int, *, traced: bool) -> None:
+        self.size, self.traced = rounds // BLOCKS, traced
+        self.cpu: list[str] = []
+        self.memory: list[str] = []
+        self.most = ""
+        self.spent = time.process_time()
+
+    def __call__(self, done: int) -> None:
+        """Take them, when a block of rounds is done."""
+        if done % self.size:
+            return
+        self.cpu.append(f"{(time.process_time() - self.spent) / self.size * 1000:.2f}")
+        gc.collect()
+        if self.traced:
+            files = tracemalloc.take_snapshot().filter_traces([OURS]).statistics("filename")
+            self.memory.append(f"{sum(file.size for file in files) / 1000:.0f}")
+            largest = (
+                f"{Path(file.traceback[0].filename).name} {file.size / 1000:.0f}" for file in files[:3]
+            )
+            self.most = ", ".join(largest)
+        else:
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            self.memory.append(f"{pages * resource.getpagesize() / 1e6:.0f}")
+        self.spent = time.process_time()
+
+
+def ways(folder: Path) -> Iterator[tuple[str, int, Callable[[int, Blocks], None]]]:
+    """The four ways: a name, which part of the rounds, how to run them."""
+    yield "one run, no saver, trimmed", 1, lambda rounds, at: one_run(rounds, hook=trim, at=at)
+    yield "one run, no saver, whole history", 1, lambda rounds, at: one_run(rounds, hook=shorten, at=at)
+
+    def over_sqlite(rounds: int, at: Blocks) -> None:
+        name = folder / f"{time.monotonic_ns()}.db"
+        with closing(sqlite3.connect(name, check_same_thread=False)) as connection:
+            connection.execute("PRAGMA synchronous=OFF")
+            activations(rounds, SqliteSaver(connection), at)
+
+    yield "activations, SQLite, trimmed", 1, over_sqlite
+    yield "activations, in memory, trimmed", 10, lambda rounds, at: activations(rounds, InMemorySaver(), at)
+
+
+def main(rounds: int) -> None:
+    """Print CPU and memory of every way, block by block."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, part, run in ways(Path(folder)):
+            quick = Blocks(rounds // part, traced=False)
+            run(rounds // part, quick)
+            tracemalloc.start()
+            traced = Blocks(rounds // part // 4, traced=True)
+            run(rounds // part // 4, traced)
+            tracemalloc.stop()
+            print(f"{name}: {rounds // part} rounds in {BLOCKS} blocks")
+            print("  CPU ms a round:", *quick.cpu)
+            print("  MB of the process:", *quick.memory)
+            print(
+                f"  kB of own lines, {rounds // part // 4} rounds:",
+                *traced.memory,
+                f"({traced.most})",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else 20_000)
