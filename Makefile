@@ -27,7 +27,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: coverage properties mutants help demo test lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes check format clean $(VENV)/stale
+.PHONY: coverage properties mutants help demo test lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,12 @@ live: $(VENV)/with-dev ## Run todos on a real model server: the one of OPENAI_BA
 
 crashes: $(VENV)/with-dev ## Kill a run at every point and resume it, over SQLite and Postgres: the table
 	@PYTHONPATH=tests $(BIN)/python tests/crashes/crashes.py $(ARGS)
+
+overlap: $(VENV)/with-dev ## Let two processes meet on one thread, over SQLite and Postgres: the table
+	@$(BIN)/python tests/concurrency/pair.py $(ARGS)
+
+endurance: $(VENV)/with-dev ## Run 20,000 rounds on one thread: CPU and memory, block by block
+	$(BIN)/python benchmarks/endurance.py $(ARGS)
 
 check: lint types test docs notebooks ## All that a change has to pass
 
