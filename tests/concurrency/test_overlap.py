@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from wakeloop import ConcurrentRunError, WakeloopError, create_todo_agent, session_of, update_todos
+from wakeloop.cli.failures import FAILED, code_of, sentence_of
 from wakeloop.overlap import WINDOW
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -258,13 +259,11 @@ class Counting(InMemorySaver):
 
 def test_a_run_reads_once_and_a_long_one_twice() -> None:
     saver = Counting()
-    model = ScriptedModel(
-        [says("a"), *[calls(("todo_list", {}))] * 9, says("b"), *[calls(("todo_list", {}))] * 9]
-    )
+    model = ScriptedModel([says("a"), *[calls(("todo_list", {}))] * 9, says("b")])
     agent = create_todo_agent(model, checkpointer=saver)
-    agent.invoke({"messages": [("user", "go")]}, THREAD)
-    assert saver.asked == [{"limit": 5}]  # END's input, START, activate, call_model, and what it began on
-    agent.invoke({"messages": [("user", "go")]}, THREAD)
+    agent.invoke({"messages": [("user", "go")]}, THREAD, durability="sync")
+    assert saver.asked == [{"limit": 5}]  # after input, START, activate and call_model, and what it began on
+    agent.invoke({"messages": [("user", "go")]}, THREAD, durability="sync")
     assert saver.asked[1:] == [{"limit": 16}, {"filter": {"source": "input"}, "limit": 1}]
 
 
@@ -330,3 +329,9 @@ def test_a_hand_edit_of_the_list_between_runs_is_none() -> None:
     update_todos(agent, THREAD, add=["x"], done=[])
     update_todos(agent, THREAD, cancel=[1])
     assert agent.invoke({"messages": [("user", "go")]}, THREAD)["todo_session"]["reason"] == "settled"
+
+
+def test_the_command_line_says_it_in_one_sentence_and_fails() -> None:
+    error = ConcurrentRunError("t", "1f1eadb0-4f07-6a76-8002-c38a412854fa", "1f1eadb0-4edc-6ac9-8000-b96a4")
+    assert sentence_of(error) == str(error)
+    assert code_of(error) == FAILED
