@@ -25,7 +25,7 @@ from parts.places import AsyncSqlite
 
 ITEMS = 4  # ten model steps
 THREADS = {"full": 1000, "quick": 100, "tiny": 5}
-OFTEN = {"full": 2, "quick": 1, "tiny": 1}
+OFTEN = {"full": 1, "quick": 1, "tiny": 1}
 AGENTS = {agent.name: agent for agent in (HAND, CREATE_AGENT, OUR)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from parts.agents import CREATE_AGENT, DEEPAGENTS, FLOOR, HAND, OUR, OURS, REACT, WHILE
@@ -61,43 +62,67 @@ def measure(size: str) -> list[dict[str, Any]]:
     return told
 
 
-KEYS = ("place", "mode", "durability", "n")
-WORDS = {"none": "no saver", "memory": "memory", "sqlite": "SQLite", "postgres": "Postgres"}
+KEYS = ("place", "mode", "durability")
+WORDS = {
+    "none": "No saver",
+    "memory": "In memory",
+    "sqlite": "SQLite",
+    "command": "SQLite as the command line keeps it",
+    "postgres": "Postgres",
+}
+Row = dict[str, Any]
 
 
-def title(row: dict[str, Any]) -> str:
-    """A setting in words."""
-    words = {**WORDS, "command": "SQLite of the command"}[row["place"]]
-    more = [row["mode"]] * (row["mode"] == "async") + [f"durability {row['durability']}"] * bool(
-        row["durability"]
-    )
-    return ", ".join([words, *more, f"N = {row['n']}"])
+def tables(rows: list[Row]) -> str:
+    """For each place: CPU a step, and what is stored and read."""
+    places = list(dict.fromkeys(tuple(row[key] for key in KEYS) for row in rows))
+    groups = [[row for row in rows if tuple(row[key] for key in KEYS) == place] for place in places]
+    return "\n\n".join(part for group in groups for part in (cpu(group), stored(group)) if part)
 
 
-def tables(rows: list[dict[str, Any]]) -> str:
-    """A table for each setting."""
-    settings = list(dict.fromkeys(tuple(row[key] for key in KEYS) for row in rows))
-    return "\n\n".join(table([row for row in rows if tuple(row[key] for key in KEYS) == s]) for s in settings)
+def title(row: Row) -> str:
+    """A place in words."""
+    durability = [f"durability `{row['durability']}`"] if row["durability"] else []
+    return ", ".join([WORDS[row["place"]], *(["async"] if row["mode"] == "async" else []), *durability])
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """The agents of one setting, in Markdown."""
-    hand = next((row for row in rows if row["agent"] == "hand"), None)
-    lines = [
-        f"**{title(rows[0])}**",
-        "",
-        "| | CPU ms a step | of hand | MB | rows a step | `get_state` ms |",
-        "|---|--:|--:|--:|--:|--:|",
-    ]
-    for row in rows:
+def by_agent(rows: list[Row], figure: Callable[[Row], str]) -> list[str]:
+    """A table: a line for each agent, a column for each N."""
+    sizes = sorted({row["n"] for row in rows})
+    lines = [f"| | {' | '.join(f'N = {n}' for n in sizes)} |", f"|---|{'--:|' * len(sizes)}"]
+    for agent in dict.fromkeys(row["agent"] for row in rows):
+        cells = {row["n"]: figure(row) for row in rows if row["agent"] == agent}
+        lines.append(f"| {agent} | {' | '.join(cells.get(n, '') for n in sizes)} |")
+    return lines
+
+
+def cpu(rows: list[Row]) -> str:
+    """CPU ms a step, and the ratio to the hand-written graph."""
+    hand = {row["n"]: row["ms"] for row in rows if row["agent"] == "hand"}
+
+    def figure(row: Row) -> str:
+        against = f" · {ratio(row['ms'], hand[row['n']]):.2f}" if row["n"] in hand else ""
+        return f"{statistics.median(row['ms']):.2f}{against}"
+
+    says = "CPU ms a model step · of hand" if hand else "CPU ms a model step"
+    return "\n".join([f"**{title(rows[0])}**: {says}", "", *by_agent(rows, figure)])
+
+
+def stored(rows: list[Row]) -> str:
+    """Megabytes, rows a step, and a `get_state`, where there are any."""
+    if not any(row["resume"] or row["bytes"] for row in rows):
+        return ""
+
+    def figure(row: Row) -> str:
         steps = 2 * row["n"] + 2
-        cells = [
-            row["agent"],
-            f"{statistics.median(row['ms']):.2f}",
-            f"{ratio(row['ms'], hand['ms']):.2f}" if hand else "",
-            f"{row['bytes'] / 1e6:.2f}" if row["bytes"] else "",
-            f"{row['checkpoints'] / steps:.2f} + {row['writes'] / steps:.2f}" if row["bytes"] else "",
-            f"{statistics.median(row['resume']):.1f}" if row["resume"] else "",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        told = []
+        if row["bytes"]:
+            told += [f"{row['bytes'] / 1e6:.2f} MB"]
+            told += [f"{row['checkpoints'] / steps:.2f} + {row['writes'] / steps:.2f}"]
+        if row["resume"]:
+            told += [f"{statistics.median(row['resume']):.1f} ms"]
+        return " · ".join(told)
+
+    parts = ["a thread · rows of `checkpoints` + `writes` a step"] if rows[0]["bytes"] else []
+    parts += ["CPU of a `get_state`"] if rows[0]["resume"] else []
+    return "\n".join([f"**{title(rows[0])}**: {' · '.join(parts)}", "", *by_agent(rows, figure)])

@@ -1,0 +1,16 @@
+"""Figures in a page: what stands between two marks is replaced."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+
+def fill(page: Path, name: str, text: str) -> bool:
+    """Put a text between `<!-- figures: NAME -->` and `<!-- end -->`; tell whether the page has the place."""
+    place = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    new, count = place.subn(
+        lambda found: f"{found[1]}\n{text}\n\n{found[2]}", page.read_text(encoding="utf-8")
+    )
+    page.write_text(new, encoding="utf-8")
+    return bool(count)
