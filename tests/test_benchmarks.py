@@ -102,6 +102,75 @@ def test_the_grid_has_every_agent_and_place() -> None:
     ]
 
 
+def test_the_targets_ask_for_their_rows_and_no_others() -> None:
+    from parts import grid
+
+    left = grid.needed(grid.plan((10, 100, 500), 3))
+    assert [
+        (
+            g.setting.n,
+            g.setting.place,
+            g.setting.mode,
+            g.setting.durability,
+            [agent.name for agent in g.rounds],
+        )
+        for g in left
+    ] == [
+        (100, "none", "sync", "", ["floor", "hand", "create_agent + TodoList", "wakeloop parley"]),
+        (500, "none", "sync", "", ["floor", "hand", "wakeloop parley"]),
+        (100, "sqlite", "sync", "", ["hand", "create_agent + TodoList", "wakeloop parley"]),
+        (500, "sqlite", "sync", "", ["hand", "wakeloop parley"]),
+        (1000, "sqlite", "sync", "", ["wakeloop parley"]),
+        (100, "command", "sync", "", ["wakeloop parley"]),
+        (500, "command", "sync", "", ["wakeloop parley"]),
+        (1000, "command", "sync", "", ["wakeloop parley"]),
+        (100, "sqlite", "sync", "sync", ["hand", "wakeloop parley"]),
+        (100, "none", "async", "", ["floor", "hand", "wakeloop parley"]),
+        (100, "sqlite", "async", "", ["hand", "wakeloop parley"]),
+    ]
+
+
+def test_figures_go_into_their_places_of_a_page(tmp_path: Path) -> None:
+    from parts import page
+
+    file = tmp_path / "page.md"
+    file.write_text("a\n<!-- figures: x -->\nold\n<!-- end -->\nb\n<!-- figures: y -->\n<!-- end -->\n")
+    for text in ("| \\1 |", "| 2 |"):
+        assert page.fill(file, "x", text)
+        assert file.read_text() == (
+            f"a\n<!-- figures: x -->\n\n{text}\n\n<!-- end -->\nb\n<!-- figures: y -->\n<!-- end -->\n"
+        )
+    assert not page.fill(file, "z", "text")
+
+
+@pytest.mark.parametrize(
+    "name", ["versions", "targets", "grid", "reading", "rounds", "starting", "crowd", "talk"]
+)
+def test_the_page_has_a_place_for_every_table(name: str, tmp_path: Path) -> None:
+    from parts import page
+
+    copy = tmp_path / "performance.md"
+    copy.write_text((ROOT / "docs" / "performance.md").read_text())
+    assert page.fill(copy, name, "text")
+
+
+def test_a_target_is_met_missed_or_not_measured() -> None:
+    from parts import targets
+
+    row = {"mode": "sync", "durability": "", "bytes": None}
+    ours = [
+        {**row, "agent": "wakeloop parley", "place": "sqlite", "n": n, "bytes": size} for n, size in SIZES
+    ]
+    said = targets.table({"grid": ours})
+    assert "| a thread on SQLite, N = 100 | ≤ 1.4 MB | 1.40 MB | met |" in said
+    assert "| a thread on SQLite, N = 500 | ≤ 8.5 MB | 8.60 MB | **missed** |" in said
+    assert "| its growth exponent, N = 100 to 1000 | ≤ 1.2 | 1.15 | met |" in said
+    assert "| a thread in the command's database, N = 100 | ≤ 0.85 MB | | not measured |" in said
+
+
+SIZES = ((100, 1.4e6), (500, 8.6e6), (1000, 2e7))
+
+
 def figures(part: str, *more: str, tmp_path: Path) -> tuple[Any, str]:
     """Run the suite's command on a part, in a process of its own; return its figures and what it says."""
     kept = tmp_path / "bench.json"
