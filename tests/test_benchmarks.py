@@ -289,13 +289,15 @@ def test_plots(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from parts import plots
 
-    row = {"agent": "hand", "place": "sqlite", "mode": "sync", "durability": "", "bytes": 1e6}
-    rows = [{**row, "n": n, "ms": [1.0], "resume": [2.0]} for n in (10, 100)]
+    row = {"agent": "hand", "mode": "sync", "durability": "", "bytes": 1e6}
+    row |= {"ms": [1.0], "resume": [2.0]}
+    rows = [{**row, "place": place, "n": n} for place in ("none", "sqlite") for n in (10, 100)]
     files = plots.draw(rows, tmp_path)
     assert [file.name for file in files] == ["bytes.svg", "cpu.svg", "cpu-sqlite.svg", "resume.svg"]
     before = files[0].read_bytes()
     plots.draw(rows, tmp_path)
     assert files[0].read_bytes() == before
+    assert [file.name for file in plots.draw(rows[:2], tmp_path)] == ["cpu.svg"]
 
 
 def test_the_short_comparison(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

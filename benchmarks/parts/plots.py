@@ -51,6 +51,9 @@ def draw(rows: list[Row], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, (title, unit, place, figure) in PLOTS.items():
+        sizes = sorted({row["n"] for row in rows if row["place"] == place})
+        if not sizes:
+            continue
         picture, axes = plt.subplots(figsize=(6.4, 3.6))
         for agent, colour in COLOURS.items():
             points = [
@@ -65,7 +68,6 @@ def draw(rows: list[Row], folder: Path) -> list[Path]:
                     *zip(*points, strict=True), "o-", label=agent, color=colour, linewidth=wide, markersize=3
                 )
         axes.set(xscale="log", yscale="log", xlabel="todos (N)", ylabel=unit, title=title)
-        sizes = sorted({row["n"] for row in rows if row["place"] == place})
         axes.set_xticks(sizes, labels=map(str, sizes), minor=False)
         axes.minorticks_off()
         axes.grid(visible=True, linewidth=0.3)
