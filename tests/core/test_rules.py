@@ -16,6 +16,7 @@ from wakeloop.todos import (
     GREATEST,
     LONGEST,
     Refused,
+    changes,
     check_changes,
     next_number,
     number,
@@ -311,6 +312,30 @@ def test_a_bad_difference_in_the_words_of_its_refusal(difference: Any, sentence:
 @pytest.mark.parametrize("difference", [{}, {"all": [A]}, {"put": [A], "drop": [2, "x"], "order": (1,)}])
 def test_a_difference_that_is_in_order(difference: Any) -> None:
     check_changes(difference)
+
+
+B, C = todo(2, "b"), todo(3, "c")
+DONE = todo(1, "a", "completed")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "difference"),
+    [
+        ([], [], {}),
+        ([A, B], [dict(A), B], {}),
+        ([A, B], [DONE, B], {"put": [DONE]}),
+        ([A, B], [dict(A), todo(2, "bb")], {"put": [todo(2, "bb")]}),
+        ([A], [A, B], {"put": [B]}),
+        ([A, B], [B], {"drop": [1]}),
+        ([A, B], [B, C], {"put": [C], "drop": [1]}),
+        ([A, B], [B, DONE], {"put": [DONE], "order": [2, 1]}),
+        ([A, B], [B, A], {"order": [2, 1]}),
+        ([A], [C, A], {"put": [C], "order": [3, 1]}),
+        ([A, B], [], {"drop": [1, 2]}),
+    ],
+)
+def test_a_difference_holds_no_more_than_has_changed(old: Any, new: Any, difference: Any) -> None:
+    assert changes(old, new) == difference
 
 
 @pytest.mark.parametrize(
