@@ -91,7 +91,7 @@ def main() -> None:
     ledger = {
         k: v
         for k, v in values["todo_ledger"].items()
-        if k not in ("injected", "shown", "tail", "todo_calls", "faults")
+        if k not in ("injected", "shown", "tail", "todo_calls", "faults", "began", "asked_at")  # ids
     }
     messages = [
         [m.type, m.content, m.additional_kwargs.get("wakeloop", {}).get("kind")] for m in values["messages"]
