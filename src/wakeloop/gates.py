@@ -143,8 +143,8 @@ def fingerprint(name: str, args: Mapping[str, Any]) -> str:
 
 
 def _digest(name: str, args: Mapping[str, Any], size: int) -> bytes:
-    text = json.dumps([name, args], sort_keys=True, default=str)
-    return blake2s(text.encode("utf-8", "surrogatepass"), digest_size=size).digest()
+    text = json.dumps([name, args], sort_keys=True, default=str)  # nothing but ASCII
+    return blake2s(text.encode(), digest_size=size).digest()
 
 
 def seen_before(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
