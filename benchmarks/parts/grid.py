@@ -27,7 +27,8 @@ def plan(sizes: tuple[int, int, int], often: int) -> list[Group]:
     small, middle, large = sizes
     some = max(1, often // 2)
     few = (HAND, CREATE_AGENT, DEEPAGENTS, OUR)
-    big = tuple(agent for agent in GRAPHS if agent is not REACT)
+    # with the whole list in each of its messages, all of them in each checkpoint: some 35 GB at N = 500
+    big = tuple(agent for agent in GRAPHS if agent not in (REACT, CREATE_AGENT))
     return [
         group(Setting(small), EVERY, often, some),
         group(Setting(middle), EVERY, often, some),
