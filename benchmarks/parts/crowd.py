@@ -77,7 +77,7 @@ def measure(size: str) -> list[dict[str, Any]]:
 
 def tables(rows: list[dict[str, Any]]) -> str:
     """A row for each agent."""
-    hand = next(row for row in rows if row["agent"] == "hand")
+    hand = next((row for row in rows if row["agent"] == "hand"), {})
     lines = [
         "| | threads | complete | CPU ms a step | of hand | memory, MB | of hand | grown, MB | of hand |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
