@@ -65,7 +65,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {min(unknown)!r}; there are {', '.join(PARTS)}")
-    found = kept(options.json, options.size)
+    found = kept(options.json, "full" if options.size == "targets" else options.size)
     for name in () if options.show else options.parts or PARTS:
         start = time.monotonic()
         print(f"{name} …", file=sys.stderr, flush=True)
