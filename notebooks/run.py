@@ -19,7 +19,12 @@ def execute(path: Path) -> nbformat.NotebookNode:
     where = {"metadata": {"path": str(HERE)}}
     with TemporaryDirectory() as sockets:  # files, not ports
         over = Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"})
-        NotebookClient(notebook, timeout=120, kernel_name="python3", resources=where, config=over).execute()
+        options = {
+            "timeout": 120,
+            "kernel_name": "python3",
+            "coalesce_streams": True,
+        }  # however slow the prints come
+        NotebookClient(notebook, resources=where, config=over, **options).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times of day: they differ at each run
     return notebook
