@@ -23,7 +23,7 @@ def execute(path: Path) -> nbformat.NotebookNode:
             "timeout": 120,
             "kernel_name": "python3",
             "coalesce_streams": True,
-        }  # however slow the prints come
+        }
         NotebookClient(notebook, resources=where, config=over, **options).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times of day: they differ at each run
