@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property, partial
 from itertools import count
-from typing import Any, Self, cast
+from typing import Any, Self
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -22,8 +22,18 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
 from wakeloop.errors import SessionError
-from wakeloop.opening import event_fault
-from wakeloop.sessions.host import Schedule, SessionStatus, agent_of, derived_id
+from wakeloop.sessions.host import (
+    CANCELLED,
+    CRON_FIELDS,
+    Schedule,
+    SessionStatus,
+    accepted,
+    agent_of,
+    derived_id,
+    no_cron_line,
+    no_session,
+    now,
+)
 from wakeloop.sessions.locks import Locks
 from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.turns import refusal_of
@@ -35,7 +45,6 @@ QUEUE = "wakeloop-turns"
 TIMERS = "wakeloop-timers"
 VERSION = "1"  # of the workflows below: a worker of another release takes over what this one left
 OLDEST_SQLITE = (3, 42)
-CANCELLED = "the message was cancelled before it was read"
 WAIT = 0.05  # seconds between two looks at what waits
 LOOK = 1.0  # seconds between two looks whether to drain
 SWEEP = 5  # looks between two for workers that died
@@ -53,7 +62,6 @@ class Post:
 
     def __init__(self, url: str, agents: Mapping[str, Graph] | None = None) -> None:
         self.url = url
-        self.on_postgres = url.startswith("postgres")
         self.agents: Mapping[str, Graph] = agents or {}
         self.mailbox = Mailbox(engine_on(url))
         self.mailbox.create()
@@ -63,12 +71,7 @@ class Post:
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Store an event for a thread and return its id; a repeat is dropped."""
         agent_of(thread_id, self.agents)
-        event = cast(
-            "WakeEvent",
-            {**event, "id": event.get("id") or uuid4().hex, "time": event.get("time") or now().isoformat()},
-        )
-        if fault := event_fault(event):
-            raise SessionError(f"The event is refused: {fault}.")
+        event = accepted(event)
         self.mailbox.put(thread_id, event)
         self.ring(thread_id, event["id"])  # a repeat, too: its sender may have died between the two
         return event["id"]
@@ -80,10 +83,8 @@ class Post:
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Store a cron line for a thread and return the schedule's id."""
         agent_of(thread_id, self.agents)
-        if len(cron.split()) != 5 or not croniter.is_valid(cron):  # noqa: PLR2004 - minute to weekday
-            raise SessionError(
-                f"{cron!r} is no cron line: write five fields, minute, hour, day, month and weekday."
-            )
+        if len(cron.split()) != CRON_FIELDS or not croniter.is_valid(cron):
+            raise no_cron_line(cron)
         key = derived_id("schedule", thread_id, cron, text)
         due = following(cron, now())
         self.mailbox.plan(key, thread_id, cron, text, due)
@@ -114,7 +115,7 @@ class Post:
         """Return how a thread stands."""
         found = self.mailbox.sessions(thread_id)
         if not found:
-            raise SessionError(f"There is no session {thread_id!r}: nothing was ever sent to it.")
+            raise no_session(thread_id)
         return self._status(*found[0])
 
     def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
@@ -192,9 +193,9 @@ class DbosHost(Post):
     ) -> None:
         super().__init__(url, agents)
         unique = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
-        self.worker = worker or (unique if self.on_postgres else "local")
+        self.worker = worker or (unique if on_postgres(url) else "local")
         self.concurrency, self.polling = concurrency, polling
-        self.locks = Locks(url) if self.on_postgres else None
+        self.locks = Locks(url) if on_postgres(url) else None
         self.hold = hold or (self.locks.thread if self.locks else lambda _: nullcontext())
         told = (lambda thread: report(self.status(thread))) if report else (lambda _: None)
         self.turns = Turns(self.mailbox, self, told)
@@ -221,7 +222,7 @@ class DbosHost(Post):
         config: DBOSConfig = {
             "name": NAME,
             "system_database_url": self.url,
-            "system_database_engine": None if self.on_postgres else self.mailbox.engine,
+            "system_database_engine": None if on_postgres(self.url) else self.mailbox.engine,
             "dbos_system_schema": NAME,
             "executor_id": self.worker,
             "application_version": VERSION,
@@ -354,16 +355,15 @@ def following(cron: str, after: datetime) -> datetime:
     return croniter(cron, after).get_next(datetime)
 
 
-def now() -> datetime:
-    """Return the present, in UTC."""
-    return datetime.now(UTC)
+def on_postgres(url: str) -> bool:
+    """Tell whether a database is a Postgres server's; else it is a SQLite file."""
+    return url.startswith(("postgres://", "postgresql://"))
 
 
 def engine_on(url: str) -> sa.Engine:
     """Open a database: Postgres with psycopg 3, or a SQLite file that several processes may write to."""
-    scheme, _, rest = url.partition("://")
-    if scheme in ("postgres", "postgresql"):
-        return sa.create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True)
+    if on_postgres(url):
+        return sa.create_engine(f"postgresql+psycopg://{url.partition('://')[2]}", pool_pre_ping=True)
     engine = sa.create_engine(url, module=sqlite_module())
     sa.event.listen(engine, "connect", patient)
     return engine

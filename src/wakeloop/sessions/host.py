@@ -2,16 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import blake2s
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
+from uuid import uuid4
 
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
+from wakeloop.opening import event_fault
 from wakeloop.session import session_of
 from wakeloop.state import WakeEvent
 
 DEFAULT_AGENT = "main"
+CANCELLED = "the message was cancelled before it was read"
+CRON_FIELDS = 5
+FIVE = "write five fields, minute, hour, day, month and weekday."
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,30 @@ def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
         return DEFAULT_AGENT
     known = ", ".join(sorted(agents)) or "none"
     raise SessionError(f"There is no agent for the thread {thread_id!r}; the agents are: {known}.")
+
+
+def accepted(event: WakeEvent) -> WakeEvent:
+    """Return an event as it is stored: with an id and a time. Raises `SessionError` for one that is none."""
+    beside = {"id": event.get("id") or uuid4().hex, "time": event.get("time") or now().isoformat()}
+    whole = cast("WakeEvent", {**event, **beside})
+    if fault := event_fault(whole):
+        raise SessionError(f"The event is refused: {fault}.")
+    return whole
+
+
+def no_session(thread_id: str) -> SessionError:
+    """Return the error for a thread that a host has never heard of."""
+    return SessionError(f"There is no session {thread_id!r}: nothing was ever sent to it.")
+
+
+def no_cron_line(cron: str, why: object = FIVE) -> SessionError:
+    """Return the error for a bad cron line."""
+    return SessionError(f"{cron!r} is no cron line: {why}")
+
+
+def now() -> datetime:
+    """Return the present, in UTC."""
+    return datetime.now(UTC)
 
 
 def derived_id(*parts: str) -> str:

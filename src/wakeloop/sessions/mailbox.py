@@ -88,9 +88,7 @@ class Mailbox:
         """Store an event behind the others of its thread; False if its id was here before."""
         try:
             with self.engine.begin() as c:
-                known = c.execute(sa.select(SESSIONS.c.thread).where(SESSIONS.c.thread == thread)).first()
-                if known is None:
-                    c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+                c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
                 text = json.dumps(event, ensure_ascii=False)
                 c.execute(EVENTS.insert().values(id=event["id"], thread=thread, event=text))
         except IntegrityError:

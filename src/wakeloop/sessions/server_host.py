@@ -4,10 +4,10 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import Event, Lock
 from typing import Any, Self, cast
-from uuid import NAMESPACE_URL, uuid4, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
 from langchain_core.messages import convert_to_messages
 from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
@@ -15,12 +15,19 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
-from wakeloop.errors import SessionError
 from wakeloop.hand import LAST, as_drained
-from wakeloop.opening import event_fault
-from wakeloop.session import session_of
-from wakeloop.sessions.host import Schedule, SessionStatus, agent_of, derived_id
-from wakeloop.sessions.turns import answered, next_input, outstanding, refusal_of
+from wakeloop.sessions.host import (
+    CANCELLED,
+    CRON_FIELDS,
+    Schedule,
+    SessionStatus,
+    accepted,
+    agent_of,
+    derived_id,
+    no_cron_line,
+    no_session,
+)
+from wakeloop.sessions.turns import answered, deliver, next_input, refusal_of
 from wakeloop.state import WakeEvent
 
 SHELF = "wakeloop-events"  # the namespace in the server's store where events wait
@@ -46,6 +53,7 @@ class ServerHost:
         self.client: SyncLangGraphClient = get_sync_client(url=url, api_key=api_key)
         self.pool = ThreadPoolExecutor(8, thread_name_prefix="wakeloop-turns")
         self.at_work: dict[str, Future[None]] = {}
+        self.rung: set[str] = set()  # at work, and rung for meanwhile
         self.guard, self.draining = Lock(), Event()
 
     def __enter__(self) -> Self:
@@ -66,16 +74,7 @@ class ServerHost:
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Store an event for a thread and return its id; a repeat is dropped."""
         self._made(thread_id)
-        event = cast(
-            "WakeEvent",
-            {
-                **event,
-                "id": event.get("id") or uuid4().hex,
-                "time": event.get("time") or datetime.now(UTC).isoformat(),
-            },
-        )
-        if fault := event_fault(event):
-            raise SessionError(f"The event is refused: {fault}.")
+        event = accepted(event)
         if self._item(thread_id, event["id"]) is None:
             self._put(thread_id, event["id"], {"event": dict(event), "order": time.time_ns(), "taken": False})
         self.ring(thread_id)
@@ -92,10 +91,8 @@ class ServerHost:
             if (known.cron, known.text) == (cron, text):
                 return known.id
         event: Any = {"kind": "cron", "text": text}
-        if len(cron.split()) != 5:  # noqa: PLR2004 - minute to weekday
-            raise SessionError(
-                f"{cron!r} is no cron line: write five fields, minute, hour, day, month, weekday."
-            )
+        if len(cron.split()) != CRON_FIELDS:
+            raise no_cron_line(cron)
         try:
             made = self.client.crons.create_for_thread(
                 uid(thread_id),
@@ -106,7 +103,7 @@ class ServerHost:
                 metadata={"wakeloop": thread_id, "text": text},
             )
         except UnprocessableEntityError as error:
-            raise SessionError(f"{cron!r} is no cron line: {error}") from error
+            raise no_cron_line(cron, error) from error
         return str(cast("Any", made)["cron_id"])
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
@@ -130,7 +127,7 @@ class ServerHost:
         try:
             snapshot = self.snapshot(thread_id)
         except NotFoundError:
-            raise SessionError(f"There is no session {thread_id!r}: nothing was ever sent to it.") from None
+            raise no_session(thread_id) from None
         queued = sum(not item["taken"] for item in self._waiting(thread_id))
         return SessionStatus.of(thread_id, agent, snapshot, queued)
 
@@ -147,11 +144,7 @@ class ServerHost:
             item = self._item(thread, key)
             if item is not None and item["event"] and not item["taken"]:
                 self._put(thread, key, {**item, "event": None})
-                if (
-                    letter := refusal_of(
-                        item["event"], thread, "the message was cancelled before it was read"
-                    )
-                ) is not None:
+                if (letter := refusal_of(item["event"], thread, CANCELLED)) is not None:
                     self.send(letter.thread, letter.event)
                 return True
         return False
@@ -166,12 +159,14 @@ class ServerHost:
     # -- turns ---------------------------------------------------------------------------------------------
 
     def ring(self, thread: str) -> None:
-        """See to a thread, unless that is being done."""
+        """See to a thread; where that is being done, once more afterwards."""
         with self.guard:
             if self.draining.is_set():
                 return
-            before = self.at_work.get(thread)
-            self.at_work[thread] = self.pool.submit(self._see_to, thread, before)
+            if thread in self.at_work:
+                self.rung.add(thread)
+            else:
+                self.at_work[thread] = self.pool.submit(self._see_to, thread)
 
     def catch_up(self) -> None:
         """See to every thread for which something waits."""
@@ -179,11 +174,23 @@ class ServerHost:
             if self._waiting(thread):
                 self.ring(thread)
 
-    def _see_to(self, thread: str, before: "Future[None] | None") -> None:
-        if before is not None:
-            wait([before])
-        while not self.draining.is_set() and self.turn(thread):
-            pass
+    def _see_to(self, thread: str) -> None:
+        try:
+            while not self.draining.is_set() and (self.turn(thread) or self._rung_again(thread)):
+                pass
+        finally:
+            with self.guard:
+                del self.at_work[thread]
+                again = thread in self.rung
+                self.rung.discard(thread)
+            if again:  # since the last look, or the turn raised
+                self.ring(thread)
+
+    def _rung_again(self, thread: str) -> bool:
+        with self.guard:
+            again = thread in self.rung
+            self.rung.discard(thread)
+            return again
 
     def turn(self, thread: str) -> bool:
         """Run a thread once with what waits for it and send what it owes; False where nothing is to do."""
@@ -223,9 +230,7 @@ class ServerHost:
         failure = None
         if failed:
             failure = next((str(task.error) for task in snapshot.tasks if task.error), "the run failed")
-        letters = outstanding(thread, snapshot.values, session_of(snapshot), failure)
-        for letter in letters:
-            self.send(letter.thread, letter.event)
+        letters = deliver(snapshot, thread, self, failure)
         if failed:
             self.client.threads.update_state(uid(thread), None, as_node="__end__")
             update = as_drained(snapshot, self.snapshot(thread).values)

@@ -129,7 +129,7 @@ def close_turn(
     Safe to repeat: what was sent before has the same ids.
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    letters = _sent(graph.get_state(config), thread_id, host, failure)
+    letters = deliver(graph.get_state(config), thread_id, host, failure)
     if failure is not None:
         end_run(graph, config)
     if letters:
@@ -145,7 +145,7 @@ async def aclose_turn(
 ) -> list[Outgoing]:
     """Send what is outstanding after a turn: `close_turn` for asynchronous savers."""
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    letters = _sent(await graph.aget_state(config), thread_id, host, failure)
+    letters = deliver(await graph.aget_state(config), thread_id, host, failure)
     if failure is not None:
         await aend_run(graph, config)
     if letters:
@@ -153,7 +153,10 @@ async def aclose_turn(
     return letters
 
 
-def _sent(snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None) -> list[Outgoing]:
+def deliver(
+    snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None = None
+) -> list[Outgoing]:
+    """Send what is outstanding after a turn, and return it."""
     letters = outstanding(thread_id, snapshot.values or {}, session_of(snapshot), failure)
     for letter in letters:
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell

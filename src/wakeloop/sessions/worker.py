@@ -50,7 +50,7 @@ class Turns:
             named = graph.with_config(metadata={TURN: turn})
             failure = self.play(named, config, given, control)
             close_turn(named, thread, self.host, failure)
-            if failure is None:
+            if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
                 self.go_on_later(named, thread, turn)
             self.mailbox.settle(thread, turn, failure)
             self.report(thread)
