@@ -178,6 +178,13 @@ def signals(arriving: Arriving, control: RunControl) -> Iterator[None]:
         control.request_drain(signal.Signals(number).name)  # at once, before another step begins
         arriving.put(("signal", number))  # may be called in the midst of a get or put
 
+    with handled(put):
+        yield
+
+
+@contextmanager
+def handled(put: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM call a function, and put the former handlers back."""
     before = {number: signal.signal(number, put) for number in STOPPING}
     try:
         yield

@@ -1,6 +1,5 @@
 """Sessions by command: serve, send, cron, ps and drain."""
 
-import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,14 +17,15 @@ from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import FAILED, INTERRUPTED, SETTLED, CommandError, usage
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.report import as_json, exit_code
+from wakeloop.cli.report import as_json, columns, exit_code
+from wakeloop.cli.run import handled
 from wakeloop.cli.store import Place, Store, locked, writing
 from wakeloop.config.levels import agent_level, config_folder, names
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import question
 from wakeloop.errors import SessionError
 from wakeloop.session import answer_of, session_of
-from wakeloop.sessions.dbos_host import DbosHost, Post
+from wakeloop.sessions.dbos_host import DbosHost, Post, on_postgres
 from wakeloop.sessions.host import DEFAULT_AGENT, SessionStatus
 from wakeloop.sessions.tools import session_tools
 
@@ -42,7 +42,7 @@ class Where:
     @property
     def on_postgres(self) -> bool:
         """Whether it is a server's address."""
-        return (self.db or "").startswith(("postgres://", "postgresql://"))
+        return on_postgres(self.db or "")
 
     @property
     def place(self) -> Place:
@@ -178,12 +178,8 @@ def signals(stop: threading.Event) -> Iterator[None]:
             raise SystemExit(INTERRUPTED)
         stop.set()
 
-    before = {number: signal.signal(number, put) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled(put):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def told(status: SessionStatus) -> None:
@@ -263,13 +259,6 @@ def cells_of(status: SessionStatus) -> tuple[str, ...]:
         str(status.queued),
         one_line(status.error or "-", 60),
     )
-
-
-def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows as wide as their longest cells."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def drain(where: Where, timeout: float) -> tuple[list[str], int]:

@@ -9,7 +9,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.reader import state
-from wakeloop.cli.report import as_json
+from wakeloop.cli.report import as_json, columns
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
 from wakeloop.marks import kind_of
@@ -31,7 +31,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
     if not rows:
         yield f"No threads yet in {one_line(str(place.path))}."
         return
-    yield from table(rows)
+    yield from columns([HEAD, *map(cells_of, rows)])
     if len(known) > len(shown):
         yield f"… and {len(known) - len(shown)} older ones: --all"
 
@@ -71,14 +71,6 @@ def summary(known: Known, snapshot: StateSnapshot, *, live: bool) -> dict[str, A
 def first_request(messages: Sequence[BaseMessage]) -> str:
     """What the person asked first."""
     return next((m.text for m in messages if isinstance(m, HumanMessage) and kind_of(m) is None), "")
-
-
-def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Rows in columns, as wide as their longest cell; the request takes what is left."""
-    cells = [HEAD, *map(cells_of, rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
 def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
