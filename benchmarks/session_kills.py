@@ -60,11 +60,8 @@ class Writer(BaseChatModel):
 @contextmanager
 def agent_on(url: str, log: str, latency: float) -> Iterator[Any]:
     """The agent of every thread, with its checkpoints in Postgres."""
-    from langgraph.checkpoint.postgres import PostgresSaver
-    from psycopg.rows import dict_row
-    from psycopg_pool import ConnectionPool
-
     from wakeloop import create_todo_agent
+    from wakeloop.cli.sessions import postgres_saver
 
     def note(number: int) -> str:
         """Write an event down."""
@@ -73,9 +70,8 @@ def agent_on(url: str, log: str, latency: float) -> Iterator[Any]:
         os.close(file)
         return f"event {number} is written down"
 
-    options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-    with ConnectionPool(url, min_size=1, max_size=10, kwargs=options) as pool:
-        yield create_todo_agent(Writer(latency=latency), tools=[note], checkpointer=PostgresSaver(pool))
+    with postgres_saver(url) as saver:
+        yield create_todo_agent(Writer(latency=latency), tools=[note], checkpointer=saver)
 
 
 def work(url: str, log: str, latency: float) -> None:
@@ -166,7 +162,6 @@ def run(
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         log = str(Path(folder, "log"))
         agent = stack.enter_context(agent_on(url, log, latency))
-        agent.checkpointer.setup()
         names = [f"main:{i}" for i in range(threads)]
         sent: dict[str, list[int]] = {name: [] for name in names}
         post = Post(url, {"main": agent})

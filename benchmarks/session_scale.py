@@ -65,7 +65,6 @@ def main() -> None:
         url = stack.enter_context(server.database())
         log = str(Path(stack.enter_context(tempfile.TemporaryDirectory()), "log"))
         agent = stack.enter_context(agent_on(url, log, 0.0))
-        agent.checkpointer.setup()
         post = Post(url, {"main": agent})
         stack.callback(post.close)
         db = stack.enter_context(psycopg.connect(url, autocommit=True))

@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import SystemMessage
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import interrupt
-from served import THREAD, Serve, by_invoke, by_stream, called, marks, said, users
+from served import THREAD, Serve, ask, by_invoke, by_stream, called, look, marks, said, users
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.presets import PRESETS
@@ -43,18 +41,6 @@ KINDS = {
     "cubepi": {"nag", "guard", "retry", "repair"},
     "cubepi-strict": {"nag", "guard", "retry", "repair"},
 }
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 @pytest.mark.parametrize("door", [by_invoke, by_stream])

@@ -6,26 +6,13 @@ import pytest
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import interrupt
-from served import THREAD, Serve, by_invoke, by_stream, called, marks, results, said, user, users
+from served import THREAD, Serve, ask, by_invoke, by_stream, called, look, marks, results, said, user, users
 
 from wakeloop import answer_of, create_todo_agent
 from wakeloop.testing import prompt_faults, wire_faults
 
 pytestmark = pytest.mark.loopback
 DOORS = pytest.mark.parametrize("door", [by_invoke, by_stream])
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 @tool
