@@ -243,6 +243,18 @@ def test_the_host_wakes_a_session_in_order_and_once(host: ServerHost, name: str)
     assert status in host.list()
 
 
+def test_many_events_for_one_thread_keep_one_worker_busy(host: ServerHost, name: str) -> None:
+    for number in range(12):
+        host.send(name, {"kind": "human", "text": "slow" if number == 0 else f"text {number}"})
+        assert list(host.at_work) in ([name], [])
+    other = f"{name}-other"
+    host.send(other, {"kind": "human", "text": "hello"})
+    until(lambda: texts(host, other))
+    quiet(host, name)
+    assert [t for t in texts(host, name) if t.startswith("text ")] == [f"text {n}" for n in range(1, 12)]
+    until(lambda: host.at_work == {})
+
+
 def test_the_host_holds_what_is_no_answer(host: ServerHost, name: str) -> None:
     host.send(name, {"kind": "human", "text": "ask"})
     until(lambda: host.status(name).reason == "interrupted")
