@@ -187,6 +187,4 @@ def alone(store: Store) -> Iterator[None]:
         yield
     finally:
         if any(thread.name == RUN for thread in threading.enumerate()):
-            assert store.saver is not None and store.connection is not None  # noqa: PT018, S101 - it is open
-            with store.saver.lock:
-                store.connection.close()
+            store.close()

@@ -94,6 +94,12 @@ class Store:
         # strict, whatever the environment says: a row may name no code that is run when it is read
         return Numbered(self.connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
 
+    def close(self) -> None:
+        """Close the database, but not under a statement of a run that is left behind."""
+        if self.saver is not None and self.connection is not None:
+            with self.saver.lock:
+                self.connection.close()
+
     def find(self, thread: str) -> Known | None:
         """Return a thread, or None."""
         return next(iter(self.threads(thread)), None)
@@ -185,7 +191,8 @@ def writing(place: Place) -> Iterator[Store]:
         store = Store(place, connection)
         assert store.saver is not None  # noqa: S101 - there is a connection
         store.saver.setup()
-        yield store
+        with closing(store):
+            yield store
 
 
 def exists(place: Place) -> bool:
