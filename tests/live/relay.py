@@ -1,13 +1,13 @@
 """A relay on 127.0.0.1 that keeps every request on its way to a real server."""
 
 import json
-import threading
 import urllib.error
 import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from loopback import Loopback
 
 PASSED_ON = ("Authorization", "Content-Type", "Accept")
 
@@ -17,9 +17,8 @@ class Relay:
 
     def __init__(self, target: str) -> None:
         self.target, self.bodies = target.rstrip("/"), list[dict[str, Any]]()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server = Loopback(self._handler())
+        self.url = self.server.url
 
     @property
     def requests(self) -> list[list[BaseMessage]]:
@@ -27,8 +26,7 @@ class Relay:
         return [convert_to_messages(body["messages"]) for body in list(self.bodies)]
 
     def shut(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.close()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         relay = self
@@ -49,12 +47,9 @@ class Relay:
                     self.send_response(answer.status)
                     self.send_header("Content-Type", answer.headers["Content-Type"])
                     self.end_headers()
-                    try:
-                        while part := answer.read1(65_536):
-                            self.wfile.write(part)
-                            self.wfile.flush()
-                    except BrokenPipeError:  # the client was killed
-                        return
+                    while part := answer.read1(65_536):
+                        self.wfile.write(part)
+                        self.wfile.flush()
 
             def log_message(self, *args: object) -> None:
                 pass

@@ -4,11 +4,10 @@ import asyncio
 import json
 import logging
 import sqlite3
-import threading
 import traceback
 from base64 import b64encode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from loopback import Loopback
 from openai import APIError, APIStatusError
 from pydantic import SecretStr
 
@@ -58,11 +58,9 @@ def echo(request: pytest.FixtureRequest) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(data)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = Loopback(Handler)
     yield f"http://me:{PASSWORD}@127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
+    server.close()
 
 
 def model(url: str, **more: Any) -> ChatOpenAI:
