@@ -27,6 +27,7 @@ from wakeloop.errors import SessionError
 from wakeloop.session import answer_of, session_of
 from wakeloop.sessions.dbos_host import DbosHost, Post, on_postgres
 from wakeloop.sessions.host import DEFAULT_AGENT, SessionStatus
+from wakeloop.sessions.locks import set_up
 from wakeloop.sessions.tools import session_tools
 
 HEAD = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
@@ -96,7 +97,7 @@ def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
         with ConnectionPool(url, min_size=1, max_size=20, kwargs=options, timeout=10, open=False) as pool:
             pool.open(wait=True, timeout=10)
             saver = PostgresSaver(cast("Any", pool))
-            saver.setup()
+            set_up(saver, url)
             yield saver
     except (OperationalError, PoolTimeout) as error:
         raise CommandError(f"The database cannot be reached: {one_line(str(error))}") from error

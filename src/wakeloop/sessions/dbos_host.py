@@ -211,7 +211,8 @@ class DbosHost(Post):
         self.agents = agents or self.agents
         if self.locks is not None:
             self.open.enter_context(self.locks.worker(self.worker))
-        apart(self.launch)
+        with self.locks.setting_up() if self.locks is not None else nullcontext():
+            apart(self.launch)
         self.mailbox.arrive(self.worker)
         self.catch_up()
         threading.Thread(target=self.watch, name="wakeloop-watch", daemon=True).start()

@@ -3,9 +3,9 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from hashlib import blake2s
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 
@@ -25,6 +25,23 @@ def lock_number(name: str) -> int:
     )
 
 
+class Made(Protocol):
+    """What makes its tables itself, such as a `PostgresSaver`."""
+
+    def setup(self) -> None:
+        """Make the tables that are not there yet."""
+        ...
+
+
+def set_up(saver: Made, url: str) -> None:
+    """Make a saver's tables on Postgres, also where several workers begin at once on an empty database.
+
+    `saver.setup()` alone is for one process: of several at once, all but one fail.
+    """
+    with closing(Locks(url)) as locks, locks.setting_up():
+        saver.setup()
+
+
 class Locks:
     """Session advisory locks: Postgres lets go of them when the process that holds them is gone.
 
@@ -39,10 +56,18 @@ class Locks:
         self.guard = threading.Lock()
         self.connection: psycopg.Connection[Any] | None = None
 
-    @contextmanager
-    def thread(self, thread: str) -> Iterator[None]:
+    def thread(self, thread: str) -> AbstractContextManager[None]:
         """Hold a thread for the length of a turn; wait while another process holds it."""
-        number = lock_number(f"wakeloop thread {thread}")
+        return self.held_alone(f"wakeloop thread {thread}")
+
+    def setting_up(self) -> AbstractContextManager[None]:
+        """Hold what makes tables: of several processes that begin at once, one after another."""
+        return self.held_alone("wakeloop set-up")
+
+    @contextmanager
+    def held_alone(self, name: str) -> Iterator[None]:
+        """Hold a lock; try again while another has it, since an index is never built while a query waits."""
+        number = lock_number(name)
         while not self.take(number):
             time.sleep(AGAIN)
         try:

@@ -1,0 +1,34 @@
+"""A worker on an empty database: says when it could begin, begins when told, runs until its input closes."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+from langgraph.checkpoint.postgres import PostgresSaver
+
+from wakeloop import create_todo_agent
+from wakeloop.sessions.dbos_host import DbosHost
+from wakeloop.sessions.locks import set_up
+from wakeloop.testing import ScriptedModel, says
+
+
+def answer(_: Any) -> Any:
+    return says("here")
+
+
+def main(url: str) -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    with ExitStack() as stack:
+        saver = stack.enter_context(PostgresSaver.from_conn_string(url))
+        set_up(saver, url)
+        agent = create_todo_agent(ScriptedModel([answer] * 100), checkpointer=saver)
+        stack.enter_context(DbosHost(url, {"main": agent}, polling=0.05))
+        print("up", flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
