@@ -53,7 +53,7 @@ def wakeloop(*args: str) -> tuple[int, str, str]:
         ),
         (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread's id is of letters"),
         (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "of another provider"),
-        (["run", "x", "--model", "anthropic:m"], 1, "needs langchain"),
+        (["run", "x", "--model", "groq:m"], 1, "langchain-groq"),
         (["resume", "nobody"], 2, "There is no thread 'nobody'"),
         (["show", "nobody"], 2, "There is no thread 'nobody'"),
         (["todo", "nobody", "add", "x"], 2, "There is no thread 'nobody'"),
