@@ -21,8 +21,10 @@ def nudge(
     """Return one text for all that asks for a turn, and the reasons, in the order reply, subagent, todos."""
     parts: dict[str, str] = {}
     if owed:
-        names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in owed)
+        told = owed[: settings.nudge_items]
+        names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in told)
         peers = ", ".join(shorten(one_line(name)) for name in names)
+        peers += f" and {len(owed) - len(told):,} more" if len(owed) > len(told) else ""
         parts["reply"] = fill("nudge_reply", dialect.name, settings.prompts, peers=peers)
     if results:
         parts["subagent"] = fill("nudge_subagent", dialect.name, settings.prompts, results=results)

@@ -20,7 +20,7 @@ from wakeloop.operations import (
     Rules,
     Show,
 )
-from wakeloop.todos import LONGEST, Refused, Status, Todo, is_closed, is_open, shorten
+from wakeloop.todos import LONGEST, TEXT_SHOWN, Refused, Status, Todo, brief, is_closed, is_open, shorten
 from wakeloop.unicode import name_of, one_line
 
 REFUSALS = 3  # the verifier's third refusal of an item blocks it
@@ -203,12 +203,17 @@ def _replace(
 def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     """Give each draft its id: its own, that of the first free old item of equal content, or a new number."""
     free: dict[str, list[int | str]] = {}
+    cut: dict[str, list[Todo]] = {}
     for todo in board.todos:
         free.setdefault(todo["content"], []).append(todo["id"])
+        if len(todo["content"]) > TEXT_SHOWN:
+            cut.setdefault(brief(todo["content"]), []).append(todo)
     next_id, new = board.next_id, []
     for draft in drafts:
-        content = draft.content.strip()
-        key = draft.id
+        key, content = draft.id, draft.content.strip()
+        if meant := cut.get(content):  # as a nudge shows it: its whole text is kept
+            at = next((i for i, todo in enumerate(meant) if str(todo["id"]) == str(key)), 0)
+            content = meant.pop(at)["content"]
         if key is None and free.get(content):
             key = free[content].pop(0)
         elif key is None:

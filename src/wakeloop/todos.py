@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.unicode import one_line
+from wakeloop.unicode import one_line, short_id
 
 Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -16,6 +16,8 @@ OPEN = frozenset(("pending", "in_progress"))
 CLOSED = frozenset(("completed", "cancelled"))
 KEPT = ("id", "content", "status", "reason", "evidence")
 LONGEST = 1000  # characters of a refusal: what a model sent may be of any length
+TEXT_SHOWN, REASON_SHOWN, ID_SHOWN = 300, 150, 50  # characters that a nudge shows of an item
+ROOM = 32  # for the words that count what was cut
 GREATEST = 2**53  # ids stay below it: every JSON reader takes them
 
 
@@ -122,6 +124,29 @@ def _is_id(key: object) -> bool:
 def shorten(text: str, limit: int = 60) -> str:
     """Cut a text for an error sentence or a line."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def brief(text: str, limit: int = TEXT_SHOWN) -> str:
+    """A text as a nudge shows it: on one line, and beyond the limit with a count of what is cut off."""
+    line = one_line(text)
+    if len(line) <= limit:
+        return line
+    kept = line[: limit - ROOM].rstrip()
+    return f"{kept}… (+{len(line) - len(kept):,} characters)"
+
+
+def abridged(todo: Todo) -> Todo:
+    """An item as a nudge shows it: the same object where nothing is too long."""
+    short: Todo = {**todo, "id": short_id(todo["id"], ID_SHOWN)}
+    if _is_long(todo["content"], TEXT_SHOWN):
+        short["content"] = brief(todo["content"])
+    if _is_long(todo.get("reason", ""), REASON_SHOWN):
+        short["reason"] = brief(todo["reason"], REASON_SHOWN)
+    return todo if short == todo else short
+
+
+def _is_long(text: str, limit: int) -> bool:
+    return len(text) > limit and len(one_line(text)) > limit
 
 
 class Refused(Exception):  # noqa: N818 - a ruling, not an error of the program

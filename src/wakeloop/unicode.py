@@ -10,6 +10,7 @@ UNSEEN = (  # C0 but tab and newline, DEL, C1, marks of direction, what has no w
 )
 """Characters, as a class of a pattern, that show nothing and may steer what does; joiners of letters stay."""
 _STEERING = re.compile(f"[{UNSEEN}]+")
+_NO_NAME = str.maketrans("", "", '[]":.')  # a text without these needs no quotes
 _BREAKS_A_NAME = ("[", "]", ": ", ". ", '"')  # what stands around an id in some dialect's line
 
 
@@ -45,3 +46,10 @@ def name_of(key: int | str) -> str:
     text = str(key)
     odd = text != one_line(text) or any(sign in f"{text} " for sign in _BREAKS_A_NAME)
     return json.dumps(text) if odd else text
+
+
+def short_id(key: int | str, limit: int) -> int | str:
+    """An id that its name shows in so many characters: itself, or its beginning."""
+    if len(name_of(key)) <= limit:
+        return key
+    return one_line(str(key).translate(_NO_NAME))[: limit - 1] + "…"

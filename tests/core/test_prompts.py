@@ -171,6 +171,13 @@ def test_a_long_list(thread: Make) -> None:
     matches("long_list", last(agent))
 
 
+def test_a_long_text(thread: Make) -> None:
+    agent = thread(
+        write("short", "words " * 100), ".", ".", change={"max_wake_cycles": 1, "guard_retries": 0}
+    )
+    matches("long_text", last(agent))
+
+
 # -- the files -------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 from wakeloop.operations import Board, Operation, Outcome
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.todos import Todo, count_open, shorten, worth_showing
+from wakeloop.todos import Todo, abridged, count_open, shorten, worth_showing
 from wakeloop.unicode import whole
 
 
@@ -118,7 +118,14 @@ class Dialect:
     def listing(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render what a nudge shows of the list: open and blocked items, bounded by `nudge_items`."""
         shown, hidden = worth_showing(todos, settings.nudge_items)
-        return "\n".join([*map(self.line, shown), *self.more(todos, hidden, settings)])
+        return "\n".join([*self.lines(shown, settings), *self.more(todos, hidden, settings)])
+
+    def lines(self, todos: Sequence[Todo], settings: LoopSettings) -> list[str]:
+        """Render items, a line each, long texts cut; where one is, the last line says how to see all."""
+        short = [abridged(todo) for todo in todos]
+        cut = any(new is not old for new, old in zip(short, todos, strict=True))
+        note = [fill("cut_text", self.name, settings.prompts)] if cut else []
+        return [*map(self.line, short), *note]
 
     def more(self, todos: Sequence[Todo], hidden: int, settings: LoopSettings) -> list[str]:
         """Render the line that counts what a listing leaves out, or none."""

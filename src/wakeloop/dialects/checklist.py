@@ -1,6 +1,6 @@
 """The dialect checklist: one tool, the whole list, rendered."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
@@ -90,12 +90,12 @@ class Checklist(Dialect):
                 f"#{name_of(todo['id'])}: {shorten(one_line(todo['content']))}" for todo in outcome.dropped
             )
             notes.append(f"dropped while open: {names}")
-        return "\n\n".join([rendered(outcome.board.todos, self.line), *notes])
+        return "\n\n".join([rendered(outcome.board.todos, map(self.line, outcome.board.todos)), *notes])
 
     def listing(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the whole list as its tool does; a long one as the next open items and the counts."""
         if len(todos) <= settings.nudge_items:
-            return rendered(todos, self.line)
+            return rendered(todos, self.lines(todos, settings))
         return super().listing(todos, goal, settings)
 
     def line(self, todo: Todo) -> str:
@@ -104,9 +104,9 @@ class Checklist(Dialect):
         return f"{MARKS[todo['status']]} #{name_of(todo['id'])}: {one_line(todo['content'])}{note}"
 
 
-def rendered(todos: Sequence[Todo], line: Any) -> str:
+def rendered(todos: Sequence[Todo], lines: Iterable[str]) -> str:
     """Render a list with a blank line and `(1/3 completed)` beneath."""
     if not todos:
         return "No todos."
     done = sum(todo["status"] == "completed" for todo in todos)
-    return "\n".join([*map(line, todos), "", f"({done}/{len(todos)} completed)"])
+    return "\n".join([*lines, "", f"({done}/{len(todos)} completed)"])

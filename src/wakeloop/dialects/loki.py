@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from wakeloop.dialects.base import Dialect
 from wakeloop.operations import Add, Change, Operation, Outcome, Reset, Show
 from wakeloop.settings import LoopSettings
-from wakeloop.todos import Refused, Todo, is_closed, shorten, worth_showing
+from wakeloop.todos import Refused, Todo, brief, is_closed, shorten, worth_showing
 from wakeloop.unicode import name_of, one_line
 
 LONGEST_ID = 18  # digits; Python reads 4,300 at most
@@ -97,12 +97,12 @@ class Loki(Dialect):
 
     def listing(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render goal, progress and items; past `nudge_items` the next open ones and the counts."""
-        lines = [*([f"Goal: {one_line(goal)}"] if goal else []), f"Progress: {progress(todos)} completed"]
+        lines = [*([f"Goal: {brief(goal)}"] if goal else []), f"Progress: {progress(todos)} completed"]
         shown, hidden = list(todos), 0
         if len(shown) > settings.nudge_items:
             shown, _ = worth_showing(todos, settings.nudge_items)
             hidden = len(todos) - len(shown)
-        lines += map(self.line, shown)
+        lines += self.lines(shown, settings)
         return "\n".join([*lines, *self.more(todos, hidden, settings)])
 
     def line(self, todo: Todo) -> str:

@@ -17,6 +17,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "subagent_early": frozenset(("text", "open", "reason")),
     "failed": frozenset(("problem",)),
     "more": frozenset(("hidden", "open", "blocked")),
+    "cut_text": frozenset(),
     "correction": frozenset(("open", "list")),
     "explain": frozenset(("open", "list")),
     "nag": frozenset(("rounds", "open")),
