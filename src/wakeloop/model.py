@@ -30,7 +30,7 @@ def model_named(name: str) -> BaseChatModel:
             f"pip install langchain langchain-{provider}."
         ) from None
     try:
-        return init_chat_model(name)  # type: ignore[no-any-return]
+        return init_chat_model(name)  # type: ignore[no-any-return,unused-ignore]
     except ImportError as error:
         raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
     except Exception as error:  # noqa: BLE001 - its words may hold a key, so they are not passed on
