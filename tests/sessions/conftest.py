@@ -1,15 +1,97 @@
-"""A host by both doors."""
+"""The hosts on which stories are played."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
+from engine_host import Engine, EngineHost
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from memory_host import MemoryHost
 
+from wakeloop.sessions.locks import set_up
 
-@pytest.fixture(params=["sync", "async"])
-def host(request: pytest.FixtureRequest) -> MemoryHost:
-    """An empty host whose agents are run by one door."""
+DOORS = ("sync", "async")  # of the host in memory
+ENGINES = ("sqlite", "asynchronous sqlite", "postgres")  # where the host on DBOS keeps threads and events
+
+
+@pytest.fixture(scope="module")
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One engine for the stories of a module: there can be but one in a process."""
+    if request.param in DOORS:
+        yield request.param
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wakeloop.sessions.dbos_host.LOOK", 3600.0)  # there is nobody to look after
+        if request.param == "postgres":
+            server = request.getfixturevalue("postgres_server")
+            with server.database() as url, Engine(url) as engine:
+                yield engine
+        else:
+            folder = tmp_path_factory.mktemp("engine")
+            with Engine(f"sqlite:///{folder / 'sessions.db'}") as engine:
+                yield engine
+
+
+@pytest.fixture
+def host(engine: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """An empty host: in memory by two doors, on DBOS over each kind of database."""
+    if engine in DOORS:
+        yield MemoryHost(engine)
+        return
+    kind = request.node.callspec.params["engine"]
+    with saver_of(kind, engine.url, tmp_path) as saver, engine.telling(EngineHost(engine, saver)) as host:
+        yield host
+
+
+@pytest.fixture(params=DOORS)
+def memory(request: pytest.FixtureRequest) -> MemoryHost:
+    """The host in memory alone: a turn an event, what is streamed, runs from old checkpoints."""
     return MemoryHost(request.param)
 
 
-Make = Callable[..., MemoryHost]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "host" in metafunc.fixturenames:
+        metafunc.parametrize("engine", [*DOORS, *ENGINES], indirect=True, scope="module")
+
+
+@contextmanager
+def saver_of(kind: str, url: str, folder: Path) -> Iterator[Any]:
+    """An empty saver."""
+    match kind:
+        case "sqlite":
+            with closing(sqlite3.connect(folder / "threads.db", check_same_thread=False)) as connection:
+                yield SqliteSaver(connection)
+        case "postgres":
+            with PostgresSaver.from_conn_string(url) as saver:
+                set_up(saver, url)
+                for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
+                    saver.conn.execute(f"TRUNCATE {table}")
+                yield saver
+        case _:
+            with looping() as loop:
+                opened = AsyncSqliteSaver.from_conn_string(str(folder / "threads.db"))
+                yield asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop).result()
+                asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result()
+
+
+@contextmanager
+def looping() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop in a thread of its own."""
+    with asyncio.Runner() as runner:
+        loop, thread = runner.get_loop(), None
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        try:
+            yield loop
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()

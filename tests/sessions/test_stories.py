@@ -1,13 +1,15 @@
-"""Sessions that ask, answer, spawn and wait: exact counts over a host in memory."""
+"""Sessions that ask, answer, spawn and wait: exact counts over the hosts in memory and on DBOS."""
 
 from typing import Any
 
 import pytest
 from memory_host import MemoryHost
+from stage import Stage
 
 from wakeloop import SessionError, ToolNameError, answer_of
 from wakeloop.dialects import dialect_named
 from wakeloop.sessions import SessionHost, SessionStatus, next_input, outstanding, session_tools
+from wakeloop.sessions.host import CANCELLED
 from wakeloop.sessions.tools import NAMES, Limits
 from wakeloop.testing import calls
 
@@ -44,11 +46,11 @@ def close(*keys: int) -> Any:
 # -- the interface ---------------------------------------------------------------------------------------
 
 
-def test_the_host_of_these_tests_is_a_session_host(host: MemoryHost) -> None:
+def test_the_host_of_these_tests_is_a_session_host(host: Stage) -> None:
     assert isinstance(host, SessionHost)
 
 
-def test_a_thread_of_no_agent_is_refused(host: MemoryHost) -> None:
+def test_a_thread_of_no_agent_is_refused(host: Stage) -> None:
     host.agent("ada")
     with pytest.raises(SessionError, match="There is no agent for the thread 'bob:1'; the agents are: ada"):
         host.send("bob:1", {"kind": "kick"})
@@ -57,7 +59,7 @@ def test_a_thread_of_no_agent_is_refused(host: MemoryHost) -> None:
     assert host.status("bob:1").agent == "main"
 
 
-def test_status_reads_the_checkpoint_and_counts_what_is_queued(host: MemoryHost) -> None:
+def test_status_reads_the_checkpoint_and_counts_what_is_queued(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "I wait.").agent("bob")
     host.send("ada", {"kind": "human", "text": "go"})
     assert host.status("ada") == SessionStatus("ada", "ada", "dormant", None, 0, 0, 0, None, 1)
@@ -69,7 +71,7 @@ def test_status_reads_the_checkpoint_and_counts_what_is_queued(host: MemoryHost)
 # -- asking a person -------------------------------------------------------------------------------------
 
 
-def test_a_person_is_asked_and_answers(host: MemoryHost) -> None:
+def test_a_person_is_asked_and_answers(host: Stage) -> None:
     host.agent("ada", calls(("ask_user", {"question": "Which colour?"})), "Blue it is.")
     host.say("ada", "Paint it.")
     assert host.ending("ada") == ("waiting", "interrupted", "human")
@@ -83,7 +85,7 @@ def test_a_person_is_asked_and_answers(host: MemoryHost) -> None:
     host.done()
 
 
-def test_what_comes_in_during_a_question_is_held_until_the_answer(host: MemoryHost) -> None:
+def test_what_comes_in_during_a_question_is_held_until_the_answer(host: Stage) -> None:
     host.agent("ada", calls(("ask_user", {"question": "?"})), "Thanks.", "Tick heard.")
     host.say("ada", "go")
     host.send("ada", {"kind": "cron", "id": "c", "text": "tick"})
@@ -95,7 +97,7 @@ def test_what_comes_in_during_a_question_is_held_until_the_answer(host: MemoryHo
     host.done()
 
 
-def test_two_questions_at_once_are_answered_one_by_one_or_by_name(host: MemoryHost) -> None:
+def test_two_questions_at_once_are_answered_one_by_one_or_by_name(host: Stage) -> None:
     two = calls(("ask_user", {"question": "a?"}), ("ask_user", {"question": "b?"}))
     host.agent("ada", two, "Thanks.")
     host.say("ada", "go")
@@ -109,7 +111,7 @@ def test_two_questions_at_once_are_answered_one_by_one_or_by_name(host: MemoryHo
 # -- two agents ------------------------------------------------------------------------------------------
 
 
-def test_one_asks_the_other_answers(host: MemoryHost) -> None:
+def test_one_asks_the_other_answers(host: Stage) -> None:
     host.agent("ada", write("learn it"), ask("bob", "What is 6 x 7?"), "I have asked.", close(1), "It is 42.")
     host.agent("bob", reply("42"), "I have told ada.")
     host.send("ada", {"kind": "human", "text": "Ask bob."})
@@ -126,7 +128,7 @@ def test_one_asks_the_other_answers(host: MemoryHost) -> None:
     host.done()
 
 
-def test_both_ways_when_the_first_question_is_answered(host: MemoryHost) -> None:
+def test_both_ways_when_the_first_question_is_answered(host: Stage) -> None:
     host.agent("ada", ask("bob", "1?"), "Asked.", "Got one.", reply("two"), "Told.")
     host.agent("bob", reply("one"), ask("ada", "2?"), "Asked.", "Got two.")
     host.say("ada", "go")
@@ -135,7 +137,7 @@ def test_both_ways_when_the_first_question_is_answered(host: MemoryHost) -> None
     host.done()
 
 
-def test_a_message_wakes_and_waits_for_nothing(host: MemoryHost) -> None:
+def test_a_message_wakes_and_waits_for_nothing(host: Stage) -> None:
     host.agent("ada", tell("bob", "lunch"), "Told.")
     host.agent("bob", "Fine.")
     host.say("ada", "go")
@@ -163,14 +165,16 @@ def test_the_oldest_owed_reply_first_also_two_in_one_round(batch: bool) -> None:
     host.done()
 
 
-def test_an_owed_reply_is_nudged_from_the_budget_and_the_last_text_is_delivered(host: MemoryHost) -> None:
+def putting_off(host: Any) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.")
     host.agent("bob", "Later.", "Later.", "It is 42.", max_wake_cycles=2)
     host.say("ada", "go")
-    wakes = [(e["cycle"], e["reasons"]) for e in host.events if e["type"] == "wake"]
-    assert wakes == [(1, ["reply"]), (2, ["reply"])]
+
+
+def test_an_owed_reply_is_nudged_from_the_budget_and_the_last_text_is_delivered(host: Stage) -> None:
+    putting_off(host)
     assert host.sent("peer_reply") == ["It is 42."]
-    assert host.ending("bob") == ("dormant", "wake_budget")
+    assert (host.status("bob").wakes, host.ending("bob")) == (2, ("dormant", "wake_budget"))
     assert host.values("bob")["owed_replies"] == []
     assert host.ending("ada") == ("dormant", "settled")
     host.done()
@@ -186,7 +190,7 @@ def test_an_owed_reply_is_nudged_from_the_budget_and_the_last_text_is_delivered(
     ],
 )
 def test_a_peer_gets_the_last_text_at_any_end(
-    replies: Any, change: Any, text: str, reason: str, host: MemoryHost
+    replies: Any, change: Any, text: str, reason: str, host: Stage
 ) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.").agent("bob", *replies, **change)
     host.say("ada", "go")
@@ -195,7 +199,7 @@ def test_a_peer_gets_the_last_text_at_any_end(
     host.done()
 
 
-def test_an_exception_is_told_to_the_peer_and_the_thread_stays_usable(host: MemoryHost) -> None:
+def test_an_exception_is_told_to_the_peer_and_the_thread_stays_usable(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.")
     host.agent("bob", ConnectionError("the line is dead"), "Hello.")
     host.say("ada", "go")
@@ -207,7 +211,7 @@ def test_an_exception_is_told_to_the_peer_and_the_thread_stays_usable(host: Memo
     host.done()
 
 
-def test_nothing_is_outstanding_while_it_waits_and_an_answer_has_one_id(host: MemoryHost) -> None:
+def test_nothing_is_outstanding_while_it_waits_and_an_answer_has_one_id(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.").agent("eve", reply("e"), "told")
     host.agent("bob", ask("eve", "?"), "I ask eve.", reply("so it is"), "Told.")
     host.send("ada", {"kind": "human", "text": "go"})
@@ -226,7 +230,7 @@ def test_nothing_is_outstanding_while_it_waits_and_an_answer_has_one_id(host: Me
     host.done()
 
 
-def test_a_cancelled_question_is_answered(host: MemoryHost) -> None:
+def test_a_cancelled_question_is_answered(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.").agent("bob")
     host.send("ada", {"kind": "human", "text": "go"})
     host.turn("ada")
@@ -234,7 +238,7 @@ def test_a_cancelled_question_is_answered(host: MemoryHost) -> None:
     assert host.cancel(question["id"])
     assert not host.cancel(question["id"])
     host.settle()
-    assert host.sent("peer_reply") == ["No answer: the turn failed. The message was cancelled."]
+    assert host.sent("peer_reply") == [f"No answer: the turn failed. {CANCELLED}"]
     assert host.ending("ada") == ("dormant", "settled")
     host.done()
 
@@ -242,7 +246,7 @@ def test_a_cancelled_question_is_answered(host: MemoryHost) -> None:
 # -- cycles ----------------------------------------------------------------------------------------------
 
 
-def test_a_cycle_of_askers_is_refused_by_name(host: MemoryHost) -> None:
+def test_a_cycle_of_askers_is_refused_by_name(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "wait", "got")
     host.agent("bob", ask("eve", "?"), "wait", reply("b"), "told")
     host.agent("eve", ask("ada", "?"), reply("e"), "told")
@@ -271,12 +275,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("call", "error"), WRONG)
-def test_a_wrong_call_gets_one_clear_error(call: Any, error: str, host: MemoryHost) -> None:
-    host.agent("ada", call, "I see.").agent("worker").say("ada", "go")
-    assert host.results("ada") == [("error", error)]
-    assert host.ending("ada") == ("dormant", "settled")
-    assert len(host.accepted) == 1
-    host.done()
+def test_a_wrong_call_gets_one_clear_error(call: Any, error: str, memory: MemoryHost) -> None:
+    memory.agent("ada", call, "I see.").agent("worker").say("ada", "go")
+    assert memory.results("ada") == [("error", error)]
+    assert memory.ending("ada") == ("dormant", "settled")
+    assert len(memory.accepted) == 1
+    memory.done()
 
 
 # -- subagents -------------------------------------------------------------------------------------------
@@ -306,13 +310,17 @@ def wait_all(request: Any) -> Any:
 FAILED = "No answer: the turn failed. RuntimeError: no disk"
 
 
-def parent(host: MemoryHost, *replies: Any, **change: Any) -> MemoryHost:
+def parent(host: Any, *replies: Any, **change: Any) -> Any:
     """A session with an open item that starts three subagents and waits."""
     host.agent("main", write("report"), spawn("a", "b", "c"), wait_all, "I wait.", *replies, **change)
     return host.agent("worker", *[work] * 3)
 
 
-def test_three_subagents_one_of_which_fails(host: MemoryHost) -> None:
+def three_subagents(host: Any) -> None:
+    parent(host, close(1), "All in.").say("main", "go")
+
+
+def test_three_subagents_one_of_which_fails(host: Stage) -> None:
     parent(host, close(1), "All in.").send("main", {"kind": "human", "text": "go"})
     host.turn("main")
     assert host.ending("main") == ("waiting", "waiting", "subagent")
@@ -322,46 +330,45 @@ def test_three_subagents_one_of_which_fails(host: MemoryHost) -> None:
     assert (host.asked("main"), host.status("main").wakes) == (6, 1)
     assert host.ending("main") == ("dormant", "settled")
     assert host.values("main")["todo_subagents"] == host.values("main")["waiting_on"] == []
-    assert {m[-1].text for m in host.models["worker"].requests} == {f"[task from main] {t}" for t in "abc"}
+    assert {host.last("worker", n) for n in range(3)} == {f"[task from main] {t}" for t in "abc"}
     told = host.last("main", 4)
     assert told.startswith(
         "What a subagent of yours brought back follows. Use it, and go on.\n\n[subagent_done"
     )
     assert told.index("] C is fine.") < told.index("  [1] report")
-    assert [e["reasons"] for e in host.events if e["type"] == "wake"] == [["subagent", "todos"]]
     host.done()
 
 
-def test_results_that_come_one_by_one_wake_once_when_all_are_in(host: MemoryHost) -> None:
-    host.batch = False
-    parent(host, close(1), "All in.").say("main", "go")
-    assert host.turns.count("main") == 4  # three results, each a turn; two of them ask nobody
-    assert (host.asked("main"), host.status("main").wakes) == (6, 1)
-    stored = [m.text for m in host.values("main")["messages"] if m.text.startswith("[subagent_done")]
+def test_results_that_come_one_by_one_wake_once_when_all_are_in(memory: MemoryHost) -> None:
+    memory.batch = False
+    parent(memory, close(1), "All in.").say("main", "go")
+    assert memory.turns.count("main") == 4  # three results, each a turn; two of them ask nobody
+    assert (memory.asked("main"), memory.status("main").wakes) == (6, 1)
+    stored = [m.text for m in memory.values("main")["messages"] if m.text.startswith("[subagent_done")]
     assert len(stored) == 2  # the third came with the nudge
-    host.done()
+    memory.done()
 
 
-def test_without_waiting_each_result_wakes_and_spends_one_cycle(host: MemoryHost) -> None:
-    host.batch = False
-    host.agent("main", spawn("a", "c"), "Started.", "Fine.", "Fine, too.").agent("worker", *[work] * 2)
-    host.say("main", "go")
-    assert host.status("main").wakes == 2
-    assert host.ending("main") == ("dormant", "settled")
-    host.done()
+def test_without_waiting_each_result_wakes_and_spends_one_cycle(memory: MemoryHost) -> None:
+    memory.batch = False
+    memory.agent("main", spawn("a", "c"), "Started.", "Fine.", "Fine, too.").agent("worker", *[work] * 2)
+    memory.say("main", "go")
+    assert memory.status("main").wakes == 2
+    assert memory.ending("main") == ("dormant", "settled")
+    memory.done()
 
 
-def test_with_the_budget_spent_a_result_is_stored_and_parks(host: MemoryHost) -> None:
-    host.batch = False
-    host.agent("main", spawn("a", "c"), "Started.", "Fine.", max_wake_cycles=1).agent("worker", *[work] * 2)
-    host.say("main", "go")
-    assert host.ending("main") == ("dormant", "wake_budget")
-    assert host.values("main")["messages"][-1].text.startswith("[subagent_done from worker:sub1-")
-    host.done()
+def test_with_the_budget_spent_a_result_is_stored_and_parks(memory: MemoryHost) -> None:
+    memory.batch = False
+    memory.agent("main", spawn("a", "c"), "Started.", "Fine.", max_wake_cycles=1).agent("worker", *[work] * 2)
+    memory.say("main", "go")
+    assert memory.ending("main") == ("dormant", "wake_budget")
+    assert memory.values("main")["messages"][-1].text.startswith("[subagent_done from worker:sub1-")
+    memory.done()
 
 
 @pytest.mark.parametrize("change", [{"auto_continue": False}, {"max_wake_cycles": 0}])
-def test_without_re_entries_a_result_is_stored_and_parks_as_disabled(change: Any, host: MemoryHost) -> None:
+def test_without_re_entries_a_result_is_stored_and_parks_as_disabled(change: Any, host: Stage) -> None:
     host.agent("main", spawn("a"), wait_all, "I wait.", "I see it now.", **change).agent("worker", work)
     host.say("main", "go")
     assert (host.ending("main"), host.asked("main")) == (("dormant", "disabled"), 3)
@@ -370,7 +377,7 @@ def test_without_re_entries_a_result_is_stored_and_parks_as_disabled(change: Any
     host.done()
 
 
-def test_an_unfinished_subagent_says_so(host: MemoryHost) -> None:
+def test_an_unfinished_subagent_says_so(host: Stage) -> None:
     host.agent("main", spawn("x", agent="slow"), "Started.", "Fine.")
     host.agent("slow", write("x"), "Not done.", max_wake_cycles=0, guard_retries=0).say("main", "go")
     assert host.sent("subagent_done") == [
@@ -379,7 +386,7 @@ def test_an_unfinished_subagent_says_so(host: MemoryHost) -> None:
     host.done()
 
 
-def test_a_subagents_step_limit_ends_in_a_result(host: MemoryHost) -> None:
+def test_a_subagents_step_limit_ends_in_a_result(host: Stage) -> None:
     host.limit = 14
     host.agent("main", spawn("x"), "Started.", "Fine.").agent("worker", *[write("x")] * 5, nag_after=0)
     host.say("main", "go")
@@ -391,7 +398,7 @@ def test_a_subagents_step_limit_ends_in_a_result(host: MemoryHost) -> None:
     host.done()
 
 
-def test_no_more_children_at_once_than_allowed_also_in_one_round(host: MemoryHost) -> None:
+def test_no_more_children_at_once_than_allowed_also_in_one_round(host: Stage) -> None:
     host.agent("main", spawn("a", "b", "c"), "Started.", spawn("c"), "Again.", limits=Limits(children=2))
     host.agent("worker")
     host.send("main", {"kind": "human", "text": "go"})
@@ -404,7 +411,7 @@ def test_no_more_children_at_once_than_allowed_also_in_one_round(host: MemoryHos
     assert len(host.values("main")["todo_subagents"]) == 2
 
 
-def test_a_subagent_of_a_subagent_of_a_subagent_is_too_deep(host: MemoryHost) -> None:
+def test_a_subagent_of_a_subagent_of_a_subagent_is_too_deep(host: Stage) -> None:
     nested = [spawn("d", agent=None), "s"]
     host.agent("main", *nested, *nested, *nested, *["up"] * 2, limits=Limits(depth=2))
     host.say("main", "go")
@@ -416,7 +423,7 @@ def test_a_subagent_of_a_subagent_of_a_subagent_is_too_deep(host: MemoryHost) ->
     host.done()
 
 
-def test_waiting_for_a_finished_subagent_is_no_error(host: MemoryHost) -> None:
+def test_waiting_for_a_finished_subagent_is_no_error(host: Stage) -> None:
     host.agent("main", spawn("a"), "Started.", wait_all, "Nothing to do.").agent("worker", work)
     host.say("main", "go")
     handle = host.turns[1]
@@ -427,7 +434,7 @@ def test_waiting_for_a_finished_subagent_is_no_error(host: MemoryHost) -> None:
     host.done()
 
 
-def test_a_subagent_may_not_ask_those_who_wait_for_it(host: MemoryHost) -> None:
+def test_a_subagent_may_not_ask_those_who_wait_for_it(host: Stage) -> None:
     host.agent("main", spawn("x"), wait_all, "I wait.", "Fine.").agent(
         "worker", ask("main", "?"), "No reply."
     )
@@ -439,21 +446,37 @@ def test_a_subagent_may_not_ask_those_who_wait_for_it(host: MemoryHost) -> None:
     host.done()
 
 
-def test_reply_subagent_and_list_are_one_message_and_one_cycle(host: MemoryHost) -> None:
+def asked_while_waiting(host: Any) -> None:
     host.agent("eve", ask("main", "?"), "Asked.", "Heard.").agent("worker", work)
     host.agent("main", write("r"), spawn("a"), wait_all, "I wait.", reply("so"), close(1), "Done.")
     host.say("eve", "go")
+
+
+def test_reply_subagent_and_list_are_one_message_and_one_cycle(host: Stage) -> None:
+    asked_while_waiting(host)
     parts = ["A reply is still owed to: eve.", "What a subagent of yours brought", "  [1] r"]
     told = host.last("main", 4)
     assert sorted(parts, key=told.index) == parts
-    woken = [(e["cycle"], e["open"], e["reasons"]) for e in host.events if e["type"] == "wake"]
-    assert woken == [(1, 1, ["reply", "subagent", "todos"])]
     assert (host.asked("main"), host.status("main").wakes) == (7, 1)
     assert host.sent("peer_reply") == ["so"]
     host.done()
 
 
-def test_a_result_is_sent_when_its_own_subagents_have_finished(host: MemoryHost) -> None:
+@pytest.mark.parametrize(
+    ("story", "wakes"),
+    [
+        (putting_off, [(1, 0, ["reply"]), (2, 0, ["reply"])]),
+        (three_subagents, [(1, 1, ["subagent", "todos"])]),
+        (asked_while_waiting, [(1, 1, ["reply", "subagent", "todos"])]),
+    ],
+)
+def test_a_wake_is_streamed_with_its_reasons(story: Any, wakes: Any, memory: MemoryHost) -> None:
+    story(memory)
+    streamed = [(e["cycle"], e["open"], e["reasons"]) for e in memory.events if e["type"] == "wake"]
+    assert streamed == wakes
+
+
+def test_a_result_is_sent_when_its_own_subagents_have_finished(host: Stage) -> None:
     host.agent("main", spawn("x", agent="chief"), "Started.", "Fine.").agent("worker", work)
     host.agent("chief", spawn("a"), "Started a helper.", "The helper says: A is fine.")
     host.say("main", "go")
@@ -462,7 +485,7 @@ def test_a_result_is_sent_when_its_own_subagents_have_finished(host: MemoryHost)
     host.done()
 
 
-def test_a_reply_to_somebody_who_is_gone_stops_nobody(host: MemoryHost) -> None:
+def test_a_reply_to_somebody_who_is_gone_stops_nobody(host: Stage) -> None:
     host.agent("ada", "It is 42.", max_wake_cycles=0)
     question = {"kind": "peer_message", "text": "?", "sender": "zoe", "correlation_id": "q"}
     host.send("ada", question)  # type: ignore[arg-type]
@@ -475,7 +498,7 @@ def test_a_reply_to_somebody_who_is_gone_stops_nobody(host: MemoryHost) -> None:
 # -- kicks and timers ------------------------------------------------------------------------------------
 
 
-def test_a_kick_on_a_settled_session_asks_nobody(host: MemoryHost) -> None:
+def test_a_kick_on_a_settled_session_asks_nobody(host: Stage) -> None:
     host.agent("ada", "Hello.").say("ada", "hi")
     host.send("ada", {"kind": "kick"})
     host.settle()
@@ -484,7 +507,7 @@ def test_a_kick_on_a_settled_session_asks_nobody(host: MemoryHost) -> None:
     host.done()
 
 
-def test_a_kick_on_an_idle_session_is_the_nudge_and_spends_nothing(host: MemoryHost) -> None:
+def test_a_kick_on_an_idle_session_is_the_nudge_and_spends_nothing(host: Stage) -> None:
     host.agent("ada", write("a"), "Later.", "Later.", close(1), "Done.", max_wake_cycles=1, guard_retries=0)
     host.say("ada", "go")
     assert host.ending("ada") == ("idle", "wake_budget")
@@ -495,26 +518,26 @@ def test_a_kick_on_an_idle_session_is_the_nudge_and_spends_nothing(host: MemoryH
     host.done()
 
 
-def test_a_timer_wakes_a_dormant_and_an_idle_session_with_the_whole_budget(host: MemoryHost) -> None:
+def test_a_timer_wakes_a_dormant_and_an_idle_session_with_the_whole_budget(host: Stage) -> None:
     host.agent("ada", "Hello.", write("a"), *["Later."] * 4, max_wake_cycles=1, guard_retries=0)
     host.say("ada", "hi")
-    key = host.schedule("ada", "0 9 * * *", "It is nine.")
+    key = host.schedule("ada", "0 0 29 2 *", "It is time.")
     assert [plan.id for plan in host.schedules("ada")] == [key]
     host.tick(key, "monday")
     host.tick(key, "monday")  # a repeat
     host.settle()
-    assert host.last("ada", 1) == "[cron] It is nine."
+    assert host.last("ada", 1) == "[cron] It is time."
     assert (host.ending("ada"), host.status("ada").wakes) == (("idle", "wake_budget"), 1)
     host.tick(key, "tuesday")
     host.settle()
-    assert host.last("ada", 4) == "[cron] It is nine."
+    assert host.last("ada", 4) == "[cron] It is time."
     assert (host.ending("ada"), host.status("ada").wakes) == (("idle", "wake_budget"), 1)
     assert host.cancel(key)
     assert list(host.schedules()) == []
     host.done()
 
 
-def test_a_timer_and_a_kick_do_not_wake_a_waiting_session_and_are_not_lost(host: MemoryHost) -> None:
+def test_a_timer_and_a_kick_do_not_wake_a_waiting_session_and_are_not_lost(host: Stage) -> None:
     host.agent("ada", write("a"), ask("bob", "?"), "Asked.", close(1), "Both heard.").agent(
         "bob", reply("b"), "told"
     )
@@ -525,14 +548,14 @@ def test_a_timer_and_a_kick_do_not_wake_a_waiting_session_and_are_not_lost(host:
     host.turn("ada")
     assert (host.asked("ada"), host.ending("ada")) == (3, ("waiting", "waiting", "peer"))
     host.settle()
-    assert [m.text for m in host.models["ada"].requests[3]][-2:] == ["[cron] tick", "[peer_reply from bob] b"]
+    assert host.read("ada", 3)[-2:] == ["[cron] tick", "[peer_reply from bob] b"]
     host.done()
 
 
 # -- cases -----------------------------------------------------------------------------------------------
 
 
-def test_c12_parent_and_child_over_the_host(host: MemoryHost) -> None:
+def test_c12_parent_and_child_over_the_host(host: Stage) -> None:
     host.agent("main", write("p"), spawn("x"), wait_all, "I wait.", close(1), "Done.")
     question = calls(("ask_user", {"question": "Go?"}))
     host.agent(
@@ -550,7 +573,7 @@ def test_c12_parent_and_child_over_the_host(host: MemoryHost) -> None:
     host.done()
 
 
-def test_c13_lifetime_of_the_budget_over_the_host(host: MemoryHost) -> None:
+def test_c13_lifetime_of_the_budget_over_the_host(host: Stage) -> None:
     question = calls(("ask_user", {"question": "?"}))
     once = {"max_wake_cycles": 1, "guard_retries": 0}
     host.agent("ada", write("a"), "1", "2", "3", question, "5", **once)
@@ -574,7 +597,7 @@ def test_no_name_is_one_of_a_dialects(dialect: str) -> None:
     assert not set(NAMES) & set(dialect_named(dialect).names)
 
 
-def test_tools_are_chosen_by_name_and_know_whom_they_may_address(host: MemoryHost) -> None:
+def test_tools_are_chosen_by_name_and_know_whom_they_may_address(host: Stage) -> None:
     tools = session_tools(host, ["send_message", "ask_user"], agents={"bob": "prints"})
     assert [tool.name for tool in tools] == ["send_message", "ask_user"]
     assert tools[0].description.endswith("without waiting for an answer. Agents: bob (prints).")
@@ -594,18 +617,18 @@ def test_a_host_may_be_made_after_its_agents() -> None:
     host.done()
 
 
-def test_a_call_that_is_run_again_sends_the_same_event(host: MemoryHost) -> None:
-    host.agent("ada", ask("bob", "?"), "Asked.", "Asked.").agent("bob")
-    host.send("ada", {"kind": "human", "text": "go"})
-    host.turn("ada")
-    before = list(host.accepted)
-    graph, config = host.graph("ada"), {"configurable": {"thread_id": "ada"}}
+def test_a_call_that_is_run_again_sends_the_same_event(memory: MemoryHost) -> None:
+    memory.agent("ada", ask("bob", "?"), "Asked.", "Asked.").agent("bob")
+    memory.send("ada", {"kind": "human", "text": "go"})
+    memory.turn("ada")
+    before = list(memory.accepted)
+    graph, config = memory.graph("ada"), {"configurable": {"thread_id": "ada"}}
     round_ = next(s for s in graph.get_state_history(config) if s.next == ("run_tools",))
-    host.run(graph, None, round_.config)
-    assert list(host.accepted) == before
+    memory.run(graph, None, round_.config)
+    assert list(memory.accepted) == before
 
 
-def test_nothing_of_the_host_is_in_the_state(host: MemoryHost) -> None:
+def test_nothing_of_the_host_is_in_the_state(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.").agent("bob")
     host.send("ada", {"kind": "human", "text": "go"})
     host.turn("ada")
@@ -614,13 +637,13 @@ def test_nothing_of_the_host_is_in_the_state(host: MemoryHost) -> None:
     assert "Host" not in repr(host.values("ada"))
 
 
-def test_a_run_that_broke_off_goes_on_before_new_events(host: MemoryHost) -> None:
-    host.agent("ada", ConnectionError("dead"), "Hello.", "Yes.")
-    graph, config = host.graph("ada"), {"configurable": {"thread_id": "ada"}}
+def test_a_run_that_broke_off_goes_on_before_new_events(memory: MemoryHost) -> None:
+    memory.agent("ada", ConnectionError("dead"), "Hello.", "Yes.")
+    graph, config = memory.graph("ada"), {"configurable": {"thread_id": "ada"}}
     with pytest.raises(ConnectionError):
-        host.run(graph, {"messages": [("user", "go")]}, config)
-    step = next_input(host.snapshot("ada"), [{"kind": "human", "text": "more"}])
+        memory.run(graph, {"messages": [("user", "go")]}, config)
+    step = next_input(memory.snapshot("ada"), [{"kind": "human", "text": "more"}])
     assert (step.run, step.input, step.taken, len(step.held)) == (True, None, (), 1)
-    host.say("ada", "more")
-    assert [m.text for m in host.values("ada")["messages"]] == ["go", "Hello.", "more", "Yes."]
-    host.done()
+    memory.say("ada", "more")
+    assert [m.text for m in memory.values("ada")["messages"]] == ["go", "Hello.", "more", "Yes."]
+    memory.done()

@@ -1,5 +1,6 @@
 """Hosts sessions on DBOS, over SQLite or Postgres."""
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property, partial
 from itertools import count
 from typing import Any, Self
@@ -37,7 +38,7 @@ from wakeloop.sessions.host import (
 from wakeloop.sessions.locks import Locks
 from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.turns import refusal_of
-from wakeloop.sessions.worker import Graph, Turns
+from wakeloop.sessions.worker import AWAY, Graph, Turns
 from wakeloop.state import WakeEvent
 
 NAME = "wakeloop"
@@ -48,6 +49,11 @@ OLDEST_SQLITE = (3, 42)
 WAIT = 0.05  # seconds between two looks at what waits
 LOOK = 1.0  # seconds between two looks whether to drain
 SWEEP = 5  # looks between two for workers that died
+PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database is away
+PRUNE = 60  # looks between two for records that are too old
+KEEP = timedelta(hours=1)
+ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")  # the engine's words
+MOST = 1000  # records that are deleted at once
 
 
 class Stopped(BaseException):
@@ -139,6 +145,18 @@ class Post:
         snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
         return replace(SessionStatus.of(thread, agent, snapshot, queued), error=error)
 
+    def prune(self, age: timedelta = KEEP) -> int:
+        """Delete the engine's records of turns and timers that ended so long ago; return their number.
+
+        A host does it by itself (`keep`). Nothing is read there again: ids against repeats are the inbox's.
+        """
+        before, number = (now() - age).isoformat(), 0
+        of: Any = {"status": list(ENDED), "queue_name": [QUEUE, TIMERS], "completed_before": before}
+        while ended := self.client.list_workflows(**of, limit=MOST, load_input=False, load_output=False):
+            self.client.delete_workflows([record.workflow_id for record in ended])
+            number += len(ended)
+        return number
+
     # -- the engine ----------------------------------------------------------------------------------------
 
     @cached_property
@@ -177,7 +195,8 @@ class DbosHost(Post):
     One host a process. On SQLite one process a database (`wakeloop serve` holds a lock); on Postgres any
     number of workers: a turn of a thread runs in one of them at a time, and when one dies the others see that
     its name's lock is free and take over its turns, each under the lock of its thread. `report` is told after
-    each turn how the thread stands; `hold` is what a turn holds in the place of that lock.
+    each turn how the thread stands; `hold` is what a turn holds in the place of that lock; the engine's
+    records of ended turns are deleted after `keep` (None: never).
     """
 
     def __init__(
@@ -188,13 +207,14 @@ class DbosHost(Post):
         worker: str | None = None,
         concurrency: int = 16,
         polling: float = 0.2,
+        keep: timedelta | None = KEEP,
         report: Callable[[SessionStatus], None] | None = None,
         hold: Callable[[str], AbstractContextManager[Any]] | None = None,
     ) -> None:
         super().__init__(url, agents)
         unique = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.worker = worker or (unique if on_postgres(url) else "local")
-        self.concurrency, self.polling = concurrency, polling
+        self.concurrency, self.polling, self.keep = concurrency, polling, keep
         self.locks = Locks(url) if on_postgres(url) else None
         self.hold = hold or (self.locks.thread if self.locks else lambda _: nullcontext())
         told = (lambda thread: report(self.status(thread))) if report else (lambda _: None)
@@ -234,11 +254,11 @@ class DbosHost(Post):
 
         @DBOS.workflow(name="turn", max_recovery_attempts=None)
         def turn(thread: str) -> None:
-            self.take_turn(thread)
+            self.insist(lambda more: self.take_turn(thread, patient=more))
 
         @DBOS.workflow(name="timer", max_recovery_attempts=None)
         def timer(schedule: str, due: str) -> None:
-            self.fire(schedule, due)
+            self.insist(lambda _: self.fire(schedule, due))
 
         DBOS.launch()
         DBOS.register_queue(
@@ -281,9 +301,26 @@ class DbosHost(Post):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)  # turns may be under way in this very loop
+
     # -- the workflows -------------------------------------------------------------------------------------
 
-    def take_turn(self, thread: str) -> None:
+    def insist(self, attempt: Callable[[bool], None]) -> None:
+        """Call, and again where a database was away; the attempt is told whether more will follow."""
+        for tries in count(1):
+            try:
+                attempt(tries <= len(PAUSES))
+            except AWAY:
+                if self.draining.wait(PAUSES[min(tries, len(PAUSES)) - 1]):
+                    raise Stopped from None
+            else:
+                return
+
+    def take_turn(self, thread: str, *, patient: bool) -> None:
         """Run the turns of a thread that are due; the queue lets one of a thread run at a time."""
         control, key = RunControl(), uuid4().hex
         with self.idle:
@@ -292,7 +329,8 @@ class DbosHost(Post):
             self.running[key] = control
         try:
             with self.hold(thread):
-                self.turns.take(self.agents[agent_of(thread, self.agents)], thread, control)
+                graph = self.agents[agent_of(thread, self.agents)]
+                self.turns.take(graph, thread, control, patient=patient)
         except GraphDrained:
             raise Stopped from None
         finally:
@@ -324,6 +362,8 @@ class DbosHost(Post):
                     self.drain(0)
                 if self.locks is not None and look % SWEEP == 0:
                     self.take_over(self.locks)
+                if self.keep is not None and look % PRUNE == 0:
+                    self.prune(self.keep)
 
     def take_over(self, locks: Locks) -> list[str]:
         """Put the turns of dead workers back into their queues; return the workers' names."""

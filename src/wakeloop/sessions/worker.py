@@ -1,9 +1,13 @@
 """One turn of a thread, whoever runs it, however often."""
 
+import asyncio
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import psycopg
+import sqlalchemy as sa
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphDrained
 from langgraph.graph.state import CompiledStateGraph
@@ -19,6 +23,11 @@ from wakeloop.state import WakeEvent
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 TURN = "turn_id"  # in a checkpoint's metadata: the turn that wrote it
+AWAY = (
+    psycopg.OperationalError,
+    sqlite3.OperationalError,
+    sa.exc.OperationalError,
+)  # a database, for a while
 
 
 @dataclass(frozen=True)
@@ -35,8 +44,12 @@ class Turns:
     host: SessionHost
     report: Callable[[str], None] = field(default=lambda _thread: None)
 
-    def take(self, graph: Graph, thread: str, control: RunControl) -> None:
-        """Run turns until nothing waits that the thread can take now. Raises `GraphDrained` for a drain."""
+    def take(self, graph: Graph, thread: str, control: RunControl, *, patient: bool = False) -> None:
+        """Run turns until nothing waits that the thread can take now.
+
+        Raises `GraphDrained` for a drain, and one of `AWAY` where a database did not answer: call it again. A
+        run that met that is given up, as for any other error, unless `patient`.
+        """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         while True:
             if control.drain_requested:
@@ -48,7 +61,7 @@ class Turns:
             if turn is None:
                 return
             named = graph.with_config(metadata={TURN: turn})
-            failure = self.play(named, config, given, control)
+            failure = self.play(named, config, given, control, patient=patient)
             close_turn(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
                 self.go_on_later(named, thread, turn)
@@ -79,15 +92,19 @@ class Turns:
             return turn, NOTHING  # it is answered, and the run came to another question
         return turn, Given(next_input(snapshot, taken).input)
 
-    def play(self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl) -> str | None:
+    def play(
+        self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl, *, patient: bool
+    ) -> str | None:
         """Run the graph; return the words of the error for which the turn is given up."""
         if given.nothing:
             return None
         try:
-            graph.invoke(given.input, config, durability="sync", control=control)
+            run(graph, given.input, config, control)
         except GraphBubbleUp:
             raise
-        except Exception as failure:  # noqa: BLE001 - the turn is given up, the worker goes on
+        except Exception as failure:
+            if patient and isinstance(failure, AWAY):
+                raise
             return without_secrets(f"{type(failure).__name__}: {failure}")
         return None
 
@@ -107,3 +124,13 @@ class Given:
 
 
 NOTHING = Given(None, nothing=True)
+
+
+def run(graph: Graph, given: Any, config: RunnableConfig, control: RunControl) -> None:
+    """Run a graph; one whose saver is asynchronous in the event loop of that saver, by its other door."""
+    loop = getattr(graph.checkpointer, "loop", None)
+    if not isinstance(loop, asyncio.AbstractEventLoop):
+        graph.invoke(given, config, durability="sync", control=control)
+        return
+    playing = graph.ainvoke(given, config, durability="sync", control=control)
+    asyncio.run_coroutine_threadsafe(playing, loop).result()

@@ -1,0 +1,110 @@
+"""A Postgres that throws everybody out in the middle of turns: they go on when it is back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+
+from wakeloop import create_todo_agent
+from wakeloop.cli.sessions import postgres_saver
+from wakeloop.sessions.dbos_host import DbosHost
+from wakeloop.testing import ScriptedModel, calls, says
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakeloop.sessions.dbos_host.PAUSES", (0.05,) * 5)
+
+
+def throw_out(url: str) -> None:
+    """End every connection to the database but this one."""
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def until(true: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@contextmanager
+def hosted(url: str, model: ScriptedModel, *tools: Any) -> Iterator[DbosHost]:
+    with postgres_saver(url) as saver:
+        agent = create_todo_agent(model, tools=tools, checkpointer=saver)
+        with DbosHost(url, {"main": agent}, polling=0.05) as host:
+            yield host
+
+
+def test_a_turn_whose_connections_are_cut_goes_on_from_its_last_step(postgres: str) -> None:
+    reached: list[int] = []
+
+    def work(n: int) -> str:
+        """Work."""
+        reached.append(n)
+        if reached == [0, 1]:
+            throw_out(postgres)
+        return f"{n} done"
+
+    model = ScriptedModel([*(calls(("work", {"n": n})) for n in range(4)), says("all done")])
+    with hosted(postgres, model, work) as host:
+        host.send("main", {"kind": "human", "text": "go"})
+        assert host.wait("main", timeout=60)
+        status = host.status("main")
+        assert (status.state, status.reason, status.error, status.queued) == ("dormant", "settled", None, 0)
+        config: Any = {"configurable": {"thread_id": "main"}}
+        messages = host.agents["main"].get_state(config).values["messages"]
+        assert [m.text for m in messages if m.type == "tool"] == [f"{n} done" for n in range(4)]
+        assert [m.type for m in messages].count("human") == 1
+    assert reached == [0, 1, 1, 2, 3]  # the one whose result could not be stored runs again
+    model.assert_done()
+
+
+def test_a_timer_that_fires_while_the_database_is_away_fires_afterwards(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[str] = []
+    fire = DbosHost.fire
+
+    def cut(self: DbosHost, schedule: str, due: str) -> None:
+        tries.append(schedule)
+        if len(tries) < 3:
+            raise psycopg.OperationalError("the connection is lost")
+        fire(self, schedule, due)
+
+    monkeypatch.setattr(DbosHost, "fire", cut)
+    model = ScriptedModel([says("ticked")])
+    with hosted(postgres, model) as host:
+        key = host.schedule("main", "0 0 29 2 *", "tick")
+        host.mailbox.next_due(key, datetime(2024, 2, 29, tzinfo=UTC))
+        host.catch_up()  # what a start does
+        until(lambda: host.status("main").reason == "settled" if host.list() else False)
+        assert datetime.fromisoformat(str(host.schedules()[0].due)) > datetime.now(UTC)
+    assert tries == [key] * 3
+    model.assert_done()
+
+
+def test_what_fails_for_ever_is_given_up_with_its_words(postgres: str) -> None:
+    tries: list[int] = []
+
+    def away(_: Any) -> Any:
+        tries.append(1)
+        raise psycopg.OperationalError("another database is away")
+
+    model = ScriptedModel([away] * 6)
+    with hosted(postgres, model) as host:
+        host.send("main", {"kind": "human", "text": "go"})
+        assert host.wait("main", timeout=60)
+        assert host.status("main").error == "OperationalError: another database is away"
+    assert len(tries) == 6  # five times patiently, then once more
+    model.assert_done()
