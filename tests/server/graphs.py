@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import StructuredTool
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
@@ -16,7 +18,7 @@ from wakeloop.testing import calls, says
 
 
 class Parrot(BaseChatModel):
-    """`plan` writes one item and closes it, `leave` leaves one open, `ask` asks, `slow` takes its time."""
+    """`plan` writes an item and closes it, `leave` leaves one open, `ask`, `look` and `slow` call a tool."""
 
     @property
     def _llm_type(self) -> str:
@@ -39,6 +41,8 @@ class Parrot(BaseChatModel):
             raise ValueError("this model fails")
         if person and last.text == "slow":
             return calls(("wait", {}))
+        if person and last.text == "look":
+            return calls(("look", {}))
         if last.type == "tool" and last.text.startswith("Stored") and "leave" not in messages[-3].text:
             return calls(("todo_update", {"id": 1, "status": "done"}))
         return says(f"read: {last.text.splitlines()[0]}")
@@ -55,9 +59,27 @@ def wait() -> str:
     return "waited"
 
 
+async def look() -> str:
+    """Look, asynchronously and in no other way."""
+    await asyncio.sleep(0)
+    return "seen"
+
+
+async def verify(todo: Any, state: Any) -> str | None:
+    """Ask somebody who takes a moment."""
+    await asyncio.sleep(0)
+    return None
+
+
 class Context(TypedDict, total=False):
     todo_settings: dict[str, Any]
 
 
 def main() -> Any:
     return create_todo_agent(Parrot(), tools=[ask, wait], context_schema=Context)
+
+
+def waiting() -> Any:
+    """An agent whose tool and verifier are asynchronous only."""
+    only = StructuredTool.from_function(coroutine=look, name="look")
+    return create_todo_agent(Parrot(), tools=[only], verify=verify)

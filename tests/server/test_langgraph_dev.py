@@ -30,7 +30,7 @@ GO = {"messages": [{"role": "user", "content": "plan"}]}
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server process in a folder of its own."""
     folder = tmp_path_factory.mktemp("server")
-    graphs = {"main": f"{Path(__file__).parent / 'graphs.py'}:main"}
+    graphs = {name: f"{Path(__file__).parent / 'graphs.py'}:{name}" for name in ("main", "waiting")}
     (folder / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": graphs}))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -210,7 +210,7 @@ def test_a_cron_posts_to_the_inbox(client: Any, thread: str) -> None:
 
 @pytest.fixture
 def host(url: str) -> Iterator[ServerHost]:
-    with ServerHost(url, {"main": "main"}) as host:
+    with ServerHost(url, {"main": "main", "waiting": "waiting"}) as host:
         yield host
 
 
@@ -279,6 +279,17 @@ def test_a_failed_run_is_an_answer_to_whoever_asked(host: ServerHost, name: str)
     until(lambda: texts(host, asker))
     assert texts(host, asker)[0].startswith("[peer_reply from ")
     assert "A reply is still owed" in texts(host, asker)[0]  # the parrot's last text: it says what it read
+
+
+def test_tools_and_verifiers_may_be_asynchronous(host: ServerHost, name: str) -> None:
+    thread = f"waiting:{name}"
+    host.send(thread, {"kind": "human", "text": "look"})
+    quiet(host, thread)
+    assert texts(host, thread) == ["look", "", "seen", "read: seen"]
+    host.send(thread, {"kind": "human", "text": "plan"})
+    quiet(host, thread)
+    [item] = host.snapshot(thread).values["todos"]
+    assert (item["content"], item["status"], host.status(thread).error) == ("one", "completed", None)
 
 
 def test_schedules_and_what_is_refused(host: ServerHost, name: str) -> None:
