@@ -1,15 +1,21 @@
-"""What `get_state` costs between two snapshots of a long conversation."""
+"""What `get_state` costs between two snapshots of a long conversation.
+
+Both read the conversation of the same job, each as its own agent writes it: a call and its result cost twice
+what two short texts do. Garbage is collected before each read, or the reading of thousands of objects pays at
+some points, and not at others, for a sweep over everything that the process holds.
+"""
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from typing import Any
 
-from langchain_core.messages import AIMessage, HumanMessage
-
 from parts.agents import HAND, OUR, config, run
 from parts.clock import spent
+from parts.hand import WhileLoop
+from parts.job import asked, model_of
 from parts.places import Kept, sqlite
 
 FROM = {"full": 2000, "quick": 400, "tiny": 12}  # messages of the first point
@@ -28,19 +34,20 @@ def points(kept: Kept, first: int, last: int, count: int) -> list[str]:
     return [ids[i * (len(ids) - 1) // (count - 1)] for i in range(count)]
 
 
-def by_hand(kept: Kept, messages: int) -> Any:
-    """The hand-written agent with a thread of so many messages, and the thread's config.
+def by_hand(kept: Kept, done: dict[str, Any], messages: int) -> Any:
+    """The hand-written agent with a thread of so many messages of the job that is done, and its config.
 
     A plain channel is stored whole in every checkpoint: how it came to be makes no difference.
     """
     graph, name = HAND.graph(1, kept.saver), str(messages)
-    said = [HumanMessage("Do the work.") if i % 2 else AIMessage(f"result {i}") for i in range(messages)]
-    graph.update_state(config(name), {"messages": said, "todos": []}, as_node="run_tools")
+    update = {"messages": done["messages"][:messages], "todos": done["todos"]}
+    graph.update_state(config(name), update, as_node="run_tools")
     return graph, config(name)
 
 
 def read(graph: Any, config: Any) -> tuple[float, int]:
     """CPU ms of a `get_state`, and the messages that it gave."""
+    gc.collect()
     start = time.process_time()
     state = graph.get_state(config)
     return spent(start), len(state.values["messages"])
@@ -50,6 +57,7 @@ def measure(size: str) -> list[dict[str, Any]]:
     """Read ours at points of a run, each beside a hand-written thread with as many messages."""
     last = UNTIL[size]
     told = []
+    done = WhileLoop(model_of(last // 4)).invoke(asked())
     with sqlite() as ours, sqlite() as other:
         graph = OUR.graph(last // 4, ours.saver)
         run(graph)
@@ -57,7 +65,7 @@ def measure(size: str) -> list[dict[str, Any]]:
         for point in points(ours, FROM[size], last, POINTS[size]):
             at: dict[str, Any] = {"configurable": {"thread_id": "1", "checkpoint_id": point}}
             _, count = read(graph, at)
-            hand, there = by_hand(other, count)
+            hand, there = by_hand(other, done, count)
             read(hand, there)
             pairs = [(read(graph, at)[0], read(hand, there)[0]) for _ in range(READS[size])]
             told.append(
