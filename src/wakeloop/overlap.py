@@ -17,7 +17,7 @@ from langgraph.runtime import get_runtime
 from wakeloop.errors import ConcurrentRunError
 from wakeloop.state import Ledger
 
-WINDOW = 16  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
+WINDOW = 8  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
 NESTED = "|"  # in the namespace of a task of a subgraph
 ENTRANCE = 2  # the checkpoints of an input and of START, before `activate` runs
 

@@ -264,7 +264,7 @@ def test_a_run_reads_once_and_a_long_one_twice() -> None:
     agent.invoke({"messages": [("user", "go")]}, THREAD, durability="sync")
     assert saver.asked == [{"limit": 5}]  # after input, START, activate and call_model, and what it began on
     agent.invoke({"messages": [("user", "go")]}, THREAD, durability="sync")
-    assert saver.asked[1:] == [{"limit": 16}, {"filter": {"source": "input"}, "limit": 1}]
+    assert saver.asked[1:] == [{"limit": 8}, {"filter": {"source": "input"}, "limit": 1}]
 
 
 def test_one_builder_compiled_with_two_savers_does_not_mix_them() -> None:
