@@ -1,5 +1,7 @@
 """A plain tool's function is called as LangChain would call it, without its way around."""
 
+import asyncio
+import threading
 from typing import Annotated, Any
 
 import pytest
@@ -187,3 +189,45 @@ def test_where_a_callback_listens_it_hears_of_the_call() -> None:
     result = create_todo_agent(model, [give]).invoke({"messages": [("user", "go")]}, {"callbacks": [heard]})
     assert heard.began == ["give"]
     assert result["messages"][2].content == "tea x2"
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_under_ainvoke_a_function_runs_beside_the_loop(
+    listens: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[threading.Thread] = []
+    by_langchain: list[str] = []
+    ainvoke = StructuredTool.ainvoke
+
+    async def noted(self: StructuredTool, *args: Any, **kwargs: Any) -> Any:
+        by_langchain.append(self.name)
+        return await ainvoke(self, *args, **kwargs)
+
+    @tool
+    def where() -> str:
+        """Tell the thread."""
+        ran.append(threading.current_thread())
+        return "there"
+
+    monkeypatch.setattr(StructuredTool, "ainvoke", noted)
+    agent = create_todo_agent(ScriptedModel([calls(("where", {})), says("ok")]), [where])
+    config: Any = {"callbacks": [Heard()]} if listens else {}
+    result = asyncio.run(agent.ainvoke({"messages": [("user", "go")]}, config))
+    assert result["messages"][2].content == "there"
+    assert by_langchain == (["where"] if listens else [])
+    assert len(ran) == 1
+    assert ran[0] is not threading.current_thread()
+
+
+@pytest.mark.parametrize(("door", "name"), [("invoke", "StopIteration"), ("ainvoke", "RuntimeError")])
+def test_a_function_may_raise_what_no_future_can_hold(door: str, name: str) -> None:
+    @tool
+    def exhausted() -> str:
+        """Ask an iterator that has nothing."""
+        return next(iter(()))
+
+    agent = create_todo_agent(ScriptedModel([calls(("exhausted", {})), says("ok")]), [exhausted])
+    given: Any = {"messages": [("user", "go")]}
+    result = agent.invoke(given) if door == "invoke" else asyncio.run(agent.ainvoke(given))
+    assert result["messages"][2].status == "error"
+    assert result["messages"][2].content == f"Error: {name}: {name}"

@@ -78,10 +78,15 @@ class CallModel(Node):
             raw = await turn.voice.ainvoke(sent, heard.config)
         return turn.stored(raw, heard)
 
+    @cached_property
+    def may_stream(self) -> bool:
+        """Whether the model has a say in it; a pydantic model takes 8 µs to say that it has none."""
+        return hasattr(self.voices.bare, "streaming")
+
     @property
     def streaming(self) -> bool:
         """Whether the model streams of its own accord."""
-        return bool(getattr(self.voices.bare, "streaming", False))
+        return self.may_stream and bool(self.voices.bare.streaming)  # type: ignore[attr-defined]
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph; what is raised is stored with the thread, so it tells no keys."""

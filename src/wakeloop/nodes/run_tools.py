@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp, ParentCommand
 from langgraph.prebuilt import ToolNode
@@ -76,6 +77,8 @@ class RunTools(Node):
         try:
             if node := self.injected.get(tool.name):
                 return _update(call, await node.ainvoke([call], config))
+            if (function := self.direct.get(tool.name)) and unheard(config):
+                return _update(call, await run_in_executor(None, function, call))  # it may block
             return _update(call, await tool.ainvoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
             return _raised(call, error, self.model)
