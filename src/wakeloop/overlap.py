@@ -18,6 +18,7 @@ from wakeloop.errors import ConcurrentRunError
 from wakeloop.state import Ledger
 
 WINDOW = 8  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
+READS = 9  # tries to read what is being written to
 NESTED = "|"  # in the namespace of a task of a subgraph
 ENTRANCE = 2  # the checkpoints of an input and of START, before `activate` runs
 
@@ -149,7 +150,7 @@ class Witness:
         try:
             wanted = next(asking)
             while True:
-                wanted = asking.send(list(self.saver.list(thread, **wanted)))
+                wanted = asking.send(_listed(self.saver, thread, wanted))
         except StopIteration as told:
             _judge(run, told.value)
 
@@ -164,6 +165,17 @@ class Witness:
                 wanted = asking.send([row async for row in self.saver.alist(thread, **wanted)])
         except StopIteration as told:
             _judge(run, told.value)
+
+
+def _listed(saver: BaseCheckpointSaver[Any], thread: RunnableConfig, wanted: dict[str, Any]) -> Rows:
+    """List checkpoints, again where LangGraph's saver in memory was written to while it was read."""
+    for _ in range(READS):
+        try:
+            return list(saver.list(thread, **wanted))
+        except RuntimeError as error:
+            if "changed size during iteration" not in str(error):
+                raise
+    return list(saver.list(thread, **wanted))
 
 
 def _thread(run: Run) -> RunnableConfig:

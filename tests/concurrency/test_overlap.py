@@ -12,7 +12,7 @@ from langgraph.types import Command
 
 from wakeloop import ConcurrentRunError, WakeloopError, create_todo_agent, session_of, update_todos
 from wakeloop.cli.failures import FAILED, code_of, sentence_of
-from wakeloop.overlap import WINDOW
+from wakeloop.overlap import READS, WINDOW
 from wakeloop.testing import ScriptedModel, calls, says
 
 
@@ -265,6 +265,38 @@ def test_a_run_reads_once_and_a_long_one_twice() -> None:
     assert saver.asked == [{"limit": 5}]  # after input, START, activate and call_model, and what it began on
     agent.invoke({"messages": [("user", "go")]}, THREAD, durability="sync")
     assert saver.asked[1:] == [{"limit": 8}, {"filter": {"source": "input"}, "limit": 1}]
+
+
+class Shaken(InMemorySaver):
+    """Is written to whenever it is read, as LangGraph's saver in memory may be, a number of times."""
+
+    def __init__(self, times: int, says: str) -> None:
+        super().__init__()
+        self.left, self.says = times, says
+
+    def list(self, config: Any, **how: Any) -> Any:
+        if self.left:
+            self.left -= 1
+            raise RuntimeError(self.says)
+        return super().list(config, **how)
+
+
+SHAKEN = "dictionary changed size during iteration"
+
+
+@pytest.mark.parametrize("times", [1, READS])
+def test_a_saver_in_memory_that_is_written_to_meanwhile_is_read_again(times: int) -> None:
+    saver = Shaken(times, SHAKEN)
+    agent = create_todo_agent(ScriptedModel([says("a")]), checkpointer=saver)
+    out = agent.invoke({"messages": [("user", "go")]}, THREAD)
+    assert (saver.left, out["todo_session"]["reason"]) == (0, "settled")
+
+
+@pytest.mark.parametrize(("times", "said"), [(READS + 1, SHAKEN), (1, "no such table")])
+def test_other_errors_of_a_saver_are_its_own(times: int, said: str) -> None:
+    agent = create_todo_agent(ScriptedModel([says("a")]), checkpointer=Shaken(times, said))
+    with pytest.raises(RuntimeError, match=said):
+        agent.invoke({"messages": [("user", "go")]}, THREAD)
 
 
 def test_one_builder_compiled_with_two_savers_does_not_mix_them() -> None:
