@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from points import Points, saver_at
-from runs import SECOND, Run, in_a_process
+from runs import SECOND, LoopedRun, Run, in_a_process
 
-SAVERS = ("sqlite", "postgres")
+RUNS = {"sqlite": Run, "postgres": Run, "async-sqlite": LoopedRun, "async-postgres": LoopedRun}
 DURABILITIES = ("sync", "async", "exit")
 STUCK = ("checkpoint 11, before", "model 8")  # storage that stops there, and the kill
 
@@ -98,26 +98,36 @@ def set_up(where: str, folder: Path) -> None:
 
 
 def crashes(
-    where: str, folder: Path, durability: str, *, ways: Sequence[str], in_turn: bool, **how: Any
+    kind: type[Run],
+    where: str,
+    folder: Path,
+    durability: str,
+    *,
+    ways: Sequence[str],
+    in_turn: bool,
+    every: int,
+    **how: Any,
 ) -> dict[str, Any]:
-    """Kill at every point; go on by each way, or by the ways in turn."""
+    """Kill at every point, or every so many; go on by each way, or by the ways in turn."""
     assert in_a_process(set_up, where, folder)[0] == 0
     gc.freeze()  # children share what is there already
-    first = Run(where, folder, "whole", durability, **how)
+    first = kind(where, folder, "whole", durability, **how)
     status, whole = in_a_process(first.begin)
     assert status == 0
     points = first.lines("begun")
     assert len(points) == len(set(points))
     kills = [
-        kill(Run(where, folder, f"{n}-{way}", durability, **how), whole, point, message=way == "message")
-        for n, point in enumerate(points)
+        kill(kind(where, folder, f"{n}-{way}", durability, **how), whole, point, message=way == "message")
+        for n, point in enumerate(points[::every])
         for m, way in enumerate(ways)
         if not in_turn or n % len(ways) == m
     ]
     stuck = None
     if durability == "async":
         stall, point = STUCK
-        stuck = kill(Run(where, folder, "stuck", durability, **how), whole, point, message=False, stall=stall)
+        stuck = kill(
+            kind(where, folder, "stuck", durability, **how), whole, point, message=False, stall=stall
+        )
     return {"whole": whole, "kills": kills, "stuck": stuck}
 
 
@@ -126,7 +136,7 @@ def place(saver: str, url: str | None) -> Iterator[tuple[str, Path]]:
     """A folder, and in it or in a Postgres of its own somewhere to store."""
     with tempfile.TemporaryDirectory(prefix="crashes-") as name:
         folder = Path(name)
-        if saver == "sqlite":
+        if saver.endswith("sqlite"):
             yield str(folder / "threads.db"), folder
         elif url:
             yield url, folder
@@ -164,10 +174,11 @@ def row(saver: str, durability: str, kills: Sequence[Kill]) -> str:
 def main() -> None:
     """Print the table, or for tests all that was found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--saver", choices=SAVERS, action="append")
+    parser.add_argument("--saver", choices=RUNS, action="append")
     parser.add_argument("--durability", choices=DURABILITIES, action="append")
     parser.add_argument("--way", choices=("resume", "message"), action="append")
     parser.add_argument("--in-turn", action="store_true", help="the ways in turn: half the kills")
+    parser.add_argument("--every", type=int, default=1, help="of so many points one")
     parser.add_argument(
         "--fsync", action="store_true", help="SQLite waits for the disk, as it does by default"
     )
@@ -177,15 +188,17 @@ def main() -> None:
     given = parser.parse_args()
     if not given.json:
         print("| " + " | ".join(HEAD) + " |\n" + "|---" * len(HEAD) + "|")
-    for saver in given.saver or SAVERS:
+    for saver in given.saver or RUNS:
         for durability in given.durability or DURABILITIES:
             with place(saver, given.postgres) as (where, folder):
                 found = crashes(
+                    RUNS[saver],
                     where,
                     folder,
                     durability,
                     ways=given.way or ("resume", "message"),
                     in_turn=given.in_turn,
+                    every=given.every,
                     fsync=given.fsync,
                     think=given.think,
                 )

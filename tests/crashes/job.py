@@ -1,5 +1,6 @@
 """The job that is killed: every node, a wake, a correction, parallel calls."""
 
+import asyncio
 import os
 import time
 from collections.abc import Sequence
@@ -57,27 +58,52 @@ def slug(name: str, args: dict[str, Any]) -> str:
     return f"{name}-{args.get('what') or args.get('id') or 'all'}"
 
 
-def agent_of(points: Points, effects: Path, saver: Any, think: float) -> tuple[Any, ScriptedModel]:
+def asked(request: Sequence[BaseMessage]) -> str:
+    """The point of a request."""
+    return f"model {sum(isinstance(message, AIMessage) for message in request) + 1}"
+
+
+def change(effects: Path, what: str, attempt: int) -> None:
+    """The effect of a tool, for good."""
+    file = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(file, f"edit-{what}-{attempt}\n".encode())
+    os.fsync(file)
+    os.close(file)
+
+
+def agent_of(
+    points: Points, effects: Path, saver: Any, think: float, *, looped: bool
+) -> tuple[Any, ScriptedModel]:
     """The agent and its model, which thinks for so many seconds; both tell where they are."""
 
     def reply(request: list[BaseMessage]) -> Any:
-        points.at(f"model {sum(isinstance(message, AIMessage) for message in request) + 1}")
+        points.at(asked(request))
         time.sleep(think)
         return next_reply(request)
 
-    @tool
+    async def areply(request: list[BaseMessage]) -> Any:
+        await points.aat(asked(request))
+        await asyncio.sleep(think)
+        return next_reply(request)
+
+    @tool("edit")
     def edit(what: str, attempt: int) -> str:
         """Change something outside, for good."""
         points.at(f"tool {what}, before")
-        file = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.write(file, f"edit-{what}-{attempt}\n".encode())
-        os.fsync(file)
-        os.close(file)
+        change(effects, what, attempt)
         points.at(f"tool {what}, after")
         return f"{what} is changed"
 
-    model = ScriptedModel(repeat(reply))
-    return create_todo_agent(model, [edit], settings=SETTINGS, checkpointer=saver), model
+    @tool("edit")
+    async def aedit(what: str, attempt: int) -> str:
+        """Change something outside, for good."""
+        await points.aat(f"tool {what}, before")
+        change(effects, what, attempt)
+        await points.aat(f"tool {what}, after")
+        return f"{what} is changed"
+
+    model = ScriptedModel(repeat(areply if looped else reply))
+    return create_todo_agent(model, [aedit if looped else edit], settings=SETTINGS, checkpointer=saver), model
 
 
 def told(message: BaseMessage) -> list[Any]:

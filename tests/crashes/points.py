@@ -1,19 +1,24 @@
 """The points of a run at which its process can be killed."""
 
+import asyncio
 import os
 import signal
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
 import psycopg
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 STALLED = "the storage is stuck"
 
@@ -35,50 +40,88 @@ class Points:
 
     def at(self, point: str) -> None:
         """Pass a point, or end here as a power cut would; or wait here until that happens elsewhere."""
+        point = self.named(point)
+        self.wait_turn(point)
+        if self.stuck_at(point):
+            threading.Event().wait()
+        self.event(point).set()
+
+    async def aat(self, point: str) -> None:
+        """The same in a loop, which goes on meanwhile."""
+        point = self.named(point)
+        if point in self.turns:
+            await asyncio.to_thread(self.wait_turn, point)
+        if self.stuck_at(point):
+            await asyncio.Event().wait()
+        self.event(point).set()
+
+    def named(self, point: str) -> str:
+        """The point's name, with a number from its second time on."""
         self.times[point] += 1
-        if self.times[point] > 1:
-            point = f"{point} ({self.times[point]})"
+        return point if self.times[point] == 1 else f"{point} ({self.times[point]})"
+
+    def wait_turn(self, point: str) -> None:
         if before := self.turns.get(point):
             assert self.event(before).wait(60), f"{before}: never"
+
+    def stuck_at(self, point: str) -> bool:
+        """Write the point down; end here if it is the one, or say that this is where to wait for ever."""
         os.write(self.journal, f"{point}\n".encode())
         if point == self.die:
             os.kill(os.getpid(), signal.SIGKILL)
         if point == self.stall:
             self.event(STALLED).set()
-            threading.Event().wait()
-        self.event(point).set()
+        return point == self.stall
 
     def event(self, point: str) -> threading.Event:
         """What is set once the point is passed."""
         return self.passed.setdefault(point, threading.Event())
 
 
+STORED: ContextVar[str | None] = ContextVar("what is being stored", default=None)
+
+
 class Storing:
     """Mixed into a saver: three points for whatever is stored."""
 
     points: Points
-    here = threading.local()
 
     @contextmanager
     def storing(self, what: str) -> Iterator[None]:
         self.points.at(f"{what}, before")
-        self.here.what = what
+        STORED.set(what)
         yield
-        self.here.what = None
+        STORED.set(None)
         self.points.at(f"{what}, stored")
 
-    @classmethod
-    def commit(cls, points: Points) -> None:
-        if what := getattr(cls.here, "what", None):
-            points.at(f"{what}, uncommitted")
+    @asynccontextmanager
+    async def astoring(self, what: str) -> AsyncIterator[None]:
+        await self.points.aat(f"{what}, before")
+        STORED.set(what)
+        yield
+        STORED.set(None)
+        await self.points.aat(f"{what}, stored")
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         with self.storing(f"checkpoint {metadata['step']}"):
             return super().put(config, checkpoint, metadata, new_versions)  # type: ignore[misc]
 
     def put_writes(self, config: Any, writes: Sequence[Any], task_id: str, task_path: str = "") -> None:
-        with self.storing(f"writes of {author(writes, task_path)} {self.turn(task_path, writes)}".rstrip()):
+        with self.storing(self.part(task_path, writes)):
             super().put_writes(config, writes, task_id, task_path)  # type: ignore[misc]
+
+    async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        async with self.astoring(f"checkpoint {metadata['step']}"):
+            return await super().aput(config, checkpoint, metadata, new_versions)  # type: ignore[misc]
+
+    async def aput_writes(
+        self, config: Any, writes: Sequence[Any], task_id: str, task_path: str = ""
+    ) -> None:
+        async with self.astoring(self.part(task_path, writes)):
+            await super().aput_writes(config, writes, task_id, task_path)  # type: ignore[misc]
+
+    def part(self, task_path: str, writes: Sequence[Any]) -> str:
+        return f"writes of {author(writes, task_path)} {self.turn(task_path, writes)}".rstrip()
 
     def turn(self, task_path: str, writes: Sequence[Any]) -> str:
         """Which of its writes it is; a call's result is named by the call."""
@@ -115,6 +158,14 @@ class StoringPostgres(Storing, PostgresSaver):
     """Postgres, with points."""
 
 
+class AsyncStoringSqlite(Storing, AsyncSqliteSaver):
+    """SQLite in a loop, with points."""
+
+
+class AsyncStoringPostgres(Storing, AsyncPostgresSaver):
+    """Postgres in a loop, with points."""
+
+
 @contextmanager
 def saver_at(where: str, points: Points, *, fsync: bool = True) -> Iterator[Any]:
     """A saver over a file or a Postgres URL, told of by the points; only a power cut asks for `fsync`."""
@@ -126,7 +177,8 @@ def saver_at(where: str, points: Points, *, fsync: bool = True) -> Iterator[Any]
             def pipeline(self) -> Iterator[Any]:
                 with super().pipeline() as pipeline:
                     yield pipeline
-                    Storing.commit(points)
+                    if what := STORED.get():
+                        points.at(f"{what}, uncommitted")
 
         with Pipelined.connect(
             where, autocommit=True, prepare_threshold=0, row_factory=psycopg.rows.dict_row
@@ -138,7 +190,8 @@ def saver_at(where: str, points: Points, *, fsync: bool = True) -> Iterator[Any]
 
     class Committing(sqlite3.Connection):
         def commit(self) -> None:
-            Storing.commit(points)
+            if what := STORED.get():
+                points.at(f"{what}, uncommitted")
             super().commit()
 
     file = sqlite3.connect(where, factory=Committing, check_same_thread=False)
@@ -148,3 +201,40 @@ def saver_at(where: str, points: Points, *, fsync: bool = True) -> Iterator[Any]
     saver.points = points
     yield saver
     file.close()
+
+
+@asynccontextmanager
+async def asaver_at(where: str, points: Points, *, fsync: bool = True) -> AsyncIterator[Any]:
+    """The same in a loop."""
+    saver: Any
+    if where.startswith("postgresql:"):
+
+        class Pipelined(psycopg.AsyncConnection[Any]):
+            @asynccontextmanager
+            async def pipeline(self) -> AsyncIterator[Any]:
+                async with super().pipeline() as pipeline:
+                    yield pipeline
+                    if what := STORED.get():
+                        await points.aat(f"{what}, uncommitted")
+
+        async with await Pipelined.connect(
+            where, autocommit=True, prepare_threshold=0, row_factory=psycopg.rows.dict_row
+        ) as connection:
+            saver = AsyncStoringPostgres(connection)
+            saver.points = points
+            yield saver
+        return
+
+    class Committing(aiosqlite.Connection):
+        async def commit(self) -> None:
+            if what := STORED.get():
+                await points.aat(f"{what}, uncommitted")
+            await super().commit()
+
+    async with Committing(lambda: sqlite3.connect(where), iter_chunk_size=64) as file:
+        if not fsync:
+            await file.execute("PRAGMA synchronous=OFF")
+        saver = AsyncStoringSqlite(file)
+        saver.points = points
+        await saver.setup()  # else the first thing that is stored does it
+        yield saver

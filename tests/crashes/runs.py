@@ -1,17 +1,18 @@
 """One thread, killed in one process and resumed in another."""
 
+import asyncio
 import json
 import os
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from job import agent_of, told, users
 from langchain_core.messages import BaseMessage, ToolMessage
-from points import STALLED, Points, listed, saver_at
+from points import STALLED, Points, asaver_at, listed, saver_at
 
 from wakeloop.testing import wire_faults
 
@@ -65,6 +66,10 @@ class Run:
     def config(self) -> Any:
         return {"configurable": {"thread_id": self.name}}
 
+    @property
+    def effects(self) -> Path:
+        return self.folder / f"{self.name}.effects"
+
     def lines(self, of: str) -> list[str]:
         file = self.folder / f"{self.name}.{of}"
         return file.read_text().splitlines() if file.exists() else []
@@ -73,57 +78,107 @@ class Run:
     def agent(self, part: str, **how: Any) -> Iterator[tuple[Any, ...]]:
         points = Points(self.folder / f"{self.name}.{part}", **how)
         with saver_at(self.where, points, fsync=self.fsync) as saver:
-            yield *agent_of(points, self.folder / f"{self.name}.effects", saver, self.think), points
+            yield *agent_of(points, self.effects, saver, self.think, looped=False), points
 
     def begin(self, die: str | None = None, stall: str | None = None) -> dict[str, Any]:
         """Run from the first message to the end, or to the point."""
-        turns = IN_TURN if self.durability != "exit" else {"tool y, before": "tool x, after"}
-        if stall:
-            turns = {**turns, str(die): STALLED}
-        with self.agent("begun", die=die, stall=stall, turns=turns) as (agent, model, points):
-            given = {"messages": [("user", FIRST)]}
-            for event in agent.stream(given, self.config, stream_mode="debug", durability=self.durability):
-                if event["type"] == "task":
-                    task = event["payload"]
-                    call = f" {task['input']['id']}" if task["name"] == "run_tools" else ""
-                    points.at(f"step {event['step']}: {task['name']}{call} begins")
-            return self.found(agent, model)
+        with self.agent("begun", **self.kill(die, stall)) as (agent, model, points):
+            for event in agent.stream(
+                said(FIRST), self.config, stream_mode="debug", durability=self.durability
+            ):
+                if point := begins(event):
+                    points.at(point)
+            return found(agent.get_state(self.config).values, model)
 
     def resume(self, message: str | None) -> dict[str, Any]:
         """See what a killed run has left, and go on: with nothing new, or with a message."""
         with self.agent("resumed") as (agent, model, _):
-            left = self.left(agent)
-            given: Any = None
-            if message or left["step"] in NOTHING:  # who was never heard has to say it again
-                given = {"messages": [("user", message or FIRST)]}
-            agent.invoke(given, self.config, durability="sync")
-            return {**self.found(agent, model), "left": left}
+            left = left_in(agent.checkpointer.get_tuple(self.config), lambda: agent.get_state(self.config))
+            agent.invoke(next_input(left, message), self.config, durability="sync")
+            return {**found(agent.get_state(self.config).values, model), "left": left}
 
-    def left(self, agent: Any) -> dict[str, Any]:
-        """What is stored: the last step, the calls and the results, those of half a step too."""
-        stored = agent.checkpointer.get_tuple(self.config)
-        step = None if stored is None else stored.metadata["step"]
-        if stored is None or step in NOTHING:
-            return {"step": step, "users": [], "calls": [], "results": []}
-        messages: list[BaseMessage] = agent.get_state(self.config).values.get("messages", [])
-        pending = [part for _, _, value in stored.pending_writes or () for part in listed(value)]
-        return {
-            "step": step,
-            "users": users(messages),
-            "calls": [call["id"] for m in messages for call in getattr(m, "tool_calls", ())],
-            "results": [m.tool_call_id for m in [*messages, *pending] if isinstance(m, ToolMessage)],
-        }
+    def kill(self, die: str | None, stall: str | None) -> dict[str, Any]:
+        """Where to end, where to wait, and what comes after what."""
+        turns = IN_TURN if self.durability != "exit" else {"tool y, before": "tool x, after"}
+        return {"die": die, "stall": stall, "turns": {**turns, str(die): STALLED} if stall else turns}
 
-    def found(self, agent: Any, model: Any) -> dict[str, Any]:
-        """What it has come to in the end."""
-        values = agent.get_state(self.config).values
-        ids = [m.id for m in values["messages"]]
-        return {
-            "messages": [told(m) for m in values["messages"]],
-            "todos": values["todos"],
-            "session": values["todo_session"],
-            "twice": len(ids) - len(set(ids)),
-            "users": users(values["messages"]),
-            "faults": wire_faults(model.requests),
-            "requests": len(model.requests),
-        }
+
+class LoopedRun(Run):
+    """The same with asynchronous tools, model and saver: `astream`, then `ainvoke`."""
+
+    @asynccontextmanager
+    async def aagent(self, part: str, **how: Any) -> AsyncIterator[tuple[Any, ...]]:
+        points = Points(self.folder / f"{self.name}.{part}", **how)
+        async with asaver_at(self.where, points, fsync=self.fsync) as saver:
+            yield *agent_of(points, self.effects, saver, self.think, looped=True), points
+
+    def begin(self, die: str | None = None, stall: str | None = None) -> dict[str, Any]:
+        return asyncio.run(self._begin(die, stall))
+
+    def resume(self, message: str | None) -> dict[str, Any]:
+        return asyncio.run(self._resume(message))
+
+    async def _begin(self, die: str | None, stall: str | None) -> dict[str, Any]:
+        async with self.aagent("begun", **self.kill(die, stall)) as (agent, model, points):
+            how = {"stream_mode": "debug", "durability": self.durability}
+            async for event in agent.astream(said(FIRST), self.config, **how):
+                if point := begins(event):
+                    await points.aat(point)
+            return found((await agent.aget_state(self.config)).values, model)
+
+    async def _resume(self, message: str | None) -> dict[str, Any]:
+        async with self.aagent("resumed") as (agent, model, _):
+            stored, state = (
+                await agent.checkpointer.aget_tuple(self.config),
+                await agent.aget_state(self.config),
+            )
+            left = left_in(stored, lambda: state)
+            await agent.ainvoke(next_input(left, message), self.config, durability="sync")
+            return {**found((await agent.aget_state(self.config)).values, model), "left": left}
+
+
+def said(message: str) -> dict[str, Any]:
+    return {"messages": [("user", message)]}
+
+
+def next_input(left: Mapping[str, Any], message: str | None) -> dict[str, Any] | None:
+    """What a thread is told to go on: who was never heard has to say it again."""
+    return said(message or FIRST) if message or left["step"] in NOTHING else None
+
+
+def begins(event: Mapping[str, Any]) -> str | None:
+    """The point at which a node begins, if that is what the event says."""
+    if event["type"] != "task":
+        return None
+    task = event["payload"]
+    call = f" {task['input']['id']}" if task["name"] == "run_tools" else ""
+    return f"step {event['step']}: {task['name']}{call} begins"
+
+
+def left_in(stored: Any, state: Callable[[], Any]) -> dict[str, Any]:
+    """What is stored: the last step, the calls and the results, those of half a step too."""
+    step = None if stored is None else stored.metadata["step"]
+    if stored is None or step in NOTHING:
+        return {"step": step, "users": [], "calls": [], "results": []}
+    messages: list[BaseMessage] = state().values.get("messages", [])
+    pending = [part for _, _, value in stored.pending_writes or () for part in listed(value)]
+    return {
+        "step": step,
+        "users": users(messages),
+        "calls": [call["id"] for m in messages for call in getattr(m, "tool_calls", ())],
+        "results": [m.tool_call_id for m in [*messages, *pending] if isinstance(m, ToolMessage)],
+    }
+
+
+def found(values: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    """What it has come to in the end."""
+    ids = [m.id for m in values["messages"]]
+    return {
+        "messages": [told(m) for m in values["messages"]],
+        "todos": values["todos"],
+        "session": values["todo_session"],
+        "twice": len(ids) - len(set(ids)),
+        "users": users(values["messages"]),
+        "faults": wire_faults(model.requests),
+        "requests": len(model.requests),
+    }
