@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMe
 
 from wakeloop.channels import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
-from wakeloop.marks import as_user, with_suffix
+from wakeloop.marks import as_user, new_id, with_suffix
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger
@@ -37,6 +37,7 @@ class Request:
         self.kept: Sequence[AnyMessage] = self.messages
         self.writes: list[BaseMessage] = []
         self.update: dict[str, Any] = {}
+        self.summaries = frozenset(ledger.get("summaries", ()))
 
     def say(self, name: str, **blanks: Any) -> str:
         """Return one of the package's texts, as these settings have it."""
@@ -47,18 +48,21 @@ class Request:
         return {key: value for key, value in self.state.items() if key not in UNSEEN}
 
     def hooked(self, result: Any) -> None:
-        """Take over what the hook returned, and show the list again where its last showing is gone."""
+        """Take over what the hook returned; the system messages that it wrote are no part of the prompt."""
         result = dict(result or {})
         if "llm_input_messages" in result:
             self.seen = Messages(merge_messages([], [result.pop("llm_input_messages")]))
             result.pop("messages", None)
         elif "messages" in result:
             given = result.pop("messages")
-            self.writes += given if isinstance(given, list) else [given]
+            given = [_named(message) for message in (given if isinstance(given, list) else [given])]
+            self.writes += given
             self.kept = self.seen = merge_messages(self.messages, [given])
+            own = {m.id for m in self.messages} - self.summaries
+            new = [m.id or "" for m in self.seen if isinstance(m, SystemMessage) and m.id not in own]
+            if new or self.summaries:
+                self.ledger["summaries"] = new
         self.update |= result
-        if self.seen is not None and count_open(self.todos) and self.is_hidden(self.seen):
-            self.seen = self.shown_again(self.seen)
 
     def is_hidden(self, seen: Sequence[AnyMessage]) -> bool:
         """Tell whether the last showing of the list is gone; without one, whether anything is."""
@@ -86,15 +90,23 @@ class Request:
         `prompt` is the caller's own; `systems` remembers system prompts that were put together before.
         """
         first: list[Any] = list(takewhile(lambda m: isinstance(m, SystemMessage), self.messages))
+        if self.summaries:
+            first = [m for m in first if m.id not in self.summaries]
         head = [prompt, *first] if prompt is not None else first
         system = self.system(head, systems)
-        wire = self.messages if self.seen is None else self.seen
-        if not is_legal(wire):
-            lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
-            wire = legal(wire, head, lines)
+        wire = self.in_order(self.messages if self.seen is None else self.seen, head)
+        if self.seen is not None and count_open(self.todos) and self.is_hidden(wire):
+            wire = self.in_order(self.shown_again(wire), head)
         asked = wire and not isinstance(wire[-1], AIMessage)
         more = [] if asked else [as_user("activate", self.say("activate"))]
         return [*([system] if system else []), *wire, *more]
+
+    def in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
+        """Return the messages in an order that every server takes, as they are where they have it."""
+        if is_legal(wire):
+            return wire
+        lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
+        return legal(wire, head, lines)
 
     def system(self, head: Sequence[SystemMessage], systems: Systems) -> SystemMessage | None:
         """Return the static system prompt, made once for the same head of a history."""
@@ -105,3 +117,9 @@ class Request:
         if len(systems) > REMEMBERED_PROMPTS:
             systems.clear()
         return systems.setdefault(key, system_prompt(head, instructions))
+
+
+def _named(message: Any) -> Any:
+    """Give a message an id where it has none: LangGraph would mint another one than was noted."""
+    nameless = isinstance(message, BaseMessage) and message.id is None
+    return message.model_copy(update={"id": new_id()}) if nameless else message

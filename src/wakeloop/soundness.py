@@ -14,7 +14,7 @@ _TEXTS = frozenset(
     ("next", "after", "again", "asking", "called_by", "seen", "last_wake", "shown", "tail", "refused", "end")
 )
 _FLAGS = frozenset(("todo_guard_suppressed", "waking", "worked", "spoke"))
-_LISTS = frozenset(("todo_calls", "open_at_wake", "injected", "events"))
+_LISTS = frozenset(("todo_calls", "open_at_wake", "injected", "events", "summaries"))
 _MAPPINGS = frozenset(("todo_guard_retries", "faults", "refusals", "settings", "todo_guard_blocked"))
 _KINDS: Mapping[str, type] = {
     **dict.fromkeys(_NUMBERS, int),

@@ -44,8 +44,9 @@ class Ledger(TypedDict, total=False):
     """The graph's private counters and notes: one channel, one value, plain JSON.
 
     The first seven are in the contract; the others serve forks (`next`, `after`), the round in hand
-    (`todo_calls`, `faults`), progress (`seen`, `worked`, `peak`, `open_at_wake`), resuming, and the search
-    for other runs on the thread (`began`, `asked_at`).
+    (`todo_calls`, `faults`), progress (`seen`, `worked`, `peak`, `open_at_wake`), the system
+    messages that a hook wrote (`summaries`), resuming, and the search for other runs on the thread (`began`,
+    `asked_at`).
     """
 
     wake_cycles: int
@@ -71,6 +72,7 @@ class Ledger(TypedDict, total=False):
     open_at_wake: list[int | str]
     last_wake: str
     shown: str
+    summaries: list[str]
     spoke: bool
     next_id: int
     refusals: dict[str, int]

@@ -31,6 +31,7 @@ CARRIED = (  # what outlives an activation
     "next_id",
     "refusals",
     "shown",
+    "summaries",
     "events",
     "tail",
 )

@@ -1,0 +1,322 @@
+"""Summaries and trims over every dialect: exact requests, a second process, a history replaced for good."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    RemoveMessage,
+    SystemMessage,
+    convert_to_openai_messages,
+)
+from langchain_core.messages.utils import trim_messages
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langmem.short_term import SummarizationNode
+from langmem.short_term.summarization import RunningSummary
+
+from wakeloop import TodoState, create_todo_agent, preset
+from wakeloop.testing import ScriptedModel, calls, prompt_faults, says, wire_faults
+
+ITEMS = 8
+PRESETS = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
+SYSTEM = "You dig with care."
+STRICT = JsonPlusSerializer(allowed_msgpack_modules=[RunningSummary])
+THREAD: Any = {"configurable": {"thread_id": "thread"}}
+
+
+class Summarised(TodoState):
+    """A thread with room for what langmem notes."""
+
+    context: dict[str, Any]
+
+
+def dig(place: int) -> str:
+    """Dig at a place."""
+    return f"dug at {place}: " + "earth " * 30
+
+
+# -- the job, in the words of each dialect ---------------------------------------------------------------
+
+Call = tuple[str, dict[str, Any]]
+
+
+def whole(done: int) -> list[tuple[str, str, str]]:
+    """Every item as id, text, status where the first so many are done and the next is under way."""
+    status = ["completed"] * done + ["in_progress"] + ["pending"] * ITEMS
+    return [(str(n), f"dig at {n}", status[n - 1]) for n in range(1, ITEMS + 1)]
+
+
+def checklist(done: int) -> list[Call]:
+    rows = [{"id": key, "text": text, "status": status} for key, text, status in whole(done)]
+    return [("todo", {"items": rows})]
+
+
+def write_todos(done: int) -> list[Call]:
+    rows = [{"content": text, "status": status} for _, text, status in whole(done)]
+    return [("write_todos", {"todos": rows})]
+
+
+def parley(done: int) -> list[Call]:
+    if done:
+        return [("todo_update", {"id": done, "status": "done"})]
+    return [("todo_write", {"items": [f"dig at {n}" for n in range(1, ITEMS + 1)]})]
+
+
+def loki(done: int) -> list[Call]:
+    if done:
+        return [("todo__done", {"id": done})]
+    return [
+        ("todo__init", {"goal": "dig"}),
+        *(("todo__add", {"task": f"dig at {n}"}) for n in range(1, ITEMS + 1)),
+    ]
+
+
+WRITES: Mapping[str, Callable[[int], list[Call]]] = {
+    "parley": parley,
+    "loki": loki,
+    "checklist": checklist,
+    "write_todos": write_todos,
+}
+
+
+def job(name: str) -> Iterator[AIMessage]:
+    """Plan; dig and close an item, stop too early after every second one, then say goodbye."""
+    write = WRITES[preset(name).dialect]
+    yield calls(*write(0))
+    for n in range(1, ITEMS + 1):
+        yield calls(("dig", {"place": n}), ("dig", {"place": n + 100}))
+        yield calls(*write(n))
+        if n % 2 == 0 and n < ITEMS:
+            yield says(f"Number {n} is dug.")
+    yield says("All is dug.")
+
+
+# -- hooks -----------------------------------------------------------------------------------------------
+
+
+def tokens(messages: Iterable[Any]) -> int:
+    """Four characters each; ids do not count, since they are of different lengths from run to run."""
+    texts = (f"{m.text}{[call['args'] for call in getattr(m, 'tool_calls', ())]}" for m in messages)
+    return sum(len(text) // 4 + 3 for text in texts)
+
+
+def summarising(model: ScriptedModel, key: str = "llm_input_messages") -> SummarizationNode:
+    return SummarizationNode(
+        model=model,
+        max_tokens=900,
+        max_summary_tokens=64,
+        token_counter=tokens,
+        output_messages_key=key,
+    )
+
+
+def trimming(state: Any) -> dict[str, Any]:
+    return {"llm_input_messages": newest(state["messages"])}
+
+
+def newest(messages: list[AnyMessage]) -> list[BaseMessage]:
+    """The newest messages, wherever that cuts: results may have lost their calls."""
+    return trim_messages(messages, max_tokens=300, token_counter=tokens, strategy="last")
+
+
+def summaries() -> ScriptedModel:
+    """A summariser that always says the same."""
+    return ScriptedModel(*[says("Digging goes on.")] * 20)
+
+
+def built(name: str, model: ScriptedModel, hook: Any, saver: Any = None) -> Any:
+    settings = preset(name).model_copy(update={"auto_continue": True, "max_wake_cycles": 10})
+    return create_todo_agent(
+        model,
+        [dig],
+        system_prompt=SYSTEM,
+        settings=settings,
+        state_schema=Summarised,
+        pre_model_hook=hook,
+        checkpointer=saver or InMemorySaver(serde=STRICT),
+    )
+
+
+COUNTERS = ("wake_cycles", "idle_wakes", "todo_stale_iterations", "todo_guard_retries", "peak", "next_id")
+
+
+def kept(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be the same whatever became of the history."""
+    ledger = values["todo_ledger"]
+    return {
+        "session": values["todo_session"],
+        "todos": values["todos"],
+        "goal": values["todo_goal"],
+        **{key: ledger.get(key) for key in COUNTERS},
+    }
+
+
+def play(name: str, hook: Any) -> tuple[ScriptedModel, Mapping[str, Any]]:
+    model = ScriptedModel(*job(name))
+    agent = built(name, model, hook)
+    agent.invoke({"messages": [("user", "Dig.")]}, THREAD)
+    model.assert_done()
+    return model, agent.get_state(THREAD).values
+
+
+def wire(request: list[BaseMessage]) -> str:
+    """A request as it is sent; ids are all of one length."""
+    sent = convert_to_openai_messages(request)
+    return re.sub(r'"call_\d+"', '"call_id"', json.dumps(sent, ensure_ascii=False))
+
+
+def check(requests: list[list[BaseMessage]]) -> None:
+    """One static system prompt, a legal wire, and in every request each item that is open then."""
+    assert wire_faults(requests) == []
+    assert {request[0].type for request in requests} == {"system"}
+    assert len({request[0].text for request in requests}) == 1
+    assert all(message.type != "system" for request in requests for message in request[1:])
+
+
+def unseen(requests: list[list[BaseMessage]]) -> list[int]:
+    """The requests in which the last item, open to the last but one, stands nowhere."""
+    return [n for n, request in enumerate(requests[1:-1], 2) if f"dig at {ITEMS}" not in wire(request)]
+
+
+@pytest.fixture(scope="module")
+def plain() -> Mapping[str, tuple[int, dict[str, Any]]]:
+    """The same job without a hook, by preset: requests, and what is kept."""
+    played = {name: play(name, None) for name in PRESETS}
+    return {name: (len(model.requests), kept(values)) for name, (model, values) in played.items()}
+
+
+HOOKS: Mapping[str, Callable[[ScriptedModel], Any]] = {
+    "summary": summarising,
+    "for good": lambda model: summarising(model, "messages"),
+    "trim": lambda model: trimming,
+}
+
+
+# Summaries, requests that do not begin with the one before, characters of the longest request.
+FIGURES: Mapping[tuple[str, str], tuple[int, int, int]] = {
+    ("wakeloop", "summary"): (1, 1, 6_613),
+    ("wakeloop", "for good"): (1, 1, 6_613),
+    ("wakeloop", "trim"): (0, 10, 3_136),
+    ("agentparley", "summary"): (1, 1, 6_478),
+    ("agentparley", "for good"): (1, 1, 6_478),
+    ("agentparley", "trim"): (0, 10, 3_001),
+    ("loki", "summary"): (1, 1, 7_861),
+    ("loki", "for good"): (1, 1, 7_861),
+    ("loki", "trim"): (0, 14, 3_580),
+    ("lesson", "summary"): (2, 2, 5_948),
+    ("lesson", "for good"): (2, 2, 5_948),
+    ("lesson", "trim"): (0, 18, 2_157),
+    ("cubepi", "summary"): (3, 3, 5_883),
+    ("cubepi", "for good"): (3, 3, 5_883),
+    ("cubepi", "trim"): (0, 16, 2_014),
+    ("cubepi-strict", "summary"): (3, 3, 5_883),
+    ("cubepi-strict", "for good"): (3, 3, 5_883),
+    ("cubepi-strict", "trim"): (0, 16, 2_014),
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_job_is_the_same_whatever_became_of_the_history(
+    name: str, hook: str, plain: Mapping[str, tuple[int, dict[str, Any]]]
+) -> None:
+    summariser = summaries()
+    model, values = play(name, HOOKS[hook](summariser))
+    assert (len(model.requests), kept(values)) == plain[name]
+    check(model.requests)
+    assert unseen(model.requests) == []
+    longest = max(len(wire(request)) for request in model.requests)
+    assert (len(summariser.requests), len(prompt_faults(model.requests)), longest) == FIGURES[name, hook]
+
+
+# -- a second process ------------------------------------------------------------------------------------
+
+
+def dies(request: list[BaseMessage]) -> AIMessage:
+    """A model in whose midst the process ends without a word."""
+    os._exit(9)
+
+
+def first_process(name: str, hook: str, after: int, path: str) -> None:
+    """Play the job up to a request, and die there."""
+    with SqliteSaver.from_conn_string(path) as saver:
+        saver.serde = STRICT
+        model = ScriptedModel(*islice(job(name), after), dies)
+        agent = built(name, model, HOOKS[hook](summaries()), saver)
+        agent.invoke({"messages": [("user", "Dig.")]}, THREAD, durability="sync")
+
+
+def shape(request: list[BaseMessage]) -> list[Any]:
+    """A request without ids, which differ between two runs."""
+    return [(m.type, m.text, [(c["name"], c["args"]) for c in getattr(m, "tool_calls", ())]) for m in request]
+
+
+@pytest.mark.parametrize("hook", ["summary", "for good"])
+@pytest.mark.parametrize("name", ["wakeloop", "cubepi"])
+def test_another_process_goes_on_behind_a_summary(
+    name: str, hook: str, tmp_path: Path, plain: Mapping[str, tuple[int, dict[str, Any]]]
+) -> None:
+    after = 18
+    whole, _ = play(name, HOOKS[hook](summaries()))
+    assert any("Digging goes on." in wire(request) for request in whole.requests[:after])
+    path = tmp_path / "threads.db"
+    command = [sys.executable, __file__, name, hook, str(after), str(path)]
+    died = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert (died.returncode, died.stdout) == (9, "")
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        saver.serde = STRICT
+        model = ScriptedModel(*islice(job(name), after, None))
+        summariser = summaries()
+        agent = built(name, model, HOOKS[hook](summariser), saver)
+        agent.invoke(None, THREAD)
+        model.assert_done()
+        assert kept(agent.get_state(THREAD).values) == plain[name][1]
+    assert list(map(shape, model.requests)) == list(map(shape, whole.requests[after:]))
+    check(model.requests)
+
+
+# -- what a hook writes is no part of the system prompt --------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [SystemMessage("In short: much."), ("system", "In short: much.")])
+def test_a_system_message_that_a_hook_stored_is_sent_as_the_users(given: Any) -> None:
+    """Also by later requests and activations in which the hook does nothing, and beside the caller's own."""
+    told: list[int] = []
+
+    def once(state: Any) -> dict[str, Any]:
+        told.append(len(state["messages"]))
+        own, *_ = state["messages"]
+        gone = RemoveMessage(REMOVE_ALL_MESSAGES)
+        return {"messages": [gone, own, given, *state["messages"][-1:]]} if len(told) == 2 else {}
+
+    model = ScriptedModel("one", "two", "three", "four")
+    agent = built("wakeloop", model, once)
+    agent.invoke({"messages": [("system", "Dig deep."), ("user", "Dig.")]}, THREAD)
+    for _ in range(3):
+        agent.invoke({"messages": [("user", "And?")]}, THREAD)
+    check(model.requests)
+    assert model.requests[0][0].text.startswith("You dig with care.\n\nDig deep.\n\nYou keep")
+    assert [[m.text for m in request[1:]] for request in model.requests] == [
+        ["Dig."],
+        ["In short: much.", "And?"],
+        ["In short: much.", "And?", "two", "And?"],
+        ["In short: much.", "And?", "two", "And?", "three", "And?"],
+    ]
+    assert [m.type for m in agent.get_state(THREAD).values["messages"]][:3] == ["system", "system", "human"]
+
+
+if __name__ == "__main__":
+    first_process(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
