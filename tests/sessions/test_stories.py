@@ -283,6 +283,22 @@ def test_a_wrong_call_gets_one_clear_error(call: Any, error: str, memory: Memory
     memory.done()
 
 
+def test_two_that_ask_each_other_at_the_same_moment_are_both_answered(memory: MemoryHost) -> None:
+    memory.batch = False  # each has begun its turn before the other's question comes, so none can be refused
+    memory.agent("ada", ask("bob", "a?"), "Asked.", "Not now.", "Heard.")
+    memory.agent("bob", ask("ada", "b?"), "Asked.", "Later.", "Heard.")
+    for name in ("ada", "bob"):
+        memory.send(name, {"kind": "human", "text": "go"})
+    memory.turn("ada")
+    memory.turn("bob")
+    assert memory.ending("ada") == memory.ending("bob") == ("waiting", "waiting", "peer")
+    memory.settle()
+    assert memory.sent("peer_reply", "ada") == ["Later."]
+    assert memory.sent("peer_reply", "bob") == ["Not now."]
+    assert memory.ending("ada") == memory.ending("bob") == ("dormant", "settled")
+    memory.done()
+
+
 # -- subagents -------------------------------------------------------------------------------------------
 
 

@@ -50,6 +50,7 @@ WAIT = 0.05  # seconds between two looks at what waits
 LOOK = 1.0  # seconds between two looks whether to drain
 SWEEP = 5  # looks between two for workers that died
 PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database is away
+REMIND = 60  # looks between two for events that nobody takes
 PRUNE = 60  # looks between two for records that are too old
 KEEP = timedelta(hours=1)
 ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")  # the engine's words
@@ -220,6 +221,7 @@ class DbosHost(Post):
         told = (lambda thread: report(self.status(thread))) if report else (lambda _: None)
         self.turns = Turns(self.mailbox, self, told)
         self.running: dict[str, RunControl] = {}
+        self.waited: set[tuple[str, str]] = set()
         self.draining = threading.Event()
         self.idle = threading.Condition()
         self.open = ExitStack()
@@ -362,8 +364,17 @@ class DbosHost(Post):
                     self.drain(0)
                 if self.locks is not None and look % SWEEP == 0:
                     self.take_over(self.locks)
+                if look % REMIND == 0:
+                    self.remind()
                 if self.keep is not None and look % PRUNE == 0:
                     self.prune(self.keep)
+
+    def remind(self) -> None:
+        """Ring for what waited at the last look already: its sender may have died before it rang."""
+        waiting = set(self.mailbox.unsettled())
+        for thread, key in waiting & self.waited:
+            self.ring(thread, f"{key}/again")
+        self.waited = waiting
 
     def take_over(self, locks: Locks) -> list[str]:
         """Put the turns of dead workers back into their queues; return the workers' names."""

@@ -77,12 +77,16 @@ def outstanding(
     """Return what a thread must send after a turn: who asked, and has no answer yet, gets the last text.
 
     `values` and `session` are the thread's after the turn, `failure` the words of an exception for which the
-    turn is given up. Nothing while the session waits, runs, or was drained: it goes on. A subagent's result
-    is not sent while it has subagents of its own at work. The ids derive from the question, so that an
-    answer is sent once, however often this is asked.
+    turn is given up. Nothing while the session waits, runs, or was drained: it goes on. But two that have
+    asked each other at the same moment would wait for ever, so those for whom it waits itself are answered.
+    A subagent's result is not sent while it has subagents of its own at work. The ids derive from the
+    question, so that an answer is sent once, however often this is asked.
     """
     owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
-    if failure is None and (session["state"] in ("waiting", "running") or must_go_on(session)):
+    if failure is None and session["reason"] == "waiting":
+        asked = {w.get("from") for w in values.get("waiting_on") or () if isinstance(w, Mapping)}
+        owed = [o for o in owed if asked.intersection(o.get("chain") or [o["sender"]])]
+    elif failure is None and (session["state"] in ("waiting", "running") or must_go_on(session)):
         return []
     if failure is None and values.get("todo_subagents"):
         owed = replies_owed({"owed_replies": owed})

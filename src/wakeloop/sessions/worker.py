@@ -103,6 +103,8 @@ class Turns:
         except GraphBubbleUp:
             raise
         except Exception as failure:
+            if control.drain_requested:  # it may be the end that failed it: the next start tries again
+                raise GraphDrained from failure
             if patient and isinstance(failure, AWAY):
                 raise
             return without_secrets(f"{type(failure).__name__}: {failure}")
