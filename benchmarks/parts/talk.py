@@ -23,7 +23,7 @@ from wakeloop import create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, prompt_faults
 
 ITEMS = {"full": (10, 30, 100), "quick": (10, 30), "tiny": (10,)}
-NUDGED = (30, 100, 1000)
+NUDGED = ((30, 0), (100, 0), (1000, 0), (30, 10_000), (1000, 10_000))  # items, characters added to each
 PAUSE = 5
 LONG, ROUNDS = 10, 6
 PRESETS = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
@@ -143,8 +143,8 @@ def ours(name: str) -> Build:
     return lambda model, saver: create_todo_agent(model, [work], settings=settings, checkpointer=saver)
 
 
-def nudged(dialect: str, n: int) -> dict[str, Any]:
-    """The length of a nudge, a reminder and a correction over n open items."""
+def nudged(dialect: str, n: int, more: int = 0) -> dict[str, Any]:
+    """The length of a nudge, a reminder and a correction over n open items, their texts longer by some."""
     changed = {"auto_continue": True, "max_items": None, "max_wake_cycles": 1, "guard_retries": 1}
     changed |= {
         "max_idle_wakes": 0,
@@ -159,7 +159,9 @@ def nudged(dialect: str, n: int) -> dict[str, Any]:
     agent = create_todo_agent(model, [work], settings=settings)
     todos = [
         {"id": str(i) if dialect == "checklist" else i, "content": text, "status": "pending"}
-        for i, text in ((i, f"Look at module_{i:04}.py and note what it needs") for i in range(1, n + 1))
+        for i, text in (
+            (i, f"Look at module_{i:04}.py and note what it needs{'!' * more}") for i in range(1, n + 1)
+        )
     ]
     state = agent.invoke({"messages": [HumanMessage(GO)], "todos": todos})
     found = injected(state["messages"])
@@ -174,7 +176,7 @@ def measure(size: str) -> dict[str, list[dict[str, Any]]]:
     agents = [(f"wakeloop {name}", ours(name), preset(name).dialect) for name in PRESETS]
     agents += [(a.name, a.build, a.vocabulary) for a in (CREATE_AGENT, DEEPAGENTS) if a.installed]
     told = [vars(talk(name, build, words, n)) for n in ITEMS[size] for name, build, words in agents]
-    return {"job": told, "nudges": [nudged(dialect, n) for dialect in PRESET for n in NUDGED]}
+    return {"job": told, "nudges": [nudged(dialect, *size) for dialect in PRESET for size in NUDGED]}
 
 
 def tables(part: dict[str, list[dict[str, Any]]]) -> str:
