@@ -323,6 +323,9 @@ def send(
     thread: Session,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
     kind: Annotated[str, typer.Option(metavar="KIND", help="human, or kick, cron and the like.")] = "human",
+    key: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Id of the event; one that was sent is dropped.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Stay until the session's turn has ended.")] = False,
     db: Where = None,
     json: Json = False,
@@ -332,7 +335,7 @@ def send(
         from wakeloop.cli import sessions
 
         said = sys.stdin.read() if text == "-" else text
-        lines, code = sessions.send(sessions.Where(db), thread, said, kind, wait=wait, json=json)
+        lines, code = sessions.send(sessions.Where(db), thread, said, kind, key, wait=wait, json=json)
         write(lines)
         raise typer.Exit(code)
 

@@ -1,7 +1,6 @@
 """What went wrong, in one sentence, and the exit code for it."""
 
 import os
-import sqlite3
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +18,7 @@ REFUSALS = {
     429: ("The server takes no more requests for now", "Wait a while, or look at the quota."),
 }
 SERVER_FAILED = 500
+DATABASES = ("sqlite3", "sqlalchemy", "psycopg", "psycopg_pool")
 
 
 class CommandError(Exception):
@@ -46,8 +46,8 @@ def sentence_of(error: BaseException) -> str:
     """What was raised, in one sentence, without keys and control codes."""
     if isinstance(error, CommandError | WakeloopError):
         said = str(error)
-    elif isinstance(error, sqlite3.Error):
-        said = f"The database cannot be used: {error}."
+    elif _is_of_a_database(error):
+        said = f"The database cannot be used: {database_words(error)}."
     elif _is_of_a_server(error):
         said = server_sentence(error)
     elif isinstance(error, UnicodeDecodeError):
@@ -57,6 +57,16 @@ def sentence_of(error: BaseException) -> str:
     else:
         said = f"The run failed: {type(error).__name__}: {error}"
     return one_line(redacted(said), 2 * LONGEST)
+
+
+def _is_of_a_database(error: BaseException) -> bool:
+    return any(kind.__module__.partition(".")[0] in DATABASES for kind in type(error).__mro__)
+
+
+def database_words(error: BaseException) -> str:
+    """A database's own words, without the statement and the values that it was given."""
+    said = getattr(error, "orig", None) or error
+    return one_line(redacted(str(said)), LONGEST).rstrip(".") or type(said).__name__
 
 
 def _is_of_a_server(error: BaseException) -> bool:

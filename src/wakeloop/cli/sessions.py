@@ -1,5 +1,7 @@
 """Sessions by command: serve, send, cron, ps and drain."""
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,16 +12,20 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, cast
 
+import psycopg
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy.exc import DatabaseError
 
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.configured import configured
-from wakeloop.cli.failures import FAILED, INTERRUPTED, SETTLED, CommandError, usage
+from wakeloop.cli.failures import FAILED, SETTLED, CommandError, database_words, usage
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.report import as_json, columns, exit_code
 from wakeloop.cli.run import handled
-from wakeloop.cli.store import Place, Store, locked, writing
+from wakeloop.cli.start import check_text, refuse_odd
+from wakeloop.cli.store import Place, Store, exists, locked, made, writing
 from wakeloop.config.levels import agent_level, config_folder, names
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import question
@@ -32,6 +38,7 @@ from wakeloop.sessions.tools import session_tools
 
 HEAD = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
 LOOK = 0.2  # seconds between two looks at a session that is waited for
+GRACE = 10.0  # seconds that a drain leaves to commands and requests under way, before it cuts them short
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,13 @@ class Where:
     """Where threads and events are kept: one Postgres database, or two SQLite files side by side."""
 
     db: str | None
+
+    def __post_init__(self) -> None:
+        if "://" in (self.db or "") and not (self.on_postgres and readable(str(self.db))):
+            raise usage(
+                "The address of the database cannot be read: write the name of a file, or "
+                "postgresql://USER:PASSWORD@HOST/NAME, with %40 and %2F for @ and / in a password."
+            )
 
     @property
     def on_postgres(self) -> bool:
@@ -68,8 +82,16 @@ class Where:
                 yield saver, None
             return
         with writing(self.place) as store:
+            events = Place(self.beside("sessions"), named=True)
+            if not exists(events):
+                made(events)
             assert store.saver is not None  # noqa: S101 - it is open
-            yield store.saver, store
+            try:
+                yield store.saver, store
+            except DatabaseError as error:
+                raise CommandError(
+                    f"The database {str(events.path)!r} cannot be used: {database_words(error)}."
+                ) from error
 
     @contextmanager
     def post(self) -> Iterator[Post]:
@@ -83,24 +105,34 @@ class Where:
                 post.close()
 
 
+def readable(url: str) -> bool:
+    """Whether an address means one thing only; else a part of a password might be taken for a host."""
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return False
+    return url.partition("?")[0].count("@") <= 1
+
+
 @contextmanager
 def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
     """Checkpoints on Postgres, with a connection for each turn under way."""
     from langgraph.checkpoint.postgres import PostgresSaver
-    from psycopg import OperationalError, connect
     from psycopg.rows import dict_row
     from psycopg_pool import ConnectionPool, PoolTimeout
 
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     try:
-        connect(url, connect_timeout=10).close()  # it says why not; the pool would only say that it waited
+        psycopg.connect(
+            url, connect_timeout=10
+        ).close()  # it says why not; the pool would only say that it waited
         with ConnectionPool(url, min_size=1, max_size=20, kwargs=options, timeout=10, open=False) as pool:
             pool.open(wait=True, timeout=10)
             saver = PostgresSaver(cast("Any", pool))
             set_up(saver, url)
             yield saver
-    except (OperationalError, PoolTimeout) as error:
-        raise CommandError(f"The database cannot be reached: {one_line(str(error))}") from error
+    except (psycopg.OperationalError, PoolTimeout) as error:
+        raise CommandError(f"The database cannot be reached: {database_words(error)}.") from error
 
 
 # -- serve -----------------------------------------------------------------------------------------------
@@ -108,11 +140,11 @@ def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
 
 def serve(where: Where, given: Mapping[str, Any], demo: Path | None, delay: float, *, ask: bool) -> int:
     """Run sessions until a signal or `wakeloop drain`; returns the exit code."""
-    stop = threading.Event()
+    stop, ended = threading.Event(), threading.Event()
     recipes = recipes_of(given, demo, delay)
     host: list[DbosHost] = []
     tools = [] if demo is not None else session_tools(lambda: host[0])
-    graphs = {name: graph_of(recipe, ask=ask, stop=stop, more=tools) for name, recipe in recipes.items()}
+    graphs = {name: graph_of(recipe, ask=ask, stop=ended, more=tools) for name, recipe in recipes.items()}
     with ExitStack() as stack:
         saver, store = stack.enter_context(where.saver())
         if store is not None:
@@ -125,6 +157,11 @@ def serve(where: Where, given: Mapping[str, Any], demo: Path | None, delay: floa
             while not (stop.wait(LOOK) or running.draining.is_set()):
                 pass
             say("Draining: each turn stops at its next step.")
+            running.drain(GRACE)
+            ended.set()
+        if running.running:  # requests that nobody answers; what they wait in would keep the process
+            say(f"Stopped, with {len(running.running)} cut off in the middle of a step.")
+            os._exit(SETTLED)
     say("Stopped.")
     return SETTLED
 
@@ -146,7 +183,8 @@ def recipes_of(given: Mapping[str, Any], demo: Path | None, delay: float) -> dic
 @contextmanager
 def alone(where: Where) -> Iterator[None]:
     """One server a SQLite database."""
-    with open(where.beside("serve"), "ab") as file:  # noqa: PTH123 - its lock is what counts
+    path = where.beside("serve")
+    with open(path, "ab", opener=partial(os.open, mode=0o600)) as file:
         if not locked(file, "serve"):
             raise CommandError(
                 f"Another wakeloop serve has {str(where.place.path)!r}: stop it, or use Postgres for more."
@@ -165,8 +203,10 @@ def held(store: Store, recipes: Mapping[str, Recipe], thread: str) -> Iterator[N
                 break
             except CommandError:
                 time.sleep(LOOK)
-        if store.find(thread) is None:
-            store.remember(thread, recipes.get(agent, recipes[DEFAULT_AGENT]), "")
+        assert store.saver is not None  # noqa: S101 - it is open
+        with store.saver.lock:  # other turns write on the same connection
+            if store.find(thread) is None:
+                store.remember(thread, recipes.get(agent, recipes[DEFAULT_AGENT]), "")
         yield
 
 
@@ -176,7 +216,7 @@ def signals(stop: threading.Event) -> Iterator[None]:
 
     def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
         if stop.is_set():
-            raise SystemExit(INTERRUPTED)
+            os._exit(128 + number)  # as a kill: an exit would wait for the turns
         stop.set()
 
     with handled(put):
@@ -205,14 +245,21 @@ def typed() -> Iterator[None]:
         raise usage(str(refused)) from refused
 
 
-def send(where: Where, thread: str, text: str, kind: str, *, wait: bool, json: bool) -> tuple[list[str], int]:
+def send(
+    where: Where, thread: str, text: str, kind: str, key: str | None, *, wait: bool, json: bool
+) -> tuple[list[str], int]:
     """Store an event for a session, and `wait` until its turn has ended; return lines and exit code."""
+    refuse_odd(thread)
+    if text or kind != "kick":
+        check_text(text, "The text is empty: say what is to be sent.")
     with where.post() as post:
         with typed():
-            key = post.send(thread, {"kind": kind, "text": text})
+            key = post.send(thread, {"kind": kind, "text": text, **({"id": key} if key else {})})
         if not wait:
             line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
             return [line], SETTLED
+        if not post.mailbox.workers():
+            print("Waiting for a wakeloop serve: none is up.", file=sys.stderr, flush=True)  # noqa: T201
         while any(letter.id == key for letter in post.mailbox.waiting(thread)):
             time.sleep(LOOK)
         status = post.status(thread)
@@ -286,6 +333,8 @@ def cron(where: Where, action: str, words: Sequence[str], *, json: bool) -> Iter
     """Add, list or remove what wakes sessions by the clock."""
     match action, words:
         case "add", [thread, line, text]:
+            refuse_odd(thread)
+            check_text(text, "The text is empty: say what the session is to read.")
             with where.post() as post:
                 with typed():
                     key = post.schedule(thread, line, text)
