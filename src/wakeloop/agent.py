@@ -63,6 +63,7 @@ def build_todo_graph(
             tools=frozenset(runnable),
             prompt=SystemMessage(system_prompt) if isinstance(system_prompt, str) else system_prompt,
             hook=_hook(pre_model_hook),
+            channels=frozenset(get_type_hints(state_schema or TodoState)),
         ),
         run_tools=RunTools.of(runnable, chat),
         validate_todos=ValidateTodos(dialect, base, verify, chat),

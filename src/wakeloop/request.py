@@ -8,11 +8,12 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMe
 
 from wakeloop.channels import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
+from wakeloop.errors import SettingsError
 from wakeloop.marks import as_user, new_id, with_suffix
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger
-from wakeloop.todos import Todo, count_open
+from wakeloop.todos import Todo, count_open, shorten
 from wakeloop.wire import Lines, is_legal, legal, system_prompt
 
 REMEMBERED_PROMPTS = 64
@@ -47,9 +48,18 @@ class Request:
         """Return the state that `pre_model_hook` is given."""
         return {key: value for key, value in self.state.items() if key not in UNSEEN}
 
-    def hooked(self, result: Any) -> None:
-        """Take over what the hook returned; the system messages that it wrote are no part of the prompt."""
+    def hooked(self, result: Any, channels: frozenset[str]) -> None:
+        """Take over what the hook returned; the system messages that it wrote are no part of the prompt.
+
+        Raises `SettingsError` for a key that is no channel: LangGraph would drop it in silence.
+        """
         result = dict(result or {})
+        if lost := sorted(map(str, result.keys() - channels - {"llm_input_messages"})):
+            raise SettingsError(
+                f"pre_model_hook returned {shorten(repr(lost[0]))}, which is no channel of the thread: "
+                "what the model is to see goes under llm_input_messages or messages, anything else needs a "
+                "key of state_schema."
+            )
         if "llm_input_messages" in result:
             self.seen = Messages(merge_messages([], [result.pop("llm_input_messages")]))
             result.pop("messages", None)

@@ -27,7 +27,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langmem.short_term import SummarizationNode
 from langmem.short_term.summarization import RunningSummary
 
-from wakeloop import TodoState, create_todo_agent, preset
+from wakeloop import SettingsError, TodoState, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, prompt_faults, says, wire_faults
 
 ITEMS = 8
@@ -316,6 +316,26 @@ def test_a_system_message_that_a_hook_stored_is_sent_as_the_users(given: Any) ->
         ["In short: much.", "And?", "two", "And?", "three", "And?"],
     ]
     assert [m.type for m in agent.get_state(THREAD).values["messages"]][:3] == ["system", "system", "human"]
+
+
+@pytest.mark.parametrize(
+    ("key", "schema", "lost"),
+    [("summarized_messages", Summarised, "summarized_messages"), ("llm_input_messages", None, "context")],
+)
+def test_a_hook_that_would_be_without_effect_is_refused(key: str, schema: Any, lost: str) -> None:
+    """langmem's own key for its result, or no channel for its notes: either would be dropped in silence."""
+    model = ScriptedModel(*job("cubepi"))
+    agent = create_todo_agent(
+        model,
+        [dig],
+        settings="cubepi",
+        state_schema=schema,
+        pre_model_hook=summarising(summaries(), key),
+        checkpointer=InMemorySaver(),
+    )
+    with pytest.raises(SettingsError, match=f"pre_model_hook returned '{lost}', which is no channel"):
+        agent.invoke({"messages": [("user", "Dig.")]}, THREAD)
+    assert len(model.requests) < 10
 
 
 if __name__ == "__main__":

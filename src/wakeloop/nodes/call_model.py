@@ -52,6 +52,7 @@ class CallModel(Node):
     tools: frozenset[str]
     prompt: SystemMessage | None = None
     hook: Runnable[Any, Any] | None = None
+    channels: frozenset[str] = frozenset()  # what a hook may write
     systems: Systems = field(default_factory=dict)
 
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -60,7 +61,7 @@ class CallModel(Node):
         if turn.over:
             return turn.update
         if self.hook is not None:
-            turn.request.hooked(self.hook.invoke(turn.request.seen_by_hook(), config))
+            turn.request.hooked(self.hook.invoke(turn.request.seen_by_hook(), config), self.channels)
         sent = as_prompt(turn.voice, turn.sent())
         with Hearing(config, streaming=self.streaming) as heard:
             raw = turn.voice.invoke(sent, heard.config)
@@ -72,7 +73,8 @@ class CallModel(Node):
         if turn.over:
             return turn.update
         if self.hook is not None:
-            turn.request.hooked(await self.hook.ainvoke(turn.request.seen_by_hook(), config))
+            given = await self.hook.ainvoke(turn.request.seen_by_hook(), config)
+            turn.request.hooked(given, self.channels)
         sent = as_prompt(turn.voice, turn.sent())
         with Hearing(config, streaming=self.streaming) as heard:
             raw = await turn.voice.ainvoke(sent, heard.config)
