@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import ConflictError
@@ -307,6 +308,59 @@ def test_schedules_and_what_is_refused(host: ServerHost, name: str) -> None:
     with pytest.raises(SessionError, match="kind must be one of"):
         host.send(name, {"kind": "shout"})
     assert host.cancel("nothing") is False
+
+
+class Killed(BaseException):
+    """Stands for a host's end in the middle of a run."""
+
+
+def cut(host: ServerHost, monkeypatch: pytest.MonkeyPatch, *ends: BaseException) -> list[BaseException]:
+    """Let the next looks at a run fail, while the server goes on with it."""
+    left, join = list(ends), host.client.runs.join
+
+    def cut_off(*given: Any) -> Any:
+        if left:
+            raise left.pop(0)
+        return join(*given)
+
+    monkeypatch.setattr(host.client.runs, "join", cut_off)
+    return left
+
+
+def asked(host: ServerHost, name: str) -> str:
+    """Send a question; return the thread that waits for the answer."""
+    asker = f"{name}-asker"
+    question: Any = {"kind": "peer_message", "id": f"q-{name}", "text": "?", "sender": asker}
+    host.send(name, {**question, "correlation_id": "q"})
+    return asker
+
+
+def test_a_server_that_was_away_in_the_middle_of_a_run_ends_nothing(
+    host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = cut(host, monkeypatch, httpx.ConnectError("away"))
+    asker = asked(host, name)
+    quiet(host, name)  # the answer is sent before the question is let go
+    until(lambda: texts(host, asker))
+    assert texts(host, asker)[0].startswith("[peer_reply from ")
+    assert (left, [t.startswith("[peer_message ") for t in texts(host, name)].count(True)) == ([], 1)
+
+
+def test_the_run_of_a_host_that_died_is_seen_to_its_end_by_the_next(
+    url: str, host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut(host, monkeypatch, Killed())
+    asker = asked(host, name)
+    until(lambda: host.at_work == {} and host.snapshot(name).values.get("owed_replies"))
+    assert [item["taken"] for item in host._waiting(name)] == [True]
+    with pytest.raises(SessionError, match="nothing was ever sent"):
+        host.status(asker)
+    with ServerHost(url, {"main": "main"}) as other:
+        quiet(other, name)
+        until(lambda: texts(other, asker))
+        assert texts(other, asker)[0].startswith("[peer_reply from ")
+        assert [t.startswith("[peer_message ") for t in texts(other, name)].count(True) == 1
+        quiet(other, asker)
 
 
 def test_another_host_does_what_this_one_left(url: str, host: ServerHost, name: str) -> None:

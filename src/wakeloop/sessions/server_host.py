@@ -5,15 +5,23 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
+from itertools import count
 from threading import Event, Lock
 from typing import Any, Self, cast
 from uuid import NAMESPACE_URL, uuid5
 
+import httpx
 from langchain_core.messages import convert_to_messages
 from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
-from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
+from langgraph_sdk.errors import (
+    APIConnectionError,
+    ConflictError,
+    InternalServerError,
+    NotFoundError,
+    UnprocessableEntityError,
+)
 
 from wakeloop.hand import LAST, as_drained
 from wakeloop.sessions.host import (
@@ -32,6 +40,8 @@ from wakeloop.state import WakeEvent
 
 SHELF = "wakeloop-events"  # the namespace in the server's store where events wait
 MOST = 1000  # events of a thread, and threads, that are read at once
+AWAY = (httpx.TransportError, APIConnectionError, InternalServerError)
+PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while the server is away
 PATIENCE = 0.2  # seconds between two tries while somebody else's run has the thread
 
 
@@ -176,7 +186,7 @@ class ServerHost:
 
     def _see_to(self, thread: str) -> None:
         try:
-            while not self.draining.is_set() and (self.turn(thread) or self._rung_again(thread)):
+            while not self.draining.is_set() and (self._tried(thread) or self._rung_again(thread)):
                 pass
         finally:
             with self.guard:
@@ -185,6 +195,16 @@ class ServerHost:
                 self.rung.discard(thread)
             if again:  # since the last look, or the turn raised
                 self.ring(thread)
+
+    def _tried(self, thread: str) -> bool:
+        """Run a turn; where the server is away, again and again."""
+        for tries in count():
+            try:
+                return self.turn(thread)
+            except AWAY:
+                if self.draining.wait(PAUSES[min(tries, len(PAUSES) - 1)]):
+                    break
+        return False
 
     def _rung_again(self, thread: str) -> bool:
         with self.guard:
@@ -196,8 +216,9 @@ class ServerHost:
         """Run a thread once with what waits for it and send what it owes; False where nothing is to do."""
         items = self._waiting(thread)
         chosen = next_input(self.snapshot(thread), [item["event"] for item in items if not item["taken"]])
+        left = [item for item in items if item["taken"]]  # in a run that somebody did not see to its end
         if not chosen.run or not items:
-            return False
+            return bool(left) and self.finish(thread, left)
         given: dict[str, Any] = {"input": chosen.input}
         if isinstance(chosen.input, Command):
             given = {"command": {"resume": chosen.input.resume}}
@@ -220,9 +241,23 @@ class ServerHost:
         self.client.runs.join(uid(thread), run["run_id"])
         status = self.client.runs.get(uid(thread), run["run_id"])["status"]
         self.close_turn(thread, failed=status in ("error", "timeout"))
-        for item in mine:
-            self._put(thread, item["event"]["id"], {**item, "event": None, "taken": True})
+        self.let_go(thread, [*left, *mine])
         return True
+
+    def finish(self, thread: str, left: Sequence[dict[str, Any]]) -> bool:
+        """Do what is to be done after a run whose host is gone; wait while the run is under way."""
+        status = self.client.threads.get(uid(thread))["status"]
+        if status == "busy":
+            time.sleep(PATIENCE)
+            return True
+        self.close_turn(thread, failed=status == "error")
+        self.let_go(thread, left)
+        return True
+
+    def let_go(self, thread: str, items: Sequence[dict[str, Any]]) -> None:
+        """Let go of events whose run has ended: their ids stay, so that a repeat is known."""
+        for item in items:
+            self._put(thread, item["event"]["id"], {**item, "event": None, "taken": True})
 
     def close_turn(self, thread: str, *, failed: bool) -> None:
         """Send what is outstanding after a run, then take it off the thread."""
