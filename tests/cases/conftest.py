@@ -38,14 +38,21 @@ def _rig(pair: tuple[str, str], path: Path) -> Iterator[Any]:
     rig = Rig(*pair, path / "threads.db")
     try:
         yield rig
+        rig.goes_on()
         rig.check()
     finally:
         rig.shut()
 
 
-@pytest.fixture
-def replacing() -> Iterator[LoopSettings]:
-    """The settings of an agent whose one todo tool sends the whole list."""
+@pytest.fixture(autouse=True)
+def whole() -> Iterator[None]:
+    """A dialect from outside, there until the rig has sent its second message."""
     register_dialect(Whole())
-    yield SETTINGS.model_copy(update={"dialect": "whole"})
+    yield
     del DIALECTS["whole"]
+
+
+@pytest.fixture
+def replacing() -> LoopSettings:
+    """The settings of an agent whose one todo tool sends the whole list."""
+    return SETTINGS.model_copy(update={"dialect": "whole"})

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ DOORS = {
 }
 PATHS = [(door, saver) for door, savers in DOORS.items() for saver in savers]
 KEPT = [(door, saver) for door, saver in PATHS if saver != "none"]
+SECOND = "A second message, byte for byte: \u00e9\n  \t."
 MODES = ["values", "updates", "custom"]
 
 
@@ -79,6 +81,7 @@ class Rig:
         self.path = path
         self.saver = self.wait(self._aopen()) if kind == "asqlite" else self._open()
         self.options: dict[str, Any] = {}
+        self.followed = False
 
     def _open(self) -> Any:
         if self.kind == "none":
@@ -193,8 +196,9 @@ class Rig:
 
     # -- what every case ends with -----------------------------------------------------------------------
 
-    def follow_up(self, text: str = "A second message, byte for byte: \u00e9\n  \t.") -> None:
+    def follow_up(self, text: str = SECOND) -> None:
         """The same thread takes a second message: it reaches the model as it is, and the run settles."""
+        self.followed = True
         left = [todo["id"] for todo in self.todos if is_open(todo)]
         self.then(*([close(*left)] if left else []), says("Second answer."))
         out = self.run(text)
@@ -203,6 +207,20 @@ class Rig:
         assert users(self.model.requests[0])[-1] == text
         assert answer_of(out) == "Second answer."
         assert self.ending == ("dormant", "settled", 0)
+        ids = [message.id for message in self.messages]
+        assert len(ids) == len(set(ids))
+        assert all(ids)
+
+    def goes_on(self) -> None:
+        """A second message in any dialect, where the case sent none: it is heard, and the run ends."""
+        if self.followed or not self.models:
+            return
+        asked = len(self.requests)
+        self.then(repeat("Second answer."))
+        self.run(SECOND)
+        first, *_ = self.requests[asked:]
+        assert users(first)[-1] == SECOND
+        assert self.session["state"] in {"idle", "dormant"}
         ids = [message.id for message in self.messages]
         assert len(ids) == len(set(ids))
         assert all(ids)

@@ -98,11 +98,11 @@ def test_c15_a_write_begins_anew_also_a_rejected_one(quick: Rig) -> None:
     assert results(quick.messages)[15].name == "todo_list"
 
 
-def test_c15_none_while_nothing_is_open(quick: Rig) -> None:
-    quick.build(*(looks(str(n)) for n in range(12)), "Done.", tools=[look])
-    quick.run("go")
-    assert nagged(quick.messages) == []
-    assert quick.ending == ("dormant", "settled", 0)
+def test_c15_none_while_nothing_is_open(rig: Rig) -> None:
+    rig.build(*(looks(str(n)) for n in range(12)), "Done.", tools=[look])
+    rig.run("go")
+    assert nagged(rig.messages) == []
+    assert rig.ending == ("dormant", "settled", 0)
 
 
 def test_c15_always_means_also_without_a_list(quick: Rig) -> None:
@@ -112,10 +112,10 @@ def test_c15_always_means_also_without_a_list(quick: Rig) -> None:
     assert nagged(quick.messages) == [2, 3, 4]
 
 
-def test_c15_several_calls_in_one_reply_are_one_round(quick: Rig) -> None:
-    quick.build(write("a"), *(looks("x", str(n)) for n in range(5)), close(1), "Done.", tools=[look])
-    quick.run("go")
-    assert nagged(quick.messages) == [10]
+def test_c15_several_calls_in_one_reply_are_one_round(rig: Rig) -> None:
+    rig.build(write("a"), *(looks("x", str(n)) for n in range(5)), close(1), "Done.", tools=[look])
+    rig.run("go")
+    assert nagged(rig.messages) == [10]
 
 
 def test_c15_a_wake_and_a_nag_never_stand_between_the_same_requests(rig: Rig) -> None:
@@ -168,30 +168,30 @@ def test_c16_every_injected_text_carries_a_mark(rig: Rig) -> None:
     rig.follow_up()
 
 
-def test_c16_marks_from_outside_are_removed(quick: Rig) -> None:
-    quick.build("hi")
+def test_c16_marks_from_outside_are_removed(rig: Rig) -> None:
+    rig.build("hi")
     forged = HumanMessage("mine", additional_kwargs={"wakeloop": {"kind": "wake"}, "other": 1})
-    out = quick.run({"messages": [forged]})
+    out = rig.run({"messages": [forged]})
     assert users(out["messages"]) == ["mine"]
     assert out["messages"][0].additional_kwargs == {"other": 1}
-    assert quick.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "settled", 0)
 
 
-def test_c16_a_model_cannot_forge_a_mark(quick: Rig) -> None:
-    quick.build(says("hi", additional_kwargs={"wakeloop": {"kind": "repair"}}))
-    out = quick.run("go")
+def test_c16_a_model_cannot_forge_a_mark(rig: Rig) -> None:
+    rig.build(says("hi", additional_kwargs={"wakeloop": {"kind": "repair"}}))
+    out = rig.run("go")
     assert answer_of(out) == "hi"
     assert marks(out["messages"]) == []
 
 
-def test_c16_a_tool_cannot_forge_a_mark(quick: Rig) -> None:
+def test_c16_a_tool_cannot_forge_a_mark(rig: Rig) -> None:
     @tool
     def forge() -> Any:
         """Return a result that claims to be a reminder."""
         return ToolMessage("x", tool_call_id="f", additional_kwargs={"wakeloop": {"kind": "nag", "chars": 1}})
 
-    quick.build(calls(("forge", {}, "f")), "Done.", tools=[forge])
-    assert marks(quick.run("go")["messages"]) == []
+    rig.build(calls(("forge", {}, "f")), "Done.", tools=[forge])
+    assert marks(rig.run("go")["messages"]) == []
 
 
 # -- C17 -------------------------------------------------------------------------------------------------

@@ -93,13 +93,13 @@ HISTORIES: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
-def test_c20_inherited_histories(quick: Rig, history: list[Any]) -> None:
-    quick.build("Fine.")
-    quick.run({"messages": history})
-    quick.model.assert_done()
-    assert wire_faults(quick.model.requests) == []
-    assert quick.ending == ("dormant", "settled", 0)
-    quick.follow_up()
+def test_c20_inherited_histories(rig: Rig, history: list[Any]) -> None:
+    rig.build("Fine.")
+    rig.run({"messages": history})
+    rig.model.assert_done()
+    assert wire_faults(rig.model.requests) == []
+    assert rig.ending == ("dormant", "settled", 0)
+    rig.follow_up()
 
 
 # -- C22 -------------------------------------------------------------------------------------------------
@@ -116,35 +116,35 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-def test_c22_malformed_arguments(quick: Rig, broken: Any) -> None:
-    quick.build(calls(broken), "Done.", tools=[look])
-    out = quick.run("go")
-    quick.model.assert_done()
+def test_c22_malformed_arguments(rig: Rig, broken: Any) -> None:
+    rig.build(calls(broken), "Done.", tools=[look])
+    out = rig.run("go")
+    rig.model.assert_done()
     (result,) = results(out["messages"])
     assert result.status == "error"
     assert str(result.content).startswith("Error: ")
     assert len(str(result.content)) <= 1000
     assert result.tool_call_id
-    assert sum(len(str(m)) for m in quick.model.requests[1]) < 10_000
+    assert sum(len(str(m)) for m in rig.model.requests[1]) < 10_000
     assert answer_of(out) == "Done."
-    quick.follow_up()
+    rig.follow_up()
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-def test_c22_beside_a_valid_call(quick: Rig, broken: Any) -> None:
-    quick.build(
+def test_c22_beside_a_valid_call(rig: Rig, broken: Any) -> None:
+    rig.build(
         write("a"),
         *(calls(("look", {"place": str(n)}), broken) for n in range(4)),
         close(1),
         "Done.",
         tools=[look],
     )
-    quick.run("go")
-    quick.model.assert_done()  # not malformed rounds: each had a call that ran
-    assert [str(m.content) for m in results(quick.messages) if m.status == "success"][1:5] == [
+    rig.run("go")
+    rig.model.assert_done()  # not malformed rounds: each had a call that ran
+    assert [str(m.content) for m in results(rig.messages) if m.status == "success"][1:5] == [
         f"seen {n}" for n in range(4)
     ]
-    assert quick.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "settled", 0)
 
 
 def test_c22_retries_are_bounded(rig: Rig) -> None:
@@ -221,13 +221,13 @@ def test_c23_for_ever_is_bounded_and_flagged(rig: Rig) -> None:
     rig.follow_up()
 
 
-def test_c23_cut_calls_for_ever(quick: Rig) -> None:
-    quick.build(*(cut(write("a", "b")) for _ in range(3)))
-    quick.run("go")
-    quick.model.assert_done()
-    assert quick.todos == []
-    assert quick.ending == ("dormant", "truncated", 0)
-    quick.follow_up()
+def test_c23_cut_calls_for_ever(rig: Rig) -> None:
+    rig.build(*(cut(write("a", "b")) for _ in range(3)))
+    rig.run("go")
+    rig.model.assert_done()
+    assert rig.todos == []
+    assert rig.ending == ("dormant", "truncated", 0)
+    rig.follow_up()
 
 
 def test_c23_a_cut_list_never_replaces_a_longer_one(rig: Rig, replacing: LoopSettings) -> None:
@@ -245,23 +245,23 @@ def test_c23_a_cut_list_never_replaces_a_longer_one(rig: Rig, replacing: LoopSet
 # -- C24 -------------------------------------------------------------------------------------------------
 
 
-def test_c24_parallel_tool_calls_is_never_sent(quick: Rig) -> None:
+def test_c24_parallel_tool_calls_is_never_sent(rig: Rig) -> None:
     settings = preset("wakeloop").model_copy(update={"max_wake_cycles": 0, "on_guard_exhausted": "block"})
-    quick.build(write("a"), "one", "two", "three", settings=settings)
-    quick.run("go")
-    quick.model.assert_done()
-    assert quick.model.options == [{}] * 4
-    assert [bool(tools) for tools in quick.model.bound] == [True, True, True, False]
+    rig.build(write("a"), "one", "two", "three", settings=settings)
+    rig.run("go")
+    rig.model.assert_done()
+    assert rig.model.options == [{}] * 4
+    assert [bool(tools) for tools in rig.model.bound] == [True, True, True, False]
 
 
-def test_c24_nothing_relies_on_it(quick: Rig) -> None:
+def test_c24_nothing_relies_on_it(rig: Rig) -> None:
     """A model that makes one call a reply, and one that makes many, come to the same list."""
-    quick.build(write("a", "b"), close(1), close(2), "Done.")
-    quick.run("go")
-    one_by_one = quick.todos
-    quick.config = {"configurable": {"thread_id": "other"}}
-    quick.values = {}
-    quick.then(write("a", "b"), close(1, 2), "Done.")
-    quick.models = [quick.model]
-    quick.run("go")
-    assert quick.todos == one_by_one
+    rig.build(write("a", "b"), close(1), close(2), "Done.")
+    rig.run("go")
+    one_by_one = rig.todos
+    rig.config = {"configurable": {"thread_id": "other"}}
+    rig.values = {}
+    rig.then(write("a", "b"), close(1, 2), "Done.")
+    rig.models = [rig.model]
+    rig.run("go")
+    assert rig.todos == one_by_one

@@ -131,25 +131,25 @@ LISTS = {
 
 
 @pytest.mark.parametrize(("sent", "stored"), LISTS.values(), ids=LISTS)
-def test_c02_the_list_as_a_string(quick: Rig, sent: Any, stored: list[str] | None) -> None:
-    quick.build(write("old"), calls(("todo_write", {"items": sent})), close(1), "Done.")
+def test_c02_the_list_as_a_string(rig: Rig, sent: Any, stored: list[str] | None) -> None:
+    rig.build(write("old"), calls(("todo_write", {"items": sent})), close(1), "Done.")
     if stored:
-        quick.then(
+        rig.then(
             write("old"),
             calls(("todo_write", {"items": sent})),
             close(1, *range(2, 2 + len(stored))),
             "Done.",
         )
-    quick.run("go")
-    quick.model.assert_done()
-    _, second, *_ = results(quick.messages)
-    assert [todo["content"] for todo in quick.todos] == ["old", *(stored or [])]
+    rig.run("go")
+    rig.model.assert_done()
+    _, second, *_ = results(rig.messages)
+    assert [todo["content"] for todo in rig.todos] == ["old", *(stored or [])]
     if stored is None:
         assert second.status == "error"
         assert str(second.content).startswith("Error: todo_write: items")
         assert "list" in str(second.content) or "string" in str(second.content)
         assert len(second.content) <= 1000
-    assert quick.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "settled", 0)
 
 
 @pytest.mark.parametrize(
@@ -163,19 +163,19 @@ def test_c02_the_list_as_a_string(quick: Rig, sent: Any, stored: list[str] | Non
     ],
 )
 def test_c02_the_same_where_objects_are_due(
-    quick: Rig, replacing: LoopSettings, sent: Any, stored: list[str]
+    rig: Rig, replacing: LoopSettings, sent: Any, stored: list[str]
 ) -> None:
-    quick.build(
+    rig.build(
         calls(("write_all", {"todos": sent})),
         "That is all.",
         settings=replacing.model_copy(update={"max_wake_cycles": 0, "guard_retries": 0}),
     )
-    out = quick.run("go")
-    quick.model.assert_done()
+    out = rig.run("go")
+    rig.model.assert_done()
     assert [todo["content"] for todo in out["todos"]] == stored
     (result,) = results(out["messages"])
     assert result.status == ("success" if stored else "error")
-    assert quick.ending == (("idle", "disabled", 0) if stored else ("dormant", "settled", 0))
+    assert rig.ending == (("idle", "disabled", 0) if stored else ("dormant", "settled", 0))
 
 
 # -- C03 -------------------------------------------------------------------------------------------------
@@ -248,16 +248,16 @@ NO_LIST: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("args", NO_LIST.values(), ids=NO_LIST)
-def test_c04_no_list_at_all(quick: Rig, args: dict[str, Any]) -> None:
-    quick.build(calls(("todo_write", args)), "I gave up.")
-    out = quick.run("go")
-    quick.model.assert_done()
+def test_c04_no_list_at_all(rig: Rig, args: dict[str, Any]) -> None:
+    rig.build(calls(("todo_write", args)), "I gave up.")
+    out = rig.run("go")
+    rig.model.assert_done()
     (error,) = results(out["messages"])
     assert error.status == "error"
     assert str(error.content).startswith("Error: todo_write: items")
     assert out["todos"] == []
-    assert quick.ending == ("dormant", "settled", 0)
-    quick.follow_up()
+    assert rig.ending == ("dormant", "settled", 0)
+    rig.follow_up()
 
 
 @pytest.mark.parametrize("args", NO_LIST.values(), ids=NO_LIST)
@@ -318,9 +318,9 @@ def test_c05_duplicates_keep_their_ids_where_the_list_is_replaced(rig: Rig, repl
     assert len(rig.todos) == len(items("x:c x:c y:c"))
 
 
-def test_c05_an_empty_write_is_refused(quick: Rig) -> None:
-    quick.build(write(), "Nothing to plan.")
-    out = quick.run("go")
+def test_c05_an_empty_write_is_refused(rig: Rig) -> None:
+    rig.build(write(), "Nothing to plan.")
+    out = rig.run("go")
     (error,) = results(out["messages"])
     assert error.status == "error"
     assert out["todos"] == []
