@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -77,6 +77,30 @@ def test_a_turn_whose_connections_are_cut_goes_on_from_its_last_step(postgres: s
         assert [m.text for m in messages if m.type == "tool"] == [f"{n} done" for n in range(4)]
         assert [m.type for m in messages].count("human") == 1
     assert reached == [0, 1, 1, 2, 3]  # the one whose result could not be stored runs again
+    model.assert_done()
+
+
+def test_a_pool_of_cut_connections_costs_one_try(postgres: str) -> None:
+    model = ScriptedModel([says("here I am")])
+    tries: list[str] = []
+    with hosted(postgres, model) as host, ExitStack() as stack:
+        pool = host.agents["main"].checkpointer.conn  # type: ignore[union-attr]
+        with ExitStack() as many:
+            for _ in range(12):
+                many.enter_context(pool.connection())
+        take = host.take_turn
+
+        def counted(thread: str, *, patient: bool) -> None:
+            tries.append(thread)
+            take(thread, patient=patient)
+
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(host, "take_turn", counted)
+        throw_out(postgres)
+        host.send("main", {"kind": "human", "text": "go"})
+        assert patiently(lambda: host.wait("main", timeout=60))
+        assert patiently(lambda: host.status("main").reason) == "settled"
+    assert tries == ["main"] * 2
     model.assert_done()
 
 

@@ -21,6 +21,7 @@ from croniter import croniter
 from dbos import DBOS, DBOSClient, DBOSConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
+from psycopg_pool import ConnectionPool
 
 from wakeloop.errors import SessionError
 from wakeloop.sessions.host import (
@@ -319,6 +320,8 @@ class DbosHost(Post):
             except AWAY:
                 if self.draining.wait(PAUSES[min(tries, len(PAUSES)) - 1]):
                     raise Stopped from None
+                for graph in self.agents.values():
+                    throw_away_cut_connections(graph.checkpointer)
             else:
                 return
 
@@ -394,6 +397,13 @@ class DbosHost(Post):
                 self.mailbox.leave(worker)
                 dead.append(worker)
         return dead
+
+
+def throw_away_cut_connections(saver: object) -> None:
+    """Let a saver's pool look through its connections: it would hand out those that were cut, one by one."""
+    pool = getattr(saver, "conn", None)
+    if isinstance(pool, ConnectionPool):
+        pool.check()
 
 
 def apart(call: Callable[[], None]) -> None:
