@@ -50,7 +50,7 @@ def crashes(postgres_url: Callable[[], str]) -> Crashes:
     """Runs `crashes.py` in a process without threads, since it forks, and returns what it found."""
 
     def run(saver: str, durability: str, *more: str) -> dict[str, Any]:
-        where = ["--postgres", postgres_url()] if saver == "postgres" else []
+        where = ["--postgres", postgres_url()] if saver.endswith("postgres") else []
         command = [
             str(HERE / "crashes.py"),
             "--json",
@@ -135,6 +135,26 @@ def test_with_async_just_what_is_not_stored_is_done_again(crashes: Crashes, save
     stuck = found["stuck"]  # nothing bounds how far a run gets ahead of its storage
     assert (stuck["left"]["step"], stuck["lost"]) == (10, 7)
     assert (stuck["finished"], stuck["asked_again"], stuck["faults"]) == (["edit-z-4"], 3, [])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("durability", ["sync", "async"])
+@pytest.mark.parametrize("saver", ["async-sqlite", "async-postgres"])
+def test_in_a_loop_too(crashes: Crashes, saver: str, durability: str) -> None:
+    """Every eighth point: `astream` is killed, `ainvoke` goes on, over the asynchronous savers."""
+    found = crashes(saver, durability, "--in-turn", "--every", "8")
+    holds_always(found)
+    assert len(found["kills"]) == 21
+    if durability == "sync":
+        for kill in found["kills"]:
+            point, message = kill["point"], kill["message"]
+            assert (point, kill["lost"], kill["finished"]) == (point, 0, [])
+            assert (point, kill["unstored"]) == (point, [CUT[point]] if point in CUT else [])
+            assert (point, kill["again"]) == (point, [CUT[point]] if point in CUT and not message else [])
+            if not message:
+                assert (point, kill["asked_again"]) == (point, 1 if point in ASKED else 0)
+        assert sum(len(kill["again"]) for kill in found["kills"]) == 1
+        assert sum(kill["asked_again"] or 0 for kill in found["kills"]) == 2
 
 
 @pytest.mark.timeout(600)
