@@ -299,6 +299,23 @@ def test_two_that_ask_each_other_at_the_same_moment_are_both_answered(memory: Me
     memory.done()
 
 
+def test_a_circle_of_three_that_closes_at_once_is_opened_by_a_person(memory: MemoryHost) -> None:
+    memory.batch = False
+    names = ("ada", "bob", "eve")
+    for name, other in zip(names, ("bob", "eve", "ada"), strict=True):
+        more = ["Heard."] if name == "ada" else []
+        memory.agent(name, ask(other, "?"), "Asked.", "Later.", reply(f"by {name}"), "Told.", *more)
+        memory.send(name, {"kind": "human", "text": "go"})
+    for name in names:
+        memory.turn(name)
+    memory.settle()
+    assert {memory.ending(name) for name in names} == {("waiting", "waiting", "peer")}
+    memory.say("ada", "Tell eve what you know.")
+    assert memory.sent("peer_reply") == ["by ada", "by eve", "by bob"]
+    assert {memory.ending(name) for name in names} == {("dormant", "settled")}
+    memory.done()
+
+
 # -- subagents -------------------------------------------------------------------------------------------
 
 
