@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from wakeloop.cli.app import app
 
 COMMAND = [sys.executable, "-m", "wakeloop.cli.app"]
 
@@ -45,11 +48,21 @@ class Shell:
         return subprocess.CompletedProcess(args, process.returncode, out, err)
 
 
+def wakeloop(*args: str, **more: Any) -> tuple[int, str, str]:
+    """Run a command in this process, which has imported all of it already; return code, output, errors."""
+    done = CliRunner().invoke(app, list(args), **more)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
 def lines(text: str, beginning: str) -> Sequence[str]:
     return [line for line in text.splitlines() if line.startswith(beginning)]
 
 
-def until(reached: Callable[[], object], process: subprocess.Popen[str], seconds: float = 30) -> None:
+def until(
+    reached: Callable[[], object], process: subprocess.Popen[str], seconds: float = 30, pause: float = 0.02
+) -> None:
     """Wait for a process to come so far; one that ends before, or takes too long, is a failure."""
     deadline = time.monotonic() + seconds
     while not reached():
@@ -57,4 +70,4 @@ def until(reached: Callable[[], object], process: subprocess.Popen[str], seconds
             process.kill()
             out, err = process.communicate()
             pytest.fail(f"It ended or took too long:\n{out}\n{err}")
-        time.sleep(0.02)
+        time.sleep(pause)

@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from wakeloop.cli.app import app
+from processes import wakeloop
 
 
 @pytest.fixture
@@ -21,13 +19,6 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("WAKELOOP_DB", str(path))
     monkeypatch.chdir(tmp_path)
     return path
-
-
-def wakeloop(*args: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(app, list(args))
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done.exit_code, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ class Where:
     def __post_init__(self) -> None:
         if "://" in (self.db or "") and not (self.on_postgres and readable(str(self.db))):
             raise usage(
-                "The address of the database cannot be read: write the name of a file, or "
-                "postgresql://USER:PASSWORD@HOST/NAME, with %40 and %2F for @ and / in a password."
+                "The address of the database cannot be read: write the name of a file or a postgresql://…, "
+                "with %40 and %2F for @ and / in a password."
             )
 
     @property
@@ -260,7 +260,9 @@ def send(
             return [line], SETTLED
         if not post.mailbox.workers():
             print("Waiting for a wakeloop serve: none is up.", file=sys.stderr, flush=True)  # noqa: T201
-        while any(letter.id == key for letter in post.mailbox.waiting(thread)):
+        while (left := post.mailbox.waiting(thread)) and (
+            any(letter.id == key for letter in left) or post.status(thread).state == "running"
+        ):  # its turn, or the next one of the session
             time.sleep(LOOK)
         status = post.status(thread)
         snapshot = next(iter(post.agents.values())).get_state({"configurable": {"thread_id": thread}})
