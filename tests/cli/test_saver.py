@@ -1,13 +1,16 @@
 """The command line's saver writes short versions, and every other saver goes on with its threads."""
 
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.saver import Numbered
+from wakeloop.cli.saver import Numbered, slim
+from wakeloop.cli.store import Place, writing
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -56,3 +59,45 @@ def test_a_fork_goes_on_from_an_older_checkpoint() -> None:
     result = agent.invoke(None, point.config)
     assert [todo["status"] for todo in result["todos"]] == ["completed"]
     model.assert_done()
+
+
+def made(connection: sqlite3.Connection) -> str:
+    [(sql,)] = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'writes'")
+    return str(sql)
+
+
+def test_a_new_database_keeps_its_writes_in_one_tree_and_langgraphs_saver_goes_on_with_it(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "threads.sqlite"
+    with writing(Place(file, named=True)) as store:
+        assert store.saver is not None
+        turn(store.saver)
+    with closing(sqlite3.connect(file, check_same_thread=False)) as connection:
+        assert made(connection).endswith(") WITHOUT ROWID")
+        turn(SqliteSaver(connection), 2)
+        before = connection.execute("SELECT count(*) FROM writes").fetchone()
+    with writing(Place(file, named=True)) as store:  # once more: nothing is lost
+        assert store.connection is not None
+        assert store.connection.execute("SELECT count(*) FROM writes").fetchone() == before
+        agent = create_todo_agent(ScriptedModel([]), checkpointer=store.saver)
+        assert [todo["status"] for todo in agent.get_state(THREAD).values["todos"]] == ["completed"] * 2
+
+
+def test_a_database_with_writes_stays_as_it_is() -> None:
+    saver = SqliteSaver(sqlite3.connect(":memory:", check_same_thread=False))
+    turn(saver)
+    before = made(saver.conn), saver.conn.execute("SELECT * FROM writes").fetchall()
+    slim(saver.conn)
+    assert (made(saver.conn), saver.conn.execute("SELECT * FROM writes").fetchall()) == before
+    assert not made(saver.conn).endswith("WITHOUT ROWID")
+
+
+def test_the_table_has_the_columns_and_the_key_that_langgraph_gave_it() -> None:
+    plain, slimmed = (sqlite3.connect(":memory:", check_same_thread=False) for _ in range(2))
+    for connection in (plain, slimmed):
+        SqliteSaver(connection).setup()
+    slim(slimmed)
+    assert made(slimmed) == f"{made(plain)} WITHOUT ROWID"
+    columns = "PRAGMA table_info(writes)"
+    assert slimmed.execute(columns).fetchall() == plain.execute(columns).fetchall()

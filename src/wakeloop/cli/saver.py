@@ -1,5 +1,7 @@
 """The SQLite saver of the command line's own database."""
 
+import sqlite3
+
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 
@@ -17,3 +19,29 @@ class Numbered(SqliteSaver):
         if current is None or current.startswith("+"):
             return f"+{int(current or 0) + 1:08}"
         return super().get_next_version(current, channel)
+
+
+SLIM = " WITHOUT ROWID"
+
+
+def slim(connection: sqlite3.Connection) -> None:
+    """Keep the writes of a new database in one tree where LangGraph's takes two: 0.92 of the bytes.
+
+    A row of `writes` is found by its key alone, which a table of LangGraph's own kind holds twice. It is made
+    anew as LangGraph has made it while nothing is in it; one with rows stays as it is. The rows of
+    `checkpoints` are too long for it.
+    """
+    if _slim_one(connection) is None:
+        return
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if made := _slim_one(connection):  # no other process was quicker
+            connection.execute("DROP TABLE writes")
+            connection.execute(made)
+
+
+def _slim_one(connection: sqlite3.Connection) -> str | None:
+    """Return the words that make the table slim, or None where it is so, or holds something."""
+    [(made,)] = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'writes'")
+    [(filled,)] = connection.execute("SELECT EXISTS (SELECT 1 FROM writes)")
+    return None if filled or made.endswith(SLIM) else f"{made}{SLIM}"

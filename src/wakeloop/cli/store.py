@@ -188,9 +188,12 @@ def writing(place: Place) -> Iterator[Store]:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut may
         connection.execute(f"CREATE TABLE IF NOT EXISTS {NEW_TABLE}")
+        from wakeloop.cli.saver import slim
+
         store = Store(place, connection)
         assert store.saver is not None  # noqa: S101 - there is a connection
         store.saver.setup()
+        slim(connection)
         with closing(store):
             yield store
 
