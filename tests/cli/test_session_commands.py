@@ -101,7 +101,8 @@ class World:
         self.shell = Shell(folder / "root", folder / "threads.sqlite")
         own = {"WAKELOOP_CONFIG": str(self.config), "XDG_DATA_HOME": str(folder / "data")}
         self.db = db or str(self.shell.db)
-        clean = {k: v for k, v in self.shell.env.items() if not k.startswith(("LANG", "WAKELOOP_"))}
+        others = ("LANG", "WAKELOOP_", "PYTHONWARNINGS")  # a model's client is closed by the process's end
+        clean = {k: v for k, v in self.shell.env.items() if not k.startswith(others)}
         self.shell.env = {**clean, **own, "WAKELOOP_DB": self.db}
         self.servers: list[subprocess.Popen[str]] = []
 

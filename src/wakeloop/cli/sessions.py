@@ -260,12 +260,13 @@ def send(
             return [line], SETTLED
         if not post.mailbox.workers():
             print("Waiting for a wakeloop serve: none is up.", file=sys.stderr, flush=True)  # noqa: T201
-        while (left := post.mailbox.waiting(thread)) and (
-            any(letter.id == key for letter in left) or post.status(thread).state == "running"
-        ):  # its turn, or the next one of the session
+        graph = next(iter(post.agents.values()))
+        while True:
+            left = {letter.id for letter in post.mailbox.waiting(thread)}
+            status, snapshot = post.status(thread), graph.get_state({"configurable": {"thread_id": thread}})
+            if key not in left and "running" not in (status.state, session_of(snapshot)["state"]):
+                break  # neither in its turn nor in one that followed
             time.sleep(LOOK)
-        status = post.status(thread)
-        snapshot = next(iter(post.agents.values())).get_state({"configurable": {"thread_id": thread}})
     asked = [line for one in snapshot.interrupts for line in question(one.value)]
     answer = answer_of(snapshot)
     code = FAILED if status.error else exit_code(session_of(snapshot))
