@@ -460,9 +460,10 @@ def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str
 
 
 def busy_worker(post: Any, workers: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
-    """The one that runs a turn: the engine's records name it, and its name holds its process id."""
-    (pending,) = post.client.list_workflows(status="PENDING", queue_name="wakeloop-turns")
-    return next(worker for worker in workers if f"-{worker.pid}-" in pending.executor_id)
+    """The one that runs the turn of `long`: its name in the engine's records holds its process id."""
+    pending = post.client.list_workflows(status="PENDING", queue_name="wakeloop-turns")
+    (name,) = [turn.executor_id for turn in pending if turn.queue_partition_key == "long"]
+    return next(worker for worker in workers if f"-{worker.pid}-" in name)
 
 
 # -- what is refused -------------------------------------------------------------------------------------
