@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
+from wakeloop.sessions import session_tools
 from wakeloop.sessions.dbos_host import DbosHost
-from wakeloop.testing import ScriptedModel, says
+from wakeloop.sessions.host import now
+from wakeloop.testing import ScriptedModel, calls, says
+
+
+def until(true: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_an_event_for_which_nobody_rang_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,8 +49,48 @@ def test_what_waits_is_rung_for_once_and_not_before_the_second_look(tmp_path: Pa
     host.mailbox.put("main:2", {"kind": "kick", "id": "b"})
     host.mailbox.put("main:1", {"kind": "kick", "id": "c"})
     host.remind()
-    assert rung == [("main:1", "a/again")]  # the first that waits; the same id again is the same turn
-    host.mailbox.withdraw("a")
+    assert rung == []  # what is newest in a thread counts: it rings for all before it
     host.remind()
-    assert rung[1:] == [("main:2", "b/again")]
+    assert sorted(rung) == [("main:1", "c/again"), ("main:2", "b/again")]
+    host.mailbox.withdraw("c")
+    host.remind()
+    assert rung[2:] == [("main:2", "b/again")]  # the same id again is the same turn
+    host.remind()
+    assert sorted(rung[3:]) == [("main:1", "a/again"), ("main:2", "b/again")]
     super(DbosHost, host).close()
+
+
+def test_an_answer_for_which_nobody_rang_is_found_behind_an_event_that_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wakeloop.sessions.dbos_host.LOOK", 0.05)
+    monkeypatch.setattr("wakeloop.sessions.dbos_host.REMIND", 2)
+    model = ScriptedModel([calls(("ask_user", {"question": "Which?"})), says("blue"), says("nine")])
+    hosts: list[DbosHost] = []
+    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
+        tools = session_tools(lambda: hosts[0])
+        agent = create_todo_agent(model, tools=tools, checkpointer=SqliteSaver(connection))
+        with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": agent}, polling=0.05) as host:
+            hosts.append(host)
+            host.send("main", {"kind": "human", "text": "Paint it."})
+            assert host.wait("main", timeout=30)
+            host.send("main", {"kind": "cron", "id": "held", "text": "It is nine."})
+            again: Any = {"workflow_id_prefix": "held/again", "status": "SUCCESS"}
+            until(lambda: host.client.list_workflows(**again))  # it was reminded of, in vain
+            host.mailbox.put("main", {"kind": "human", "id": "answer", "text": "Blue."})
+            assert host.wait("main", timeout=30)
+    model.assert_done()
+
+
+def test_a_schedule_whose_timer_was_lost_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakeloop.sessions.dbos_host.LOOK", 0.05)
+    monkeypatch.setattr("wakeloop.sessions.dbos_host.REMIND", 2)
+    model = ScriptedModel([says("good morning")])
+    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
+        agent = create_todo_agent(model, checkpointer=SqliteSaver(connection))
+        with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": agent}, polling=0.05) as host:
+            host.mailbox.plan("nine", "main", "0 9 1 1 *", "It is nine.", now())  # it is due next in January
+            until(host.list)
+            assert host.wait("main", timeout=30)
+            assert host.status("main").reason == "settled"
+    model.assert_done()

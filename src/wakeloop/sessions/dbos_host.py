@@ -277,6 +277,10 @@ class DbosHost(Post):
         """Ring for what was stored while nobody was there, or was left by a drain; set the timers again."""
         for thread, key in self.mailbox.unsettled():
             self.ring(thread, f"{key}/{uuid4().hex[:8]}")
+        self.set_timers()
+
+    def set_timers(self) -> None:
+        """Set a timer for each schedule; one that is set stays as it is."""
         for row in self.mailbox.schedules():
             self.set_timer(row.id, datetime.fromisoformat(row.due))
 
@@ -373,7 +377,8 @@ class DbosHost(Post):
                     self.prune(self.keep)
 
     def remind(self) -> None:
-        """Ring for what waited at the last look already: its sender may have died before it rang."""
+        """Ring for what waited at the last look already, and set timers: who stored it may have died."""
+        self.set_timers()
         waiting = set(self.mailbox.unsettled())
         for thread, key in waiting & self.waited:
             self.ring(thread, f"{key}/again")

@@ -106,11 +106,11 @@ class Mailbox:
             return [Letter(json.loads(event), turn) for event, turn in c.execute(query)]
 
     def unsettled(self) -> list[tuple[str, str]]:
-        """Return thread and id of the first event that waits in each thread."""
-        first = (
-            sa.select(sa.func.min(EVENTS.c.seq)).where(EVENTS.c.event.is_not(None)).group_by(EVENTS.c.thread)
+        """Return thread and id of the newest event that waits in each thread; those before it may be held."""
+        newest = (
+            sa.select(sa.func.max(EVENTS.c.seq)).where(EVENTS.c.event.is_not(None)).group_by(EVENTS.c.thread)
         )
-        query = sa.select(EVENTS.c.thread, EVENTS.c.id).where(EVENTS.c.seq.in_(first)).order_by(EVENTS.c.seq)
+        query = sa.select(EVENTS.c.thread, EVENTS.c.id).where(EVENTS.c.seq.in_(newest)).order_by(EVENTS.c.seq)
         with self.engine.connect() as c:
             return [(thread, key) for thread, key in c.execute(query)]
 
