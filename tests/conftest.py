@@ -36,11 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home of the test's own, and none of the caller's keys and settings."""
+    """A home of the test's own, none of the caller's keys; warnings are errors in its processes, too."""
     for name in os.environ:
         if name.startswith(("OPENAI_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_", "WAKELOOP_")):
             monkeypatch.delenv(name)
     home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("PYTHONWARNINGS", "error,ignore::ResourceWarning")  # clients are open to the end
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
