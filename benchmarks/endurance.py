@@ -18,8 +18,10 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -169,25 +171,27 @@ def ways(folder: Path) -> Iterator[tuple[str, int, Callable[[int, Blocks], None]
     yield "activations, in memory, trimmed", 10, lambda rounds, at: activations(rounds, InMemorySaver(), at)
 
 
-def main(rounds: int) -> None:
-    """Print CPU and memory of every way, block by block."""
+def measured(number: int, rounds: int) -> str:
+    """CPU and memory of one way, block by block."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, part, run in ways(Path(folder)):
-            quick = Blocks(rounds // part, traced=False)
-            run(rounds // part, quick)
-            tracemalloc.start()
-            traced = Blocks(rounds // part // 4, traced=True)
-            run(rounds // part // 4, traced)
-            tracemalloc.stop()
-            print(f"{name}: {rounds // part} rounds in {BLOCKS} blocks")
-            print("  CPU ms a round:", *quick.cpu)
-            print("  MB of the process:", *quick.memory)
-            print(
-                f"  kB of own lines, {rounds // part // 4} rounds:",
-                *traced.memory,
-                f"({traced.most})",
-                flush=True,
-            )
+        name, part, run = list(ways(Path(folder)))[number]
+        rounds //= part
+        quick = Blocks(rounds, traced=False)
+        run(rounds, quick)
+        tracemalloc.start()
+        traced = Blocks(rounds // 4, traced=True)
+        run(rounds // 4, traced)
+    return f"""{name}: {rounds} rounds in {BLOCKS} blocks
+  CPU ms a round: {" ".join(quick.cpu)}
+  MB of the process: {" ".join(quick.memory)}
+  kB of own lines, {rounds // 4} rounds: {" ".join(traced.memory)} ({traced.most})"""
+
+
+def main(rounds: int) -> None:
+    """Print the figures of every way; each has a process of its own."""
+    for number in range(4):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as own:
+            print(own.submit(measured, number, rounds).result(), flush=True)
 
 
 if __name__ == "__main__":
