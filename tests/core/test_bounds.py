@@ -20,7 +20,7 @@ from wakeloop.prompts import fill
 from wakeloop.rounds import play_round
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel
-from wakeloop.todos import STATUSES, Todo, brief
+from wakeloop.todos import ID_SHOWN, STATUSES, Todo, brief
 from wakeloop.unicode import name_of, short_id
 
 PRESETS = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
@@ -202,6 +202,17 @@ def test_an_item_that_comes_back_as_it_was_cut_keeps_its_whole_text() -> None:
     ]
     by_name = [{**item, "id": key} for item, key in zip(old, "ab", strict=False)]
     assert replaced(by_name, *named) == [by_name[1], {**by_name[0], "status": "completed"}]
+
+
+def test_an_item_that_comes_back_with_its_id_as_it_was_cut_keeps_its_whole_id() -> None:
+    long = "a" * 60
+    short = str(short_id(long, ID_SHOWN))
+    assert short == "a" * 49 + "…"
+    old = [{"id": long, "content": "first", "status": "pending"}]
+    assert replaced(old, Draft("first", "completed", short)) == [{**old[0], "status": "completed"}]
+    both = [*old, {"id": short, "content": "its own", "status": "pending"}]
+    assert replaced(both, Draft("its own", "pending", short)) == both[1:]
+    assert replaced(old, Draft("first", "pending", long), Draft("its own", "pending", short)) == both
 
 
 def test_a_text_that_only_looks_cut_is_taken_as_it_is() -> None:
