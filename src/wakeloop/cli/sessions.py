@@ -123,9 +123,8 @@ def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
 
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     try:
-        psycopg.connect(
-            url, connect_timeout=10
-        ).close()  # it says why not; the pool would only say that it waited
+        # it says why not; the pool would only say that it waited
+        psycopg.connect(url, connect_timeout=10).close()
         with ConnectionPool(url, min_size=1, max_size=20, kwargs=options, timeout=10, open=False) as pool:
             pool.open(wait=True, timeout=10)
             saver = PostgresSaver(cast("Any", pool))

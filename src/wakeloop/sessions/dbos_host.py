@@ -27,6 +27,7 @@ from wakeloop.errors import SessionError
 from wakeloop.sessions.host import (
     CANCELLED,
     CRON_FIELDS,
+    PAUSES,
     Schedule,
     SessionStatus,
     accepted,
@@ -50,7 +51,6 @@ OLDEST_SQLITE = (3, 42)
 WAIT = 0.05  # seconds between two looks at what waits
 LOOK = 1.0  # seconds between two looks whether to drain
 SWEEP = 5  # looks between two for workers that died
-PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database is away
 REMIND = 60  # looks between two for events that nobody takes
 PRUNE = 60  # looks between two for records that are too old
 KEEP = timedelta(hours=1)

@@ -17,6 +17,7 @@ from wakeloop.state import WakeEvent
 DEFAULT_AGENT = "main"
 CANCELLED = "the message was cancelled before it was read"
 CRON_FIELDS = 5
+PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database or a server is away
 FIVE = "write five fields, minute, hour, day, month and weekday."
 
 

@@ -27,6 +27,7 @@ from wakeloop.hand import LAST, as_drained
 from wakeloop.sessions.host import (
     CANCELLED,
     CRON_FIELDS,
+    PAUSES,
     Schedule,
     SessionStatus,
     accepted,
@@ -41,7 +42,6 @@ from wakeloop.state import WakeEvent
 SHELF = "wakeloop-events"  # the namespace in the server's store where events wait
 MOST = 1000  # events of a thread, and threads, that are read at once
 AWAY = (httpx.TransportError, APIConnectionError, InternalServerError)
-PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while the server is away
 PATIENCE = 0.2  # seconds between two tries while somebody else's run has the thread
 
 

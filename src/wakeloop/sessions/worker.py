@@ -23,11 +23,8 @@ from wakeloop.state import WakeEvent
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 TURN = "turn_id"  # in a checkpoint's metadata: the turn that wrote it
-AWAY = (
-    psycopg.OperationalError,
-    sqlite3.OperationalError,
-    sa.exc.OperationalError,
-)  # a database, for a while
+# a database that is away for a while
+AWAY = (psycopg.OperationalError, sqlite3.OperationalError, sa.exc.OperationalError)
 
 
 @dataclass(frozen=True)
