@@ -1,21 +1,19 @@
-"""A run in two processes: `python fresh_process.py DB begin|end` prints what it came to as JSON."""
+"""A run in two processes: `python fresh_process.py FOLDER begin|end` prints what it came to."""
 
 import json
-import sqlite3
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.prebuilt import InjectedState
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
+from rig import KEPT, SECOND, Rig
 
-from wakeloop import create_todo_agent, session_of, update_todos
-from wakeloop.testing import ScriptedModel, calls, malformed, says
-
-THREAD: Any = {"configurable": {"thread_id": "thread"}}
+from wakeloop import aupdate_todos, update_todos
+from wakeloop.testing import calls, malformed, says
 
 
 class Answer(BaseModel):
@@ -60,30 +58,16 @@ END = [
     *(calls(("todo_update", {"id": 2, "status": "done"})) for _ in range(3)),
     says("Done."),
     AIMessage('{"number": 42}'),
+    calls(("todo_update", {"id": 3, "status": "done"})),  # after an edit by hand and a second message
+    says("Second answer."),
+    AIMessage('{"number": 7}'),
 ]
 
 
-def main() -> None:
-    """Run one half and print how the thread stands."""
-    db, half = sys.argv[1:]
-    model = ScriptedModel(BEGIN if half == "begin" else END)
-    connection = sqlite3.connect(db, check_same_thread=False)
-    saver = SqliteSaver(connection)
-    agent = create_todo_agent(
-        model, [ask, measure, count], verify=refused, response_format=Answer, checkpointer=saver
-    )
-    given: Any = {
-        "messages": [("user", "go")],
-        "todo_settings": {"max_wake_cycles": 7},
-        "todo_goal": "all of it",
-    }
-    agent.invoke(given if half == "begin" else Command(resume="this one"), THREAD)
-    model.assert_done()
-    if half == "end":
-        update_todos(agent, THREAD, add=["c"])
-    snapshot = agent.get_state(THREAD)
-    values = snapshot.values
-    told = {
+def told(rig: Rig) -> dict[str, Any]:
+    """How the thread stands, without ids."""
+    values = rig.state
+    kept = {
         key: values[key]
         for key in ("todos", "todo_goal", "todo_settings", "structured_response")
         if key in values
@@ -94,10 +78,55 @@ def main() -> None:
         if k not in ("injected", "shown", "tail", "todo_calls", "faults", "began", "asked_at")  # ids
     }
     messages = [
-        [m.type, m.content, m.additional_kwargs.get("wakeloop", {}).get("kind")] for m in values["messages"]
+        [m.type, m.content, m.additional_kwargs.get("wakeloop", {}).get("kind")] for m in rig.messages
     ]
-    print(json.dumps({**told, "session": session_of(snapshot), "ledger": ledger, "messages": messages}))
-    connection.close()
+    return {**kept, "session": rig.session, "ledger": ledger, "messages": messages}
+
+
+def build(rig: Rig, replies: list[Any]) -> None:
+    rig.build(replies, tools=[ask, measure, count], verify=refused, response_format=Answer)
+
+
+def begin(rig: Rig) -> dict[str, Any]:
+    """Until the question."""
+    build(rig, BEGIN)
+    given = {
+        "messages": [("user", "go")],
+        "todo_settings": {"max_wake_cycles": 7},
+        "todo_goal": "all of it",
+    }
+    rig.run(given)
+    return told(rig)
+
+
+def end(rig: Rig) -> dict[str, Any]:
+    """The answer, an edit by hand, and a second message."""
+    build(rig, END)
+    rig.run(Command(resume="this one"))
+    if rig.runner is None:
+        update_todos(rig.agent, rig.config, add=["c"])
+    else:
+        rig.wait(aupdate_todos(rig.agent, rig.config, add=["c"]))
+    rig.run(SECOND)
+    return told(rig)
+
+
+def main() -> None:
+    """Run one half through every door and print how the threads stand."""
+    folder, half = Path(sys.argv[1]), sys.argv[2]
+    stands = {}
+    for door, kind in KEPT:
+        if kind == "memory" and half == "end":
+            continue  # it ended with its process
+        rig = Rig(door, kind, folder / f"{door}.db")
+        stands[f"{door}-{kind}"] = begin(rig) if half == "begin" else end(rig)
+        rig.model.assert_done()
+        if kind == "memory":
+            end(rig)
+            rig.model.assert_done()
+        rig.check()
+        rig.shut()
+    print(json.dumps(stands))
 
 
 if __name__ == "__main__":

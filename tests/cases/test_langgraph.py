@@ -1,8 +1,5 @@
-"""Cases C25 to C32: what the platform does to a thread."""
+"""Cases C25 to C27: questions, tools that raise, steps."""
 
-import asyncio
-import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -13,15 +10,12 @@ import pytest
 from killed import THREAD, log_of, tools_over
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException, tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.prebuilt import InjectedState
 from langgraph.types import Command, interrupt
-from rig import Rig, close, marks, results, statuses, users, write
+from rig import Rig, close, marks, results, users, write
 
-from wakeloop import answer_of, create_todo_agent, preset, session_of
-from wakeloop.errors import ToolError
+from wakeloop import create_todo_agent, preset, session_of
 from wakeloop.testing import ScriptedModel, calls, wire_faults
 
 HERE = Path(__file__).parent
@@ -347,185 +341,3 @@ def test_c27_wakes_and_rounds_fit_the_default_limit() -> None:
     four, eight = steps(4), steps(8)
     assert (eight - four) == 26 * 4 * 2  # a round is two supersteps
     assert eight + 26 * 92 * 2 < 10_000
-
-
-# -- C28 -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("waking", [False, True], ids=["plain", "waking"])
-def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
-    connection = sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)
-    connection.execute("PRAGMA synchronous=OFF")
-    settings = preset("wakeloop").model_copy(
-        update={"max_wake_cycles": 1, "guard_retries": 0, "max_idle_wakes": 0}
-    )
-    text = "x" * 1000
-    model = ScriptedModel([*([write("a")] if waking else []), *([text] * 400)])
-    agent = create_todo_agent(model, settings=settings, checkpointer=SqliteSaver(connection))
-
-    def stored(channels: str) -> int:
-        (writes,) = connection.execute(
-            f"SELECT sum(length(value)) FROM writes WHERE channel {channels}"
-        ).fetchone()
-        return int(writes or 0)
-
-    def turns(count: int) -> tuple[int, int, int]:
-        for _ in range(count):
-            agent.invoke({"messages": [("user", "go on")]}, THREAD)
-        (whole,) = connection.execute(
-            "SELECT sum(length(checkpoint) + length(metadata)) FROM checkpoints"
-        ).fetchone()
-        (steps,) = connection.execute("SELECT count(*) FROM checkpoints").fetchone()
-        return whole + stored("IS NOT NULL"), stored("LIKE 'todo%'"), steps
-
-    first, own_first, steps_first = turns(100)
-    second, own_second, steps_second = turns(100)
-    assert second / first < 2.3
-    assert own_second / own_first < 2.1
-    assert own_second / steps_second < 400
-    assert steps_second <= 2 * steps_first
-    connection.close()
-
-
-# -- C30 -------------------------------------------------------------------------------------------------
-
-
-def half(db: Path, which: str, *, strict: bool) -> dict[str, Any]:
-    env = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "true" if strict else "false", "PYTHONWARNINGS": "error"}
-    command = [sys.executable, str(HERE / "fresh_process.py"), str(db), which]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return dict(json.loads(done.stdout))
-
-
-def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
-    strict = [half(tmp_path / "strict.db", which, strict=True) for which in ("begin", "end")]
-    loose = [half(tmp_path / "loose.db", which, strict=False) for which in ("begin", "end")]
-    assert strict == loose
-    begun, ended = strict
-    assert begun["session"]["reason"] == "interrupted"
-    assert begun["ledger"]["wake_cycles"] == 1
-    assert begun["ledger"]["refusals"] == {"2": 1}
-    assert begun["todo_settings"] == {"max_wake_cycles": 7}
-    assert ended["structured_response"] == {"number": 42}
-    assert statuses(ended["todos"]) == ["completed", "blocked", "pending"]
-    assert ended["session"]["budget"] == 7
-    assert [kind for *_, kind in ended["messages"] if kind] == [
-        "nag",
-        "wake",
-        "retry",
-        "wake",
-        "format",
-        "format",
-    ]
-
-
-def test_c30_no_type_of_ours_is_stored(tmp_path: Path) -> None:
-    """Whatever the rows hold is plain JSON or a langchain message."""
-    half(tmp_path / "strict.db", "begin", strict=True)
-    connection = sqlite3.connect(tmp_path / "strict.db")
-    rows = connection.execute(
-        "SELECT value FROM writes UNION ALL SELECT checkpoint FROM checkpoints"
-    ).fetchall()
-    assert len(rows) > 20
-    assert not [row for (row,) in rows if b"wakeloop." in row]
-    connection.close()
-
-
-# -- C31 -------------------------------------------------------------------------------------------------
-
-
-@tool
-async def slow() -> str:
-    """Wait a moment: there is no synchronous way."""
-    await asyncio.sleep(0)
-    return "waited"
-
-
-async def test_c31_invoke_inside_a_running_loop() -> None:
-    agent = create_todo_agent(
-        ScriptedModel(write("a"), "stop", close(1), "Done."), checkpointer=InMemorySaver()
-    )
-    out = agent.invoke({"messages": [("user", "go")]}, THREAD)
-    assert answer_of(out) == "Done."
-    assert out["todo_session"]["wakes"] == 1
-
-
-async def test_c31_async_only_tools() -> None:
-    agent = create_todo_agent(ScriptedModel(calls(("slow", {})), "Done."), [slow])
-    out = await agent.ainvoke({"messages": [("user", "go")]})
-    assert [m.content for m in results(out["messages"])] == ["waited"]
-
-
-def test_c31_async_only_tools_in_a_synchronous_run_say_what_to_do(kept: Rig) -> None:
-    if kept.runner is not None:
-        pytest.skip("a synchronous run is meant")
-    kept.build(write("a"), calls(("slow", {})), tools=[slow])
-    with pytest.raises(ToolError, match="ainvoke"):
-        kept.run("go")
-    assert kept.session["state"] == "running"
-    kept.follow_up()
-
-
-async def test_c31_a_synchronous_saver_in_an_asynchronous_run(tmp_path: Path) -> None:
-    connection = sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)
-    model = ScriptedModel("hi")
-    agent = create_todo_agent(model, checkpointer=SqliteSaver(connection))
-    with pytest.raises(NotImplementedError, match="AsyncSqliteSaver"):
-        await agent.ainvoke({"messages": [("user", "go")]}, THREAD)
-    assert model.requests == []
-    assert agent.get_state(THREAD).values == {}
-    out = agent.invoke({"messages": [("user", "go")]}, THREAD)
-    assert users(out["messages"]) == ["go"]
-    connection.close()
-
-
-async def test_c31_an_asynchronous_saver_in_a_synchronous_run(tmp_path: Path) -> None:
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
-        model = ScriptedModel("hi")
-        agent = create_todo_agent(model, checkpointer=saver)
-        with pytest.raises(asyncio.InvalidStateError, match="different thread"):
-            agent.invoke({"messages": [("user", "go")]}, THREAD)
-        assert model.requests == []
-        assert (await agent.aget_state(THREAD)).values == {}
-        out = await agent.ainvoke({"messages": [("user", "go")]}, THREAD)
-        assert users(out["messages"]) == ["go"]
-
-
-def test_c31_a_saver_without_a_thread() -> None:
-    model = ScriptedModel("hi")
-    agent = create_todo_agent(model, checkpointer=InMemorySaver())
-    with pytest.raises(ValueError, match="thread_id"):
-        agent.invoke({"messages": [("user", "go")]})
-    assert model.requests == []
-
-
-# -- C32 -------------------------------------------------------------------------------------------------
-
-
-def test_c32_the_exported_graph_has_no_checkpointer_of_its_own() -> None:
-    root = HERE.parents[1]
-    entry = json.loads((root / "langgraph.json").read_text())["graphs"]["wakeloop"]
-    path, name = entry.split(":")
-    if not (root / path).exists():
-        pytest.skip(f"{path} is not there yet")
-    program = f"""
-import importlib.util, socket
-class Shut(socket.socket):
-    def __init__(self, *a, **k): raise AssertionError("a socket at import")
-socket.socket = Shut
-spec = importlib.util.spec_from_file_location("exported", {str(root / path)!r})
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-from langgraph.graph.state import CompiledStateGraph
-graphs = [v for v in vars(module).values() if isinstance(v, CompiledStateGraph)]
-assert all(g.checkpointer is None and g.store is None for g in graphs), graphs
-assert callable(getattr(module, {name!r})) or graphs
-print("fine")
-"""
-    env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=env, timeout=60, check=False
-    )
-    assert done.stdout == "fine\n", done.stderr
