@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import KEPT, PATHS, Rig
+from rig import BARE, KEPT, PATHS, Rig
 from whole import SETTINGS, Whole
 
 from wakeloop import LoopSettings
@@ -31,6 +31,12 @@ def quick(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
 @pytest.fixture(params=KEPT, ids=_named)
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     """The same, on threads that a saver keeps."""
+    yield from _rig(request.param, tmp_path)
+
+
+@pytest.fixture(params=BARE, ids=_named)
+def bare(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    """The same, without a saver: the caller carries the history."""
     yield from _rig(request.param, tmp_path)
 
 

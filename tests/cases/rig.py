@@ -26,6 +26,7 @@ DOORS = {
 }
 PATHS = [(door, saver) for door, savers in DOORS.items() for saver in savers]
 KEPT = [(door, saver) for door, saver in PATHS if saver != "none"]
+BARE = [(door, saver) for door, saver in PATHS if saver == "none"]
 SECOND = "A second message, byte for byte: \u00e9\n  \t."
 MODES = ["values", "updates", "custom"]
 
@@ -82,6 +83,7 @@ class Rig:
         self.saver = self.wait(self._aopen()) if kind == "asqlite" else self._open()
         self.options: dict[str, Any] = {}
         self.followed = False
+        self.grows = self.keeps  # each request begins with all of the one before it
 
     def _open(self) -> Any:
         if self.kind == "none":
@@ -157,7 +159,7 @@ class Rig:
             return given
         carried = {
             "messages": [*self.values["messages"], *given.get("messages", ())],
-            "todos": self.values["todos"],
+            **({"todos": self.values["todos"]} if "todos" in self.values else {}),
         }
         return {**given, **carried, **({"todos": given["todos"]} if "todos" in given else {})}
 
@@ -228,7 +230,7 @@ class Rig:
     def check(self) -> None:
         """No request of any run breaks the wire order or the prefix."""
         assert wire_faults(self.requests) == []
-        if self.keeps:
+        if self.grows:
             assert prompt_faults(self.requests) == []
 
     def shut(self) -> None:

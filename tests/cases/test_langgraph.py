@@ -105,6 +105,27 @@ def test_c25_the_question_again_and_again(kept: Rig) -> None:
     kept.follow_up()
 
 
+def test_c25_without_a_saver_the_caller_brings_the_open_calls_back(bare: Rig) -> None:
+    """The run ends at the question, and nothing can answer it; its history can be sent again."""
+    ran, edit = editing()
+    both = calls(("ask", {"question": "?"}, "1"), ("edit", {}, "2"), ("todo_write", {"items": ["b"]}, "3"))
+    bare.build(write("a"), both, tools=[ask, edit])
+    bare.run("go")
+    bare.model.assert_done()
+    assert bare.session["state"] == "running"
+    bare.then(close(1, 2), "As you like.")
+    bare.run("never mind")
+    bare.model.assert_done()
+    assert ran == ["x"]
+    told = {m.tool_call_id: str(m.content) for m in results(bare.model.requests[0])}
+    assert "may or may not have run" in told["1"]
+    assert told["2"] == "edited x"  # what had finished came out with the run
+    assert told["3"].startswith("Stored 1 item")
+    assert marks(bare.model.requests[0]) == ["repair", "repair"]
+    assert users(bare.messages) == ["go", "never mind"]
+    bare.follow_up()
+
+
 def killed(db: Path, where: str) -> None:
     process = subprocess.run(
         [sys.executable, str(HERE / "killed.py"), str(db), where],
@@ -325,19 +346,43 @@ def test_c27_no_limit_from_5_raises(
     assert wire_faults(model.requests) == []
 
 
-def test_c27_wakes_and_rounds_fit_the_default_limit() -> None:
-    """25 wakes of 100 rounds: what 25 wakes of 4 rounds and of 8 take, drawn out to 100."""
+def turns_of(rounds: int, turns: int) -> list[Any]:
+    """A plan, then turns that call a tool so many times and stop."""
+    turn = [*(calls(("edit", {"what": str(n)})) for n in range(rounds)), "stop"]
+    return [write("a"), *(turn * turns)]
 
-    def steps(rounds: int) -> int:
-        turn = [*(calls(("edit", {"what": str(n)})) for n in range(rounds)), "stop"]
-        _, edit = editing()
-        settings = preset("wakeloop").model_copy(
-            update={"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0}
-        )
-        agent = create_todo_agent(ScriptedModel([write("a"), *(turn * 26)]), [edit], settings=settings)
-        chunks = agent.stream({"messages": [("user", "go")]}, stream_mode="debug")
-        return max(chunk["step"] for chunk in chunks)
 
-    four, eight = steps(4), steps(8)
-    assert (eight - four) == 26 * 4 * 2  # a round is two supersteps
-    assert eight + 26 * 92 * 2 < 10_000
+EVERY_WAKE = preset("wakeloop").model_copy(update={"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0})
+
+
+def test_c27_25_wakes_take_their_steps_through_every_door(rig: Rig) -> None:
+    """A round is two supersteps, a turn's end two, a wake one: whatever the door and the saver."""
+    _, edit = editing()
+    rig.build(turns_of(4, 26), tools=[edit], settings=EVERY_WAKE)
+    enough = 1 + 2 + 26 * (4 * 2 + 2) + 25
+    rig.run("go")
+    rig.model.assert_done()
+    assert rig.ending == ("idle", "wake_budget", 25)
+    assert len(rig.model.requests) == 1 + 26 * 5
+    if rig.keeps:
+        assert rig.snapshot.metadata["step"] == enough
+    rig.follow_up()
+
+
+def test_c27_25_wakes_of_100_rounds_fit_the_default_limit(tmp_path: Path) -> None:
+    """Nobody sets a limit: 5,280 supersteps. A hook keeps the requests short, so that it takes seconds."""
+
+    def short(state: dict[str, Any]) -> dict[str, Any]:
+        first, *_, last = [*state["messages"][:1], *state["messages"]]
+        return {"llm_input_messages": [first, last] if last.type == "human" else [first]}
+
+    _, edit = editing()
+    rig = Rig("invoke", "none", tmp_path / "unused")
+    rig.build(turns_of(100, 26), tools=[edit], settings=EVERY_WAKE, pre_model_hook=short)
+    rig.run("go")
+    rig.model.assert_done()
+    assert rig.ending == ("idle", "wake_budget", 25)
+    assert len(rig.model.requests) == 1 + 26 * 101
+    rig.follow_up()
+    assert wire_faults(rig.requests) == []
+    rig.shut()

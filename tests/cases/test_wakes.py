@@ -157,6 +157,18 @@ def test_c09_the_resume_keeps_the_counters(kept: Rig) -> None:
     assert kept.ending == ("idle", "stalled", 5)
 
 
+def test_c09_without_a_saver_the_question_ends_the_run(bare: Rig) -> None:
+    """No wake either; nothing can answer it, and the next message finds the list open."""
+    bare.build(write("ask", "use"), calls(("ask", {"question": "Which?"}, "q")), tools=[ask])
+    bare.run("go")
+    bare.model.assert_done()
+    assert bare.session["state"] == "running"
+    assert marks(bare.messages) == []
+    assert statuses(bare.todos) == ["pending", "pending"]
+    bare.follow_up()
+    assert marks(bare.messages) == ["repair", "repair"]
+
+
 # -- C10 -------------------------------------------------------------------------------------------------
 
 
@@ -263,41 +275,55 @@ def test_c11_a_failure_after_a_wake_continues_with_its_counters(kept: Rig) -> No
 # -- C12 -------------------------------------------------------------------------------------------------
 
 
-def test_c12_parent_and_child(kept: Rig) -> None:
-    model = ScriptedModel(
-        write("a"),
-        says("pausing"),
-        calls(("ask", {"question": "?"}, "q")),
-        says("still open"),
-        close(1),
-        "Done.",
-    )
-    child = create_todo_agent(model, [ask])
+def parent_of(rig: Rig, *replies: Any) -> list[str]:
+    """Put our agent into a larger graph; the node behind it notes its visits."""
+    rig.model = ScriptedModel(*replies)
+    rig.models = [rig.model]
     visits: list[str] = []
 
     def after(state: TodoState) -> dict[str, Any]:
         visits.append("after")
         return {}
 
-    parent = StateGraph(TodoState).add_node("child", child).add_node("after", after)
-    kept.agent = parent.add_edge(START, "child").add_edge("child", "after").compile(checkpointer=kept.saver)
-    kept.models = [model]
+    parent = StateGraph(TodoState)
+    parent.add_node("child", create_todo_agent(rig.model, [ask])).add_node("after", after)
+    rig.agent = parent.add_edge(START, "child").add_edge("child", "after").compile(checkpointer=rig.saver)
+    return visits
+
+
+ASKING = (write("a"), "pausing", calls(("ask", {"question": "?"}, "q")))
+
+
+def test_c12_parent_and_child(kept: Rig) -> None:
+    visits = parent_of(kept, *ASKING, "still open", close(1), "Done.")
     kept.run("go")
-    assert len(model.requests) == 3
+    assert len(kept.model.requests) == 3
     assert visits == []
     assert kept.snapshot.interrupts
     kept.run(Command(resume="yes"))
-    model.assert_done()
+    kept.model.assert_done()
     assert visits == ["after"]
     assert "yes" in [m.content for m in results(kept.messages)]
-    assert kept.state["todo_session"] == {
-        "state": "dormant",
-        "reason": "settled",
-        "open": 0,
-        "wakes": 2,
-        "budget": 25,
-    }
+    session = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25}
+    assert kept.state["todo_session"] == session
     assert marks(kept.messages) == ["wake", "wake"]
+    kept.follow_up()
+
+
+def test_c12_without_a_saver_the_child_is_lost_at_its_question(bare: Rig) -> None:
+    """Neither wakes and the parent goes no further; the next message begins with what the parent held."""
+    visits = parent_of(bare, *ASKING, write("a"), "stop", close(1), "Done.")
+    bare.run("go")
+    assert len(bare.model.requests) == 3
+    assert visits == []
+    assert [str(m.content) for m in bare.messages] == ["go"]
+    bare.run("again")
+    bare.model.assert_done()
+    assert visits == ["after"]
+    assert [str(m.content) for m in bare.model.requests[3][1:]] == ["go", "again"]
+    assert bare.ending == ("dormant", "settled", 1)  # the child's own budget, whole
+    bare.models = [bare.model]
+    bare.follow_up()
 
 
 # -- C13 -------------------------------------------------------------------------------------------------
