@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 import pytest
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.sessions import postgres_saver
@@ -100,6 +104,35 @@ def test_a_pool_of_cut_connections_costs_one_try(postgres: str) -> None:
         host.send("main", {"kind": "human", "text": "go"})
         assert patiently(lambda: host.wait("main", timeout=60))
         assert patiently(lambda: host.status("main").reason) == "settled"
+    assert tries == ["main"] * 2
+    model.assert_done()
+
+
+async def test_an_asynchronous_pool_of_cut_connections_costs_one_try(postgres: str) -> None:
+    model = ScriptedModel([says("here I am")])
+    tries: list[str] = []
+    options: Any = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    pool: Any = AsyncConnectionPool(postgres, min_size=1, max_size=20, kwargs=options, open=False)
+    async with pool:
+        saver = AsyncPostgresSaver(pool)
+        await saver.setup()
+        agent = create_todo_agent(model, checkpointer=saver)
+        async with DbosHost(postgres, {"main": agent}, polling=0.05) as host, AsyncExitStack() as stack:
+            async with AsyncExitStack() as many:
+                for _ in range(12):
+                    await many.enter_async_context(pool.connection())
+            take = host.take_turn
+
+            def counted(thread: str, *, patient: bool) -> None:
+                tries.append(thread)
+                take(thread, patient=patient)
+
+            patch = stack.enter_context(pytest.MonkeyPatch.context())
+            patch.setattr(host, "take_turn", counted)
+            await asyncio.to_thread(throw_out, postgres)
+            await asyncio.to_thread(host.send, "main", {"kind": "human", "text": "go"})
+            assert await asyncio.to_thread(patiently, lambda: host.wait("main", timeout=60))
+            assert await asyncio.to_thread(patiently, lambda: host.status("main").reason) == "settled"
     assert tries == ["main"] * 2
     model.assert_done()
 

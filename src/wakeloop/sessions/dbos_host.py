@@ -21,7 +21,7 @@ from croniter import croniter
 from dbos import DBOS, DBOSClient, DBOSConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from psycopg_pool import ConnectionPool
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from wakeloop.errors import SessionError
 from wakeloop.sessions.host import (
@@ -404,11 +404,13 @@ class DbosHost(Post):
         return dead
 
 
-def throw_away_cut_connections(saver: object) -> None:
+def throw_away_cut_connections(saver: Any) -> None:
     """Let a saver's pool look through its connections: it would hand out those that were cut, one by one."""
     pool = getattr(saver, "conn", None)
     if isinstance(pool, ConnectionPool):
         pool.check()
+    elif isinstance(pool, AsyncConnectionPool):
+        asyncio.run_coroutine_threadsafe(pool.check(), saver.loop).result()
 
 
 def apart(call: Callable[[], None]) -> None:
