@@ -53,3 +53,9 @@ def test_the_list_knows_no_framework(file: str) -> None:
 def test_the_library_does_not_import_the_command_line(file: str) -> None:
     above = ("wakeloop.cli", "wakeloop.chat", "wakeloop.demo")
     assert not [name for name in imports_of(file) if name.startswith(above)]
+
+
+def test_every_file_of_the_tests_has_a_name_of_its_own() -> None:
+    """Folders of tests are no packages: of two files of one name, the one imported first stands for both."""
+    names = [file.name for file in Path(__file__).parent.rglob("*.py") if file.name != "conftest.py"]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []

@@ -274,7 +274,8 @@ def test_another_process_goes_on_behind_a_summary(
     assert any("Digging goes on." in wire(request) for request in whole.requests[:after])
     path = tmp_path / "threads.db"
     command = [sys.executable, __file__, name, hook, str(after), str(path)]
-    died = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    env = {**os.environ, "PYTHONWARNINGS": "default"}  # langmem imports with one
+    died = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=100)
     assert (died.returncode, died.stdout) == (9, "")
     with SqliteSaver.from_conn_string(str(path)) as saver:
         saver.serde = STRICT

@@ -43,13 +43,14 @@ def board(text: str, key: int | str = 1, status: Any = "blocked") -> Board:
 @pytest.mark.parametrize("name", DIALECTS)
 def test_an_item_is_one_line_of_a_listing_whatever_its_text(name: str, text: str) -> None:
     dialect, settings = DIALECTS[name], LoopSettings()
-    innocent = dialect.listing(board("a").todos, "a", settings)
+    plain = "a" * len(text)  # a text as long is cut in the same way
+    innocent = dialect.listing(board(plain).todos, plain, settings)
     told = dialect.listing(board(text).todos, text, settings)
     assert len(told.splitlines()) == len(innocent.splitlines())
     assert not STEERING.search(told)
     nudge = dialect.nudge(board(text, status="pending").todos, text, settings)
     assert len(nudge.splitlines()) == len(
-        dialect.nudge(board("a", status="pending").todos, "a", settings).splitlines()
+        dialect.nudge(board(plain, status="pending").todos, plain, settings).splitlines()
     )
 
 

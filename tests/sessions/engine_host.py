@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from stage import Stage
+from host_stage import Stage
 
 from wakeloop.sessions import Schedule, SessionStatus, next_input
 from wakeloop.sessions.dbos_host import QUEUE, TIMERS, DbosHost

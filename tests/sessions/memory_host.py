@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from host_stage import Stage
 from langgraph.checkpoint.memory import InMemorySaver
-from stage import Stage
 
 from wakeloop import SessionError
 from wakeloop.sessions import (

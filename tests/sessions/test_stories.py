@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from host_stage import Stage
 from memory_host import MemoryHost
-from stage import Stage
 
 from wakeloop import SessionError, ToolNameError, answer_of
 from wakeloop.dialects import dialect_named
