@@ -17,6 +17,7 @@ answered by 400 with a sentence. `GET /seen` returns the bodies of the requests 
 """
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -178,8 +179,8 @@ def completion(reply: dict[str, Any]) -> dict[str, Any]:
 def events(reply: dict[str, Any]) -> Iterator[str]:
     """The same in pieces: text by the word, arguments by the half."""
     yield event({"role": "assistant", "content": "", **reply.get("extra", {})})
-    for word in str(reply.get("content") or "").split(" "):
-        yield event({"content": f"{word} "})
+    for word in re.findall(r"\s*\S+\s*|\s+", reply.get("content") or ""):
+        yield event({"content": word})
     for call in made(reply):
         text = call["function"]["arguments"]
         if not isinstance(text, str):

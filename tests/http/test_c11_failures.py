@@ -234,9 +234,10 @@ async def test_c11_a_stall(serve: Serve, streaming: bool, door: str) -> None:
 
 
 @BY_EVERY_DOOR
-async def test_c11_what_the_client_repeats(mock: Mock, door: str) -> None:
+@STREAMED_OR_NOT
+async def test_c11_what_the_client_repeats(mock: Mock, streaming: bool, door: str) -> None:
     """`max_retries` is the client's: it repeats the very request, and the graph sees one reply."""
-    agent = await planned(mock, max_retries=2)
+    agent = await planned(mock, max_retries=2, streaming=streaming)
     mock.then(fails(429, retry_after=0), fails(503), calls(("todo_update", {"id": 1, "status": "done"})))
     mock.then(says("Done."))
     out = await through(door, agent, None)
@@ -246,8 +247,9 @@ async def test_c11_what_the_client_repeats(mock: Mock, door: str) -> None:
     assert mock.requests[1] == mock.requests[2] == mock.requests[3]
 
 
-async def test_c11_the_client_gives_up(mock: Mock) -> None:
-    agent = await planned(mock, max_retries=1)
+@STREAMED_OR_NOT
+async def test_c11_the_client_gives_up(mock: Mock, streaming: bool) -> None:
+    agent = await planned(mock, max_retries=1, streaming=streaming)
     mock.then(fails(500, times=2))
     with pytest.raises(openai.InternalServerError):
         await agent.ainvoke(None, THREAD)
@@ -256,12 +258,15 @@ async def test_c11_the_client_gives_up(mock: Mock) -> None:
     await goes_on(mock, agent, "ainvoke")
 
 
-async def test_c11_a_refusal_that_no_repeat_mends_is_not_repeated(mock: Mock) -> None:
-    agent = await planned(mock, max_retries=2)
+@STREAMED_OR_NOT
+async def test_c11_a_refusal_that_no_repeat_mends_is_not_repeated(mock: Mock, streaming: bool) -> None:
+    agent = await planned(mock, max_retries=2, streaming=streaming)
     mock.then(fails(400))
     with pytest.raises(openai.BadRequestError):
         await agent.ainvoke(None, THREAD)
     assert [record["status"] for record in mock.records] == [200, 400]
+    is_as_before(agent)
+    await goes_on(mock, agent, "ainvoke")
 
 
 @BY_EVERY_DOOR

@@ -6,13 +6,14 @@ import pytest
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from served import THREAD, Serve, ask, by_invoke, by_stream, called, look, marks, results, said, user, users
+from served import DOORS, THREAD, Serve, ask, called, look, marks, results, said, through, user, users
 
 from wakeloop import answer_of, create_todo_agent
 from wakeloop.testing import prompt_faults, wire_faults
 
 pytestmark = pytest.mark.loopback
-DOORS = pytest.mark.parametrize("door", [by_invoke, by_stream])
+BY_EVERY_DOOR = pytest.mark.parametrize("door", DOORS)
+STREAMED_OR_NOT = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
 
 
 @tool
@@ -24,8 +25,9 @@ def silent() -> str:
 # -- C20 -------------------------------------------------------------------------------------------------
 
 
-@DOORS
-def test_c20_a_strict_server_over_many_turns(serve: Serve, door: Any) -> None:
+@BY_EVERY_DOOR
+@STREAMED_OR_NOT
+async def test_c20_a_strict_server_over_many_turns(serve: Serve, streaming: bool, door: str) -> None:
     server = serve(
         called(("todo_write", {"items": ["a", "b"]})),
         called(
@@ -48,14 +50,17 @@ def test_c20_a_strict_server_over_many_turns(serve: Serve, door: Any) -> None:
         said("Done."),
     )
     agent = create_todo_agent(
-        server.model(), [look, ask], system_prompt="House rules.", checkpointer=InMemorySaver()
+        server.model(streaming=streaming),
+        [look, ask],
+        system_prompt="House rules.",
+        checkpointer=InMemorySaver(),
     )
     system = SystemMessage("Be terse.")
-    door(agent, {"messages": [system, ("user", "go")]})
+    await through(door, agent, {"messages": [system, ("user", "go")]})
     assert agent.get_state(THREAD).interrupts
-    out = door(agent, {"messages": [system, ("user", "never mind")]})
+    out = await through(door, agent, {"messages": [system, ("user", "never mind")]})
     assert (out["todo_session"]["state"], out["todo_session"]["reason"]) == ("idle", "stalled")
-    out = door(agent, {"messages": [system, ("user", "close it")]})
+    out = await through(door, agent, {"messages": [system, ("user", "close it")]})
     assert answer_of(out) == "Done."
     assert out["todo_session"]["reason"] == "settled"
     assert len(server.seen) == 15
@@ -104,52 +109,72 @@ def spelled_out(state: dict[str, Any]) -> dict[str, Any]:
     return {"llm_input_messages": [filled(message) for message in state["messages"]]}
 
 
+@BY_EVERY_DOOR
+@STREAMED_OR_NOT
 @pytest.mark.parametrize(
     ("refused", "words"),
     [(("null",), "got null"), (("empty",), "must not be empty"), (("null", "empty"), "got null")],
 )
-def test_c21_null_and_empty_content(serve: Serve, refused: tuple[str, ...], words: str) -> None:
+async def test_c21_null_and_empty_content(
+    serve: Serve, refused: tuple[str, ...], words: str, streaming: bool, door: str
+) -> None:
     from openai import BadRequestError
 
     replies = (called(("silent", {})), said("Done."), said("Hello."))
     server = serve(*replies, refuse=refused)
     saver = InMemorySaver()
-    agent = create_todo_agent(server.model(), [silent], checkpointer=saver)
+    agent = create_todo_agent(server.model(streaming=streaming), [silent], checkpointer=saver)
     with pytest.raises(BadRequestError, match=words):
-        agent.invoke({"messages": [("user", "go")]}, THREAD)
+        await through(door, agent, user("go"))
     assert len(server.seen) == 2  # refused once, not asked again
     assert marks(agent.get_state(THREAD).values["messages"]) == []
     assert agent.get_state(THREAD).values["todos"] == []
 
-    mended = create_todo_agent(server.model(), [silent], checkpointer=saver, pre_model_hook=spelled_out)
-    mended.invoke(None, THREAD)
-    out = mended.invoke({"messages": [("user", "hello")]}, THREAD)
+    mended = create_todo_agent(
+        server.model(streaming=streaming), [silent], checkpointer=saver, pre_model_hook=spelled_out
+    )
+    await through(door, mended, None)
+    out = await through(door, mended, user("hello"))
     assert answer_of(out) == "Hello."
+    assert users(out["messages"]) == ["go", "hello"]
+    assert len(server.seen) == 4
+    assert wire_faults(server.requests) == []
 
 
 # -- C22 -------------------------------------------------------------------------------------------------
 
 
-def test_c22_malformed_arguments_never_go_back(serve: Serve) -> None:
+@BY_EVERY_DOOR
+@STREAMED_OR_NOT
+async def test_c22_malformed_arguments_never_go_back(serve: Serve, streaming: bool, door: str) -> None:
     server = serve(called(("look", "{not json")), called(("look", '{"place": "x"}')), said("Done."))
-    agent = create_todo_agent(server.model(), [look])
-    out = agent.invoke({"messages": [("user", "go")]})
+    agent = create_todo_agent(server.model(streaming=streaming), [look])
+    out = await through(door, agent, user("go"))
     assert answer_of(out) == "Done."
     assert [m.status for m in results(out["messages"])] == ["error", "success"]
+    assert len(server.seen) == 3
     assert wire_faults(server.requests) == []
+    back = [
+        m["tool_calls"][0]["function"]["arguments"] for m in server.seen[2]["messages"] if "tool_calls" in m
+    ]
+    assert back == ["{}", '{"place": "x"}']
 
 
 # -- C23 -------------------------------------------------------------------------------------------------
 
 
-def test_c23_a_stream_that_just_ends(serve: Serve) -> None:
-    """langchain-openai raises nothing: the reply has no finish reason and its arguments look whole."""
+@BY_EVERY_DOOR
+@STREAMED_OR_NOT
+async def test_c23_an_answer_without_a_finish_reason(serve: Serve, streaming: bool, door: str) -> None:
+    """langchain-openai raises nothing: the reply looks whole, and so do its arguments."""
     broken = called(("todo_write", '{"items": ["a"]}'), finish_reason=None)
     server = serve(broken, said("Half", finish_reason=None), said("Whole."))
-    agent = create_todo_agent(server.model(), checkpointer=InMemorySaver())
-    out = by_stream(agent, user("go"))
+    agent = create_todo_agent(server.model(streaming=streaming), checkpointer=InMemorySaver())
+    out = await through(door, agent, user("go"))
     assert out["todos"] == []
+    assert answer_of(out) == "Whole."
     assert [m.status for m in results(out["messages"])] == ["error"]
     assert marks(out["messages"]) == ["retry"]
     assert out["todo_session"]["reason"] == "settled"
+    assert len(server.seen) == 3
     assert wire_faults(server.requests) == []
