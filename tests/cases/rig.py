@@ -121,7 +121,8 @@ class Rig:
         """Run once; a text is one user message. Returns the state at the end (or as far as it came)."""
         given, config = self._input(given), {**self.config, **config}
         if self.runner is not None:
-            return self.wait(self._arun(given, config))
+            self.wait(self._arun(given, config))  # asyncio.Runner spells out what it returns: nothing
+            return self.values
         if self.door == "invoke":
             self.values = self.agent.invoke(given, config)
         else:
@@ -129,13 +130,12 @@ class Rig:
                 self._see(chunk)
         return self.values
 
-    async def _arun(self, given: Any, config: dict[str, Any]) -> dict[str, Any]:
+    async def _arun(self, given: Any, config: dict[str, Any]) -> None:
         if self.door == "ainvoke":
             self.values = await self.agent.ainvoke(given, config)
         else:
             async for chunk in self.agent.astream(given, config, stream_mode=MODES):
                 self._see(chunk)
-        return self.values
 
     def walk(self, given: Any) -> list[str]:
         """Run once and return the nodes visited."""
