@@ -59,7 +59,7 @@ docs: $(VENV)/with-dev ## Build the documentation into site/, warnings are error
 notebooks: $(VENV)/with-dev ## Run the notebooks and compare with the outputs they keep
 	$(BIN)/python notebooks/run.py
 
-bench: build/bench/made ## Compare with loops by hand and the peers, in ten minutes: targets, tables, plots in build/
+bench: build/bench/made ## Compare with loops by hand and the peers, in twelve minutes: targets, tables, plots in build/
 	build/bench/bin/python benchmarks/bench.py --plots build/plots $(ARGS)
 
 bench-quick: build/bench/made ## The same with small jobs, in a minute or two

@@ -1,6 +1,6 @@
 """The suite: this package beside a loop, graphs by hand, and its peers.
 
-`python benchmarks/bench.py` measures everything in about ten minutes, `--quick` a little of everything in
+`python benchmarks/bench.py` measures everything in twelve minutes, `--quick` a little of everything in
 one; names of parts measure those alone. Figures are kept in build/bench.json: a part that is not measured
 stays as it was, and the targets are judged on all that is there. CPU time counts, agents take turns inside
 one run, and only ratios mean something on another machine.
