@@ -24,6 +24,8 @@ from wakeloop.operations import (
 from wakeloop.rounds import play_round, progress_fault
 from wakeloop.todos import (
     Refused,
+    abridged,
+    brief,
     changed_ids,
     changes,
     count_open,
@@ -503,3 +505,64 @@ def test_a_round_loses_nothing_and_keeps_the_rules(
     assert playing(start, *accepted, rules=rules)[0] == after  # a refused call leaves no trace
     for item in after.todos:
         assert (item["status"] != "blocked") or item.get("reason") or item in items
+
+
+# -- what is cut where a list is shown ---------------------------------------------------------------------
+
+
+def test_a_text_is_cut_with_a_count_of_what_is_left_out() -> None:
+    assert brief("a" * 300) == "a" * 300
+    assert brief("a" * 301) == "a" * 268 + "… (+33 characters)"
+    assert brief("a\n" * 5_000) == "a " * 133 + "a… (+9,732 characters)"
+    assert brief("a" * 267 + " " + "b" * 40) == "a" * 267 + "… (+41 characters)"
+    assert brief("a" * 267 + "   " + "b" * 40) == "a" * 267 + "… (+41 characters)"
+    assert brief(" a  b ") == "a b"
+    assert brief("a" * 151, 150) == "a" * 118 + "… (+33 characters)"
+
+
+def test_an_item_is_abridged_where_something_is_too_long() -> None:
+    fits = todo("k" * 50, "a" * 300, "blocked", reason="r" * 150, evidence="e" * 1_000)
+    spaced = todo(1, "a" + " " * 400 + "b", "blocked", reason="r" + " " * 200 + "s")
+    assert abridged(fits) is fits  # type: ignore[arg-type, comparison-overlap]
+    assert abridged(spaced) is spaced  # type: ignore[arg-type, comparison-overlap]
+    assert abridged(todo("k" * 51, "a")) == todo("k" * 49 + "…", "a")  # type: ignore[arg-type]
+    assert abridged(todo(1, "a" * 301)) == todo(1, "a" * 268 + "… (+33 characters)")  # type: ignore[arg-type]
+    for text in ("a", "a" * 301):
+        held = todo(1, text, "blocked", reason="r" * 151)
+        cut = todo(1, brief(text), "blocked", reason="r" * 118 + "… (+33 characters)")
+        assert abridged(held) == cut  # type: ignore[arg-type]
+
+
+def replaced(start: Board, *drafts: Draft) -> list[tuple[Any, str, str]]:
+    after, _, _ = playing(start, Replace(drafts), rules=Rules(in_progress="any"))
+    return [(item["id"], item["content"], item["status"]) for item in after.todos]
+
+
+def test_a_text_sent_back_as_cut_keeps_what_it_was() -> None:
+    """By its id where it has one, else in the order of the list; each text once."""
+    first, other, shown = "a" * 300 + "first", "a" * 300 + "other", brief("a" * 305)
+    start = board(todo(1, first), todo(2, other))
+    by_id = replaced(start, Draft(shown, "completed", 2), Draft(shown, "pending", 1))
+    assert by_id == [(2, other, "completed"), (1, first, "pending")]
+    assert replaced(start, Draft(shown, "completed", "2"))[0][1] == other
+    in_order = replaced(start, Draft(f" {shown} ", "completed"), Draft(shown, "pending"))
+    assert in_order == [(1, first, "completed"), (2, other, "pending")]
+    unknown = replaced(
+        start, Draft(shown, "pending", 9), Draft(shown, "pending", 2), Draft(shown, "pending", 3)
+    )
+    assert unknown == [(9, first, "pending"), (2, other, "pending"), (3, shown, "pending")]
+    even = "a\n" + "b" * 298  # shown whole: a line of the same words is another text
+    assert replaced(board(todo(1, even)), Draft("a " + "b" * 298, "pending", 1))[0][1] == "a " + "b" * 298
+
+
+def test_an_id_sent_back_as_cut_is_the_whole_one() -> None:
+    whole, shown = "k" * 60, "k" * 49 + "…"
+    start = board(todo(whole, "a"), todo(7, "b"))
+    assert replaced(start, Draft("a", "completed", shown), Draft("b", "pending", 7)) == [
+        (whole, "a", "completed"),
+        (7, "b", "pending"),
+    ]
+    both = replaced(start, Draft("a", "pending", whole), Draft("c", "pending", shown))
+    assert [key for key, _, _ in both] == [whole, shown]
+    named = board(todo(whole, "a"), todo(shown, "b"))  # an id that is there is itself
+    assert replaced(named, Draft("b", "pending", shown))[0] == (shown, "b", "pending")
