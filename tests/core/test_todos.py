@@ -524,6 +524,8 @@ def test_an_item_is_abridged_where_something_is_too_long() -> None:
     fits = todo("k" * 50, "a" * 300, "blocked", reason="r" * 150, evidence="e" * 1_000)
     spaced = todo(1, "a" + " " * 400 + "b", "blocked", reason="r" + " " * 200 + "s")
     assert abridged(fits) is fits  # type: ignore[arg-type, comparison-overlap]
+    edge = todo(1, "a" * 150 + "  " + "b" * 149)  # 300 on one line
+    assert abridged(edge) is edge  # type: ignore[arg-type, comparison-overlap]
     assert abridged(spaced) is spaced  # type: ignore[arg-type, comparison-overlap]
     assert abridged(todo("k" * 51, "a")) == todo("k" * 49 + "…", "a")  # type: ignore[arg-type]
     assert abridged(todo(1, "a" * 301)) == todo(1, "a" * 268 + "… (+33 characters)")  # type: ignore[arg-type]
