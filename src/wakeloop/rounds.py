@@ -215,8 +215,9 @@ def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     """Give each draft its id: its own, that of the first free old item of equal content, or a new number."""
     free: dict[str, list[int | str]] = {}
     cut: dict[str, list[Todo]] = {}
-    ids, told = [todo["id"] for todo in board.todos], {draft.id for draft in drafts}
-    whole = {short_id(key, ID_SHOWN): key for key in ids if key not in told} | {key: key for key in ids}
+    ids, told = [todo["id"] for todo in board.todos], {draft.id for draft in drafts} - {None}
+    unknown = told.difference(ids)  # an id may come back as a nudge shows it
+    whole = {short_id(key, ID_SHOWN): key for key in ids if key not in told} if unknown else {}
     for todo in board.todos:
         free.setdefault(todo["content"], []).append(todo["id"])
         if len(todo["content"]) > TEXT_SHOWN:
@@ -224,8 +225,8 @@ def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     next_id, new = board.next_id, []
     for draft in drafts:
         key, content = draft.id, draft.content.strip()
-        if key is not None:
-            key = whole.get(key, key)  # as a nudge shows it, too
+        if key is not None and key in unknown:
+            key = whole.get(key, key)
         if meant := cut.get(content):  # as a nudge shows it: its whole text is kept
             at = next((i for i, todo in enumerate(meant) if str(todo["id"]) == str(key)), 0)
             content = meant.pop(at)["content"]
