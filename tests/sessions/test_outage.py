@@ -84,22 +84,28 @@ def test_a_turn_whose_connections_are_cut_goes_on_from_its_last_step(postgres: s
     model.assert_done()
 
 
+@contextmanager
+def counted(host: DbosHost) -> Iterator[list[str]]:
+    """The thread of each try of a turn."""
+    tries, take = list[str](), host.take_turn
+
+    def taken(thread: str, *, patient: bool) -> None:
+        tries.append(thread)
+        take(thread, patient=patient)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host, "take_turn", taken)
+        yield tries
+
+
 def test_a_pool_of_cut_connections_costs_one_try(postgres: str) -> None:
     model = ScriptedModel([says("here I am")])
-    tries: list[str] = []
     with hosted(postgres, model) as host, ExitStack() as stack:
         pool = host.agents["main"].checkpointer.conn  # type: ignore[union-attr]
         with ExitStack() as many:
             for _ in range(12):
                 many.enter_context(pool.connection())
-        take = host.take_turn
-
-        def counted(thread: str, *, patient: bool) -> None:
-            tries.append(thread)
-            take(thread, patient=patient)
-
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(host, "take_turn", counted)
+        tries = stack.enter_context(counted(host))
         throw_out(postgres)
         host.send("main", {"kind": "human", "text": "go"})
         assert patiently(lambda: host.wait("main", timeout=60))
@@ -110,7 +116,6 @@ def test_a_pool_of_cut_connections_costs_one_try(postgres: str) -> None:
 
 async def test_an_asynchronous_pool_of_cut_connections_costs_one_try(postgres: str) -> None:
     model = ScriptedModel([says("here I am")])
-    tries: list[str] = []
     options: Any = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     pool: Any = AsyncConnectionPool(postgres, min_size=1, max_size=20, kwargs=options, open=False)
     async with pool:
@@ -121,14 +126,7 @@ async def test_an_asynchronous_pool_of_cut_connections_costs_one_try(postgres: s
             async with AsyncExitStack() as many:
                 for _ in range(12):
                     await many.enter_async_context(pool.connection())
-            take = host.take_turn
-
-            def counted(thread: str, *, patient: bool) -> None:
-                tries.append(thread)
-                take(thread, patient=patient)
-
-            patch = stack.enter_context(pytest.MonkeyPatch.context())
-            patch.setattr(host, "take_turn", counted)
+            tries = stack.enter_context(counted(host))
             await asyncio.to_thread(throw_out, postgres)
             await asyncio.to_thread(host.send, "main", {"kind": "human", "text": "go"})
             assert await asyncio.to_thread(patiently, lambda: host.wait("main", timeout=60))
