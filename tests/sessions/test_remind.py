@@ -19,6 +19,13 @@ from wakeloop.sessions.host import now
 from wakeloop.testing import ScriptedModel, calls, says
 
 
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that looks often for what nobody rang for."""
+    monkeypatch.setattr("wakeloop.sessions.dbos_host.LOOK", 0.05)
+    monkeypatch.setattr("wakeloop.sessions.dbos_host.REMIND", 2)
+
+
 def until(true: Callable[[], Any]) -> None:
     deadline = time.monotonic() + 30
     while not true():
@@ -26,9 +33,7 @@ def until(true: Callable[[], Any]) -> None:
         time.sleep(0.05)
 
 
-def test_an_event_for_which_nobody_rang_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos_host.LOOK", 0.05)
-    monkeypatch.setattr("wakeloop.sessions.dbos_host.REMIND", 2)
+def test_an_event_for_which_nobody_rang_is_taken(tmp_path: Path) -> None:
     model = ScriptedModel([says("here I am")])
     with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
         agent = create_todo_agent(model, checkpointer=SqliteSaver(connection))
@@ -63,8 +68,6 @@ def test_what_waits_is_rung_for_once_and_not_before_the_second_look(tmp_path: Pa
 def test_an_answer_for_which_nobody_rang_is_found_behind_an_event_that_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos_host.LOOK", 0.05)
-    monkeypatch.setattr("wakeloop.sessions.dbos_host.REMIND", 2)
     model = ScriptedModel([calls(("ask_user", {"question": "Which?"})), says("blue"), says("nine")])
     hosts: list[DbosHost] = []
     with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
@@ -82,9 +85,7 @@ def test_an_answer_for_which_nobody_rang_is_found_behind_an_event_that_is_held(
     model.assert_done()
 
 
-def test_a_schedule_whose_timer_was_lost_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos_host.LOOK", 0.05)
-    monkeypatch.setattr("wakeloop.sessions.dbos_host.REMIND", 2)
+def test_a_schedule_whose_timer_was_lost_is_found(tmp_path: Path) -> None:
     model = ScriptedModel([says("good morning")])
     with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
         agent = create_todo_agent(model, checkpointer=SqliteSaver(connection))
