@@ -568,3 +568,5 @@ def test_an_id_sent_back_as_cut_is_the_whole_one() -> None:
     assert [key for key, _, _ in both] == [whole, shown]
     named = board(todo(whole, "a"), todo(shown, "b"))  # an id that is there is itself
     assert replaced(named, Draft("b", "pending", shown))[0] == (shown, "b", "pending")
+    beside = replaced(named, Draft("b", "pending", shown), Draft("c", "pending", "new"))
+    assert [key for key, _, _ in beside] == [shown, "new"]
