@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel
 
-from wakeloop.marks import new_id
+from wakeloop.text.marks import new_id
 
 BLOCKS = (
     "text",

@@ -10,7 +10,7 @@ from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.errors import ModelError
-from wakeloop.hidden import without_secrets
+from wakeloop.text.secrets import without_secrets
 
 
 def model_named(name: str) -> BaseChatModel:

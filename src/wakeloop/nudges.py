@@ -6,8 +6,8 @@ from typing import Any
 from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
+from wakeloop.text.characters import one_line
 from wakeloop.todos import Todo, count_open, shorten
-from wakeloop.unicode import one_line
 
 
 def nudge(

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from wakeloop.marks import mark, new_id
 from wakeloop.state import KINDS, Ledger, TodoState, WakeEvent
+from wakeloop.text.characters import indented, one_line, whole
+from wakeloop.text.marks import mark, new_id
 from wakeloop.todos import shorten
-from wakeloop.unicode import indented, one_line, whole
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
 ANSWERS = frozenset(("human", "peer_reply", "subagent_done"))

@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from wakeloop.gates import REMEMBERED, fingerprint, seen_before
-from wakeloop.marks import by_user, opens
 from wakeloop.state import Ledger
+from wakeloop.text.marks import by_user, opens
 
 
 def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Collection[str]) -> None:

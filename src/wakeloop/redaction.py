@@ -10,7 +10,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, SecretStr
 
 from wakeloop.errors import ModelError
-from wakeloop.hidden import NAMES_A_SECRET, without_secrets
+from wakeloop.text.secrets import NAMES_A_SECRET, without_secrets
 
 SHORTEST = 6  # characters of a secret: a shorter one would be found in innocent words
 DEEPEST = 6  # models within models, errors behind errors

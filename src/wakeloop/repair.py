@@ -12,9 +12,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from wakeloop.marks import as_assistant, as_user, kind_of, mark, new_id, unmarked
 from wakeloop.state import Ledger, TodoState
-from wakeloop.unicode import whole
+from wakeloop.text.characters import whole
+from wakeloop.text.marks import as_assistant, as_user, kind_of, mark, new_id, unmarked
 
 Say = Callable[[str], str]
 

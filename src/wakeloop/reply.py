@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from wakeloop.beside import DEEPEST, GREATEST, beside, storable
 from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.hearing import Halves
-from wakeloop.marks import new_id, unmarked
+from wakeloop.text.characters import whole
+from wakeloop.text.marks import new_id, unmarked
 from wakeloop.todos import LONGEST, Refused, shorten
-from wakeloop.unicode import whole
 from wakeloop.wire import text_of
 
 _CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))

@@ -9,10 +9,10 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMe
 from wakeloop.channels import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
-from wakeloop.marks import as_user, new_id, with_suffix
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger
+from wakeloop.text.marks import as_user, new_id, with_suffix
 from wakeloop.todos import Todo, count_open, shorten
 from wakeloop.wire import Lines, is_legal, legal, system_prompt
 

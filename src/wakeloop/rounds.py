@@ -20,6 +20,7 @@ from wakeloop.operations import (
     Rules,
     Show,
 )
+from wakeloop.text.characters import name_of, one_line, short_id
 from wakeloop.todos import (
     ID_SHOWN,
     LONGEST,
@@ -32,7 +33,6 @@ from wakeloop.todos import (
     is_open,
     shorten,
 )
-from wakeloop.unicode import name_of, one_line, short_id
 
 REFUSALS = 3  # the verifier's third refusal of an item blocks it
 

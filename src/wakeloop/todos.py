@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.unicode import one_line, short_id
+from wakeloop.text.characters import one_line, short_id
 
 Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)

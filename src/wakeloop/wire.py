@@ -18,7 +18,7 @@ from langchain_core.messages import (
 )
 
 from wakeloop.channels import Messages
-from wakeloop.marks import KEY, mark
+from wakeloop.text.marks import KEY, mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from wakeloop.channels import merge_entries, merge_messages
 from wakeloop.cheap import Delta, Folded
 from wakeloop.gates import fingerprint
-from wakeloop.marks import as_user
 from wakeloop.model import as_prompt
 from wakeloop.progress import note_progress, tried
 from wakeloop.state import Ledger
 from wakeloop.testing import ScriptedModel
+from wakeloop.text.marks import as_user
 
 THEIRS: dict[type, Any] = {
     Delta: DeltaChannel(merge_messages),

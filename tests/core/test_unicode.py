@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.unicode import whole
+from wakeloop.text.characters import whole
 
 
 @pytest.mark.parametrize(

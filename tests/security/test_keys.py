@@ -23,11 +23,11 @@ from pydantic import SecretStr
 from wakeloop import ModelError, create_todo_agent
 from wakeloop.cli.failures import sentence_of
 from wakeloop.cli.recipe import Recipe
-from wakeloop.hidden import without_secrets
 from wakeloop.model import model_named, openai_model
 from wakeloop.redaction import redacted, secrets_of
 from wakeloop.server import ModelByEnvironment
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.text.secrets import without_secrets
 
 KEY = "sk-proj-0123456789abcdef"
 HEADER = "header-9876543210"

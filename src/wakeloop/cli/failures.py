@@ -6,7 +6,7 @@ from typing import Any
 
 from wakeloop.display.clean import one_line
 from wakeloop.errors import EditError, InputError, SettingsError, ToolNameError, WakeloopError
-from wakeloop.hidden import without_secrets
+from wakeloop.text.secrets import without_secrets
 
 SETTLED, FAILED, USAGE, OPEN, WAITING, TERMINATED, INTERRUPTED = 0, 1, 2, 3, 4, 143, 130
 LONGEST = 500  # characters of a server's words

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from wakeloop.cli.failures import usage
 from wakeloop.config import TOOLS
-from wakeloop.hidden import NAMES_A_SECRET
+from wakeloop.text.secrets import NAMES_A_SECRET
 
 WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
 

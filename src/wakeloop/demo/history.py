@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from wakeloop.marks import kind_of, parts_of
+from wakeloop.text.marks import kind_of, parts_of
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 from wakeloop.operations import Board, Operation, Outcome
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
+from wakeloop.text.characters import whole
 from wakeloop.todos import Todo, abridged, count_open, shorten, worth_showing
-from wakeloop.unicode import whole
 
 
 class Misfit(Exception):  # noqa: N818 - a finding about a call, not an error of the program

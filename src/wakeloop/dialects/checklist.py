@@ -9,8 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from wakeloop.dialects.base import Dialect, ListOrText, schema_part
 from wakeloop.operations import Board, Draft, Operation, Outcome, Replace
 from wakeloop.settings import LoopSettings
+from wakeloop.text.characters import indented, name_of, one_line
 from wakeloop.todos import Todo, shorten
-from wakeloop.unicode import indented, name_of, one_line
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
 

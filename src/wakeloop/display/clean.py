@@ -2,7 +2,7 @@
 
 import re
 
-from wakeloop.unicode import UNSEEN
+from wakeloop.text.characters import UNSEEN
 
 ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erasing

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
-from wakeloop.marks import kind_of
+from wakeloop.text.marks import kind_of
 from wakeloop.todos import Todo
 
 Kind = Literal["note", "item", "tool", "error", "model", "wake", "nag", "guard", "question", "end"]

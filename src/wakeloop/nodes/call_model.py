@@ -17,7 +17,6 @@ from wakeloop.events import Ending, todos_changed
 from wakeloop.gates import ROUND_STEPS, count_stale, nag_due
 from wakeloop.hearing import Halves, Hearing, unreadable
 from wakeloop.inline import Node
-from wakeloop.marks import mark, new_id
 from wakeloop.model import as_prompt
 from wakeloop.overlap import standing
 from wakeloop.progress import note_progress
@@ -26,6 +25,7 @@ from wakeloop.reply import Reply, as_json, is_cut, plain, problem, read_reply
 from wakeloop.request import Request, Systems
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import ledger_of, taken_in
+from wakeloop.text.marks import mark, new_id
 from wakeloop.todos import count_open
 from wakeloop.wire import text_of
 

@@ -24,11 +24,11 @@ from wakeloop.gates import (
     yields,
 )
 from wakeloop.inline import Node
-from wakeloop.marks import as_user
 from wakeloop.overlap import Run, Witness, run_of
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, replies_owed, taken_in
+from wakeloop.text.marks import as_user
 from wakeloop.todos import count_open, is_open
 from wakeloop.wire import text_of
 

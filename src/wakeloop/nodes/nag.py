@@ -9,10 +9,10 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.inline import Node
-from wakeloop.marks import with_suffix
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import TodoState, ledger_of
+from wakeloop.text.marks import with_suffix
 from wakeloop.todos import count_open
 
 

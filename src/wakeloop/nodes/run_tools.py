@@ -16,12 +16,12 @@ from pydantic import ValidationError
 
 from wakeloop.direct import Direct, unheard
 from wakeloop.errors import ToolError
-from wakeloop.hidden import without_secrets
 from wakeloop.inline import Node
-from wakeloop.marks import new_id, unmarked
 from wakeloop.redaction import secrets_of
+from wakeloop.text.characters import whole
+from wakeloop.text.marks import new_id, unmarked
+from wakeloop.text.secrets import without_secrets
 from wakeloop.todos import LONGEST, Refused, read_list, shorten
-from wakeloop.unicode import whole
 
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
 PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))

@@ -12,14 +12,14 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
-from wakeloop.hidden import without_secrets
 from wakeloop.inline import Node
-from wakeloop.marks import new_id
 from wakeloop.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
 from wakeloop.redaction import secrets_of
 from wakeloop.rounds import play_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger, TodoState, ledger_of
+from wakeloop.text.marks import new_id
+from wakeloop.text.secrets import without_secrets
 from wakeloop.todos import Refused, Todo, changed_ids, changes
 
 REMEMBERED_REFUSALS = 64  # of items that are gone: one may come back under its id

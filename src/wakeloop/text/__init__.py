@@ -1,0 +1,1 @@
+"""Text: its marks, its characters, its secrets."""
