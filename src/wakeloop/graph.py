@@ -5,8 +5,8 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
-from wakeloop.compiling import TodoGraph
-from wakeloop.inline import Fork, Node
+from wakeloop.platform.compiling import TodoGraph
+from wakeloop.platform.runnables import Fork, Node
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round
 
 

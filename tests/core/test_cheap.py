@@ -10,9 +10,9 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 
 from wakeloop.channels import merge_entries, merge_messages
-from wakeloop.cheap import Delta, Folded
 from wakeloop.gates import fingerprint
 from wakeloop.model import as_prompt
+from wakeloop.platform.cheap_copies import Delta, Folded
 from wakeloop.progress import note_progress, tried
 from wakeloop.state import Ledger
 from wakeloop.testing import ScriptedModel

@@ -14,7 +14,7 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field, ValidationError
 
 from wakeloop import create_todo_agent
-from wakeloop.direct import Direct
+from wakeloop.platform.direct_calls import Direct
 from wakeloop.testing import ScriptedModel, calls, says
 
 

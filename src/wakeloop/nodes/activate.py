@@ -14,10 +14,10 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.events import StopReason, todos_changed
 from wakeloop.gates import Case, disabled, wake_budget
-from wakeloop.inline import Node
 from wakeloop.nudges import nudge
 from wakeloop.opening import Opening, inbox_fault
 from wakeloop.overlap import beginning
+from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.repair import in_order
 from wakeloop.settings import LoopSettings, check_overrides, effective

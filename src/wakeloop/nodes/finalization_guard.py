@@ -23,8 +23,8 @@ from wakeloop.gates import (
     same_again,
     yields,
 )
-from wakeloop.inline import Node
 from wakeloop.overlap import Run, Witness, run_of
+from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, replies_owed, taken_in

@@ -14,9 +14,9 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 from pydantic import ValidationError
 
-from wakeloop.direct import Direct, unheard
 from wakeloop.errors import ToolError
-from wakeloop.inline import Node
+from wakeloop.platform.direct_calls import Direct, unheard
+from wakeloop.platform.runnables import Node
 from wakeloop.redaction import secrets_of
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import new_id, unmarked

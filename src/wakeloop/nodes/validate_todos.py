@@ -12,8 +12,8 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
-from wakeloop.inline import Node
 from wakeloop.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
+from wakeloop.platform.runnables import Node
 from wakeloop.redaction import secrets_of
 from wakeloop.rounds import play_round
 from wakeloop.settings import LoopSettings

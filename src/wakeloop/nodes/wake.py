@@ -8,8 +8,8 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.gates import same_again
-from wakeloop.inline import Node
 from wakeloop.nudges import nudge
+from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import TodoState, ledger_of, replies_owed
 from wakeloop.text.marks import as_user

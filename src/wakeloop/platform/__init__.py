@@ -1,0 +1,1 @@
+"""What we take from LangGraph and LangChain beyond its docs."""
