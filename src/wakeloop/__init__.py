@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wakeloop.session import answer_of, session_of
     from wakeloop.settings import LoopSettings
     from wakeloop.state import TodoState, WakeEvent
-    from wakeloop.todos import Todo
+    from wakeloop.todos.items import Todo
 
 _FROM = {
     "wakeloop.agent": ("build_todo_graph", "create_todo_agent"),
@@ -57,7 +57,7 @@ _FROM = {
     "wakeloop.state": ("TodoState", "WakeEvent"),
     "wakeloop.channels": ("merge_messages", "merge_todos"),
     "wakeloop.joins": ("join_goal", "join_session", "join_todos"),
-    "wakeloop.todos": ("Todo",),
+    "wakeloop.todos.items": ("Todo",),
 }
 _WHERE = {name: module for module, names in _FROM.items() for name in names}
 

@@ -19,7 +19,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from wakeloop.errors import DamagedError
 from wakeloop.keyed import Keyed
 from wakeloop.soundness import sound_todos
-from wakeloop.todos import Changes, Refused, Todo, check_changes, read_list, shorten
+from wakeloop.todos.items import Changes, Refused, Todo, check_changes, read_list, shorten
 
 # -- messages --------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from wakeloop.events import Ending, StopReason
 from wakeloop.settings import LoopSettings
-from wakeloop.todos import Todo, is_open
+from wakeloop.todos.items import Todo, is_open
 
 WAKE_STEPS = 5  # guard, wake, call_model, a round, guard: a node that sees 0 left raises whatever follows
 CORRECTION_STEPS = 4  # guard, call_model, a round, guard

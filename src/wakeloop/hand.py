@@ -12,11 +12,11 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.gates import yields
-from wakeloop.operations import Add, Board, Change, Operation, Rules
-from wakeloop.rounds import play_round
 from wakeloop.session import session_of, unfinished
 from wakeloop.state import PASSING
-from wakeloop.todos import Todo, changes, count_open, next_number
+from wakeloop.todos.items import Todo, changes, count_open, next_number
+from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
+from wakeloop.todos.rounds import play_round
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Id = int | str

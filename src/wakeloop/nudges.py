@@ -7,7 +7,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import one_line
-from wakeloop.todos import Todo, count_open, shorten
+from wakeloop.todos.items import Todo, count_open, shorten
 
 
 def nudge(

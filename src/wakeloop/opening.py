@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from wakeloop.state import KINDS, Ledger, TodoState, WakeEvent
 from wakeloop.text.characters import indented, one_line, whole
 from wakeloop.text.marks import mark, new_id
-from wakeloop.todos import shorten
+from wakeloop.todos.items import shorten
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
 ANSWERS = frozenset(("human", "peer_reply", "subagent_done"))

@@ -14,7 +14,7 @@ from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.hearing import Halves
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import new_id, unmarked
-from wakeloop.todos import LONGEST, Refused, shorten
+from wakeloop.todos.items import LONGEST, Refused, shorten
 from wakeloop.wire import text_of
 
 _CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))

@@ -13,7 +13,7 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger
 from wakeloop.text.marks import as_user, new_id, with_suffix
-from wakeloop.todos import Todo, count_open, shorten
+from wakeloop.todos.items import Todo, count_open, shorten
 from wakeloop.wire import Lines, is_legal, legal, system_prompt
 
 REMEMBERED_PROMPTS = 64

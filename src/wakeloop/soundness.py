@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wakeloop.errors import DamagedError
-from wakeloop.todos import STATUSES, shorten
+from wakeloop.todos.items import STATUSES, shorten
 
 MOST = 2**53  # of any number that is counted
 NEXT = frozenset(("call_model", "finalization_guard", "round", "wake", "__end__"))

@@ -11,7 +11,7 @@ from wakeloop.channels import merge_entries, merge_goal, merge_messages, merge_s
 from wakeloop.events import Ending, Session
 from wakeloop.platform.cheap_copies import Delta, Folded
 from wakeloop.soundness import check_ledger, check_todos
-from wakeloop.todos import Todo, next_number, number
+from wakeloop.todos.items import Todo, next_number, number
 
 Conversation = Annotated[list[AnyMessage], Delta(merge_messages, snapshot_frequency=500)]
 

@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from wakeloop import answer_of, create_todo_agent, session_of
 from wakeloop.testing import ScriptedModel, awalk, calls, prompt_faults, says, walk, wire_faults
-from wakeloop.todos import is_open
+from wakeloop.todos.items import is_open
 
 DOORS = {
     "invoke": ("none", "memory", "sqlite"),

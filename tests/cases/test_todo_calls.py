@@ -9,9 +9,9 @@ from whole import items, whole
 
 from wakeloop import LoopSettings, answer_of
 from wakeloop.errors import InputError
-from wakeloop.operations import Board, Draft, Replace, Rules
-from wakeloop.rounds import play_round
 from wakeloop.testing import calls, says
+from wakeloop.todos.operations import Board, Draft, Replace, Rules
+from wakeloop.todos.rounds import play_round
 
 
 def counting() -> tuple[list[str], Any]:

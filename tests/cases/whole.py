@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from wakeloop import LoopSettings
 from wakeloop.dialects import Dialect
 from wakeloop.dialects.base import ListOrText
-from wakeloop.operations import Draft, Operation, Outcome, Replace
 from wakeloop.testing import calls
-from wakeloop.todos import Todo
+from wakeloop.todos.items import Todo
+from wakeloop.todos.operations import Draft, Operation, Outcome, Replace
 
 
 class Item(BaseModel):

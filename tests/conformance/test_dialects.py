@@ -16,7 +16,7 @@ from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Misfit
 from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, wire_faults
-from wakeloop.todos import STATUSES, Refused
+from wakeloop.todos.items import STATUSES, Refused
 
 PRESETS = ["wakeloop", "agentparley", "loki", "lesson", "cubepi"]
 DIALECTS = ["parley", "loki", "checklist", "write_todos"]

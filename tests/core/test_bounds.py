@@ -14,14 +14,14 @@ from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
 from wakeloop.nudges import nudge
-from wakeloop.operations import Board, Draft, Replace, Rules
 from wakeloop.prompts import fill
-from wakeloop.rounds import play_round
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel
 from wakeloop.text.characters import name_of, short_id
 from wakeloop.text.marks import added_to
-from wakeloop.todos import ID_SHOWN, STATUSES, Todo, brief
+from wakeloop.todos.items import ID_SHOWN, STATUSES, Todo, brief
+from wakeloop.todos.operations import Board, Draft, Replace, Rules
+from wakeloop.todos.rounds import play_round
 
 PRESETS = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
 DIALECTS = {"parley": "wakeloop", "loki": "loki", "checklist": "lesson", "write_todos": "cubepi"}

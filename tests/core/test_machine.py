@@ -23,7 +23,7 @@ from wakeloop.gates import yields
 from wakeloop.presets import PRESETS
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, says, wire_faults
-from wakeloop.todos import STATUSES, changed_ids, changes, count_open, is_open
+from wakeloop.todos.items import STATUSES, changed_ids, changes, count_open, is_open
 
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
 ENDINGS = {

@@ -20,7 +20,7 @@ from wakeloop.testing import (
     says,
     wire_faults,
 )
-from wakeloop.todos import count_open
+from wakeloop.todos.items import count_open
 
 IDS = st.none() | st.sampled_from(["same", "other"])
 STATUS = st.sampled_from(["done", "blocked", "cancelled", "open", "in_progress", "nonsense"])

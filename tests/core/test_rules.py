@@ -8,11 +8,10 @@ from langgraph.types import Send
 from test_todos import board, playing
 
 from wakeloop.gates import Case, fingerprint, hindered
-from wakeloop.operations import Add, Change, Draft, Operation, Replace, Reset, Rules, Show
 from wakeloop.routes import after_call_model, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import calls
-from wakeloop.todos import (
+from wakeloop.todos.items import (
     GREATEST,
     LONGEST,
     Refused,
@@ -23,6 +22,7 @@ from wakeloop.todos import (
     read_list,
     shorten,
 )
+from wakeloop.todos.operations import Add, Change, Draft, Operation, Replace, Reset, Rules, Show
 
 A = todo(1, "a")
 HELD = todo(1, "a", "blocked", reason="no")

@@ -8,21 +8,7 @@ from agents import todo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeloop.operations import (
-    Add,
-    Board,
-    Change,
-    Draft,
-    Operation,
-    Outcome,
-    Question,
-    Replace,
-    Reset,
-    Rules,
-    Show,
-)
-from wakeloop.rounds import play_round, progress_fault
-from wakeloop.todos import (
+from wakeloop.todos.items import (
     Refused,
     abridged,
     brief,
@@ -38,6 +24,20 @@ from wakeloop.todos import (
     shorten,
     worth_showing,
 )
+from wakeloop.todos.operations import (
+    Add,
+    Board,
+    Change,
+    Draft,
+    Operation,
+    Outcome,
+    Question,
+    Replace,
+    Reset,
+    Rules,
+    Show,
+)
+from wakeloop.todos.rounds import play_round, progress_fault
 
 STATUSES = ["pending", "in_progress", "completed", "cancelled", "blocked"]
 OPEN = {"pending", "in_progress"}

@@ -14,7 +14,7 @@ from wakeloop import create_todo_agent, preset, session_of
 from wakeloop.errors import WakeloopError
 from wakeloop.events import Ending
 from wakeloop.testing import prompt_faults, wire_faults
-from wakeloop.todos import is_open
+from wakeloop.todos.items import is_open
 
 pytestmark = pytest.mark.loopback
 

@@ -12,13 +12,13 @@ from langgraph.types import Command
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import DIALECTS
-from wakeloop.operations import Add, Board, Change, Draft, Outcome, Replace, Rules, Show
 from wakeloop.prompts import fill
-from wakeloop.rounds import play_round
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.characters import indented, name_of, one_line
 from wakeloop.text.marks import kind_of, parts_of, with_suffix
+from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Rules, Show
+from wakeloop.todos.rounds import play_round
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 ENDS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]

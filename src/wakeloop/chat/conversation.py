@@ -24,7 +24,7 @@ from wakeloop.hand import LAST, end_run, update_todos
 from wakeloop.model import bound
 from wakeloop.session import unfinished
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
-from wakeloop.todos import Todo
+from wakeloop.todos.items import Todo
 
 RUN = "wakeloop-run"  # the name of a run's thread
 

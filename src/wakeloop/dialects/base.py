@@ -9,11 +9,11 @@ from typing import Annotated, Any, Self
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
-from wakeloop.operations import Board, Operation, Outcome
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import whole
-from wakeloop.todos import Todo, abridged, count_open, shorten, worth_showing
+from wakeloop.todos.items import Todo, abridged, count_open, shorten, worth_showing
+from wakeloop.todos.operations import Board, Operation, Outcome
 
 
 class Misfit(Exception):  # noqa: N818 - a finding about a call, not an error of the program

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from wakeloop.dialects.base import Dialect, ListOrText, schema_part
-from wakeloop.operations import Board, Draft, Operation, Outcome, Replace
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line
-from wakeloop.todos import Todo, shorten
+from wakeloop.todos.items import Todo, shorten
+from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
 

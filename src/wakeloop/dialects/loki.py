@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.operations import Add, Change, Operation, Outcome, Reset, Show
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import name_of, one_line
-from wakeloop.todos import Refused, Todo, brief, is_closed, shorten, worth_showing
+from wakeloop.todos.items import Refused, Todo, brief, is_closed, shorten, worth_showing
+from wakeloop.todos.operations import Add, Change, Operation, Outcome, Reset, Show
 
 LONGEST_ID = 18  # digits; Python reads 4,300 at most
 Anything = Annotated[Any, WithJsonSchema({"type": "integer"})]

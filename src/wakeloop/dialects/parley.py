@@ -7,11 +7,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from wakeloop.dialects.base import Dialect, Texts
 from wakeloop.errors import SettingsError
-from wakeloop.operations import Add, Change, Operation, Outcome, Show
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line
-from wakeloop.todos import Status, Todo, count_closed, count_open, is_closed, is_open
+from wakeloop.todos.items import Status, Todo, count_closed, count_open, is_closed, is_open
+from wakeloop.todos.operations import Add, Change, Operation, Outcome, Show
 
 Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
 MEANING: dict[Word, Status] = {

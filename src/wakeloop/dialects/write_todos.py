@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from wakeloop.dialects.base import Dialect, ListOrText, schema_part
-from wakeloop.operations import Board, Draft, Operation, Outcome, Replace
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import one_line
-from wakeloop.todos import Todo, is_open
+from wakeloop.todos.items import Todo, is_open
+from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
 LAST_CHECK = 3  # items from which a finished list asks for a last look
 

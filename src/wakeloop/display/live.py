@@ -12,7 +12,7 @@ from rich.text import Text
 from wakeloop.display import words
 from wakeloop.display.clean import clean
 from wakeloop.display.screen import Line, Screen
-from wakeloop.todos import Todo, is_open
+from wakeloop.todos.items import Todo, is_open
 
 STYLES = {
     "note": "dim",

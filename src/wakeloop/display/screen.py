@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.text.marks import kind_of
-from wakeloop.todos import Todo
+from wakeloop.todos.items import Todo
 
 Kind = Literal["note", "item", "tool", "error", "model", "wake", "nag", "guard", "question", "end"]
 STREAM: tuple[Literal["custom", "updates", "messages"], ...] = (

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop.display.clean import escaped, one_line
-from wakeloop.todos import Todo, is_closed
+from wakeloop.todos.items import Todo, is_closed
 
 ENDINGS = {
     "settled": "Settled: nothing on the list is open.",

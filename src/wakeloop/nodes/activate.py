@@ -23,7 +23,7 @@ from wakeloop.repair import in_order
 from wakeloop.settings import LoopSettings, check_overrides, effective
 from wakeloop.soundness import check_channels
 from wakeloop.state import Ledger, TodoState, ledger_of, replies_owed
-from wakeloop.todos import Todo, count_open, is_open, next_number, number
+from wakeloop.todos.items import Todo, count_open, is_open, next_number, number
 
 CARRIED = (  # what outlives an activation
     "todo_stale_iterations",

@@ -26,7 +26,7 @@ from wakeloop.request import Request, Systems
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import ledger_of, taken_in
 from wakeloop.text.marks import mark, new_id
-from wakeloop.todos import count_open
+from wakeloop.todos.items import count_open
 from wakeloop.wire import text_of
 
 ROUND = ("todo_calls", "faults")  # what the forks behind a reply read; each is left out where empty

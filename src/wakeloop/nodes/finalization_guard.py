@@ -29,7 +29,7 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, replies_owed, taken_in
 from wakeloop.text.marks import as_user
-from wakeloop.todos import count_open, is_open
+from wakeloop.todos.items import count_open, is_open
 from wakeloop.wire import text_of
 
 GUARD = "open_todos"  # the name of this guard in the ledger

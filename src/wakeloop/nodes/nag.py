@@ -13,7 +13,7 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import TodoState, ledger_of
 from wakeloop.text.marks import with_suffix
-from wakeloop.todos import count_open
+from wakeloop.todos.items import count_open
 
 
 @dataclass(frozen=True, eq=False)

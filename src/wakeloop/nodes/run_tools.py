@@ -21,7 +21,7 @@ from wakeloop.redaction import secrets_of
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import new_id, unmarked
 from wakeloop.text.secrets import without_secrets
-from wakeloop.todos import LONGEST, Refused, read_list, shorten
+from wakeloop.todos.items import LONGEST, Refused, read_list, shorten
 
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
 PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))

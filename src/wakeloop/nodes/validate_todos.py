@@ -12,15 +12,15 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
-from wakeloop.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
 from wakeloop.platform.runnables import Node
 from wakeloop.redaction import secrets_of
-from wakeloop.rounds import play_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger, TodoState, ledger_of
 from wakeloop.text.marks import new_id
 from wakeloop.text.secrets import without_secrets
-from wakeloop.todos import Refused, Todo, changed_ids, changes
+from wakeloop.todos.items import Refused, Todo, changed_ids, changes
+from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
+from wakeloop.todos.rounds import play_round
 
 REMEMBERED_REFUSALS = 64  # of items that are gone: one may come back under its id
 

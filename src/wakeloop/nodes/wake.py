@@ -13,7 +13,7 @@ from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import TodoState, ledger_of, replies_owed
 from wakeloop.text.marks import as_user
-from wakeloop.todos import count_open, is_open
+from wakeloop.todos.items import count_open, is_open
 from wakeloop.wire import text_of
 
 

@@ -17,7 +17,7 @@ from wakeloop.prompts import fill
 from wakeloop.session import answer_of, session_of, unfinished
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.state import WakeEvent, replies_owed
-from wakeloop.todos import LONGEST, shorten
+from wakeloop.todos.items import LONGEST, shorten
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from wakeloop.todos import Status, Todo
+from wakeloop.todos.items import Status, Todo
 
 
 @dataclass(frozen=True, slots=True)

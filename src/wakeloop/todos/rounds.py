@@ -7,7 +7,20 @@ so that a synchronous and an asynchronous caller share one body.
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
-from wakeloop.operations import (
+from wakeloop.text.characters import name_of, one_line, short_id
+from wakeloop.todos.items import (
+    ID_SHOWN,
+    LONGEST,
+    TEXT_SHOWN,
+    Refused,
+    Status,
+    Todo,
+    brief,
+    is_closed,
+    is_open,
+    shorten,
+)
+from wakeloop.todos.operations import (
     Add,
     Board,
     Change,
@@ -19,19 +32,6 @@ from wakeloop.operations import (
     Reset,
     Rules,
     Show,
-)
-from wakeloop.text.characters import name_of, one_line, short_id
-from wakeloop.todos import (
-    ID_SHOWN,
-    LONGEST,
-    TEXT_SHOWN,
-    Refused,
-    Status,
-    Todo,
-    brief,
-    is_closed,
-    is_open,
-    shorten,
 )
 
 REFUSALS = 3  # the verifier's third refusal of an item blocks it
