@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wakeloop.agent import build_todo_graph, create_todo_agent
-    from wakeloop.channels import merge_messages, merge_todos
+    from wakeloop.channels.parallel_parents import join_goal, join_session, join_todos
+    from wakeloop.channels.reducers import merge_messages, merge_todos
     from wakeloop.dialects import register_dialect
     from wakeloop.dialects.base import Dialect
     from wakeloop.errors import (
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     )
     from wakeloop.events import Event, Session
     from wakeloop.hand import aupdate_todos, update_todos
-    from wakeloop.joins import join_goal, join_session, join_todos
     from wakeloop.presets import preset
     from wakeloop.session import answer_of, session_of
     from wakeloop.settings import LoopSettings
@@ -55,8 +55,8 @@ _FROM = {
     "wakeloop.session": ("answer_of", "session_of"),
     "wakeloop.settings": ("LoopSettings",),
     "wakeloop.state": ("TodoState", "WakeEvent"),
-    "wakeloop.channels": ("merge_messages", "merge_todos"),
-    "wakeloop.joins": ("join_goal", "join_session", "join_todos"),
+    "wakeloop.channels.reducers": ("merge_messages", "merge_todos"),
+    "wakeloop.channels.parallel_parents": ("join_goal", "join_session", "join_todos"),
     "wakeloop.todos.items": ("Todo",),
 }
 _WHERE = {name: module for module, names in _FROM.items() for name in names}

@@ -7,7 +7,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.channels import merge_entries, merge_goal, merge_messages, merge_settings, merge_todos
+from wakeloop.channels.reducers import merge_entries, merge_goal, merge_messages, merge_settings, merge_todos
 from wakeloop.events import Ending, Session
 from wakeloop.platform.cheap_copies import Delta, Folded
 from wakeloop.soundness import check_ledger, check_todos

@@ -17,7 +17,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from wakeloop.channels import Messages
+from wakeloop.channels.reducers import Messages
 from wakeloop.text.marks import KEY, mark
 
 

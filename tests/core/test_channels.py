@@ -14,7 +14,8 @@ from langgraph.graph import StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop import TodoState, create_todo_agent
-from wakeloop.channels import (
+from wakeloop.channels.parallel_parents import join_goal, join_session, join_todos
+from wakeloop.channels.reducers import (
     Messages,
     Todos,
     merge_entries,
@@ -24,7 +25,6 @@ from wakeloop.channels import (
     merge_todos,
 )
 from wakeloop.errors import InputError
-from wakeloop.joins import join_goal, join_session, join_todos
 from wakeloop.state import IN, OUT
 from wakeloop.testing import ScriptedModel
 

@@ -9,7 +9,7 @@ from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import RunnableLambda
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 
-from wakeloop.channels import merge_entries, merge_messages
+from wakeloop.channels.reducers import merge_entries, merge_messages
 from wakeloop.gates import fingerprint
 from wakeloop.model import as_prompt
 from wakeloop.platform.cheap_copies import Delta, Folded

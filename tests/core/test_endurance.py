@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop import create_todo_agent, preset
-from wakeloop.channels import Messages, merge_messages
+from wakeloop.channels.reducers import Messages, merge_messages
 from wakeloop.gates import PRINT, REMEMBERED
 from wakeloop.nodes.activate import REMEMBERED_EVENTS
 from wakeloop.nodes.validate_todos import REMEMBERED_REFUSALS

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from wakeloop.channels import Messages, merge_messages
-from wakeloop.keyed import FORKED
+from wakeloop.channels.indexed_list import FORKED
+from wakeloop.channels.reducers import Messages, merge_messages
 from wakeloop.testing import calls, wire_faults
 from wakeloop.wire import Lines, legal
 

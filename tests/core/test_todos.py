@@ -471,7 +471,7 @@ ITEMS = st.lists(
 
 @given(ITEMS, ITEMS)
 def test_a_difference_leads_from_one_list_to_the_other(old: Any, new: Any) -> None:
-    from wakeloop.channels import merge_todos
+    from wakeloop.channels.reducers import merge_todos
 
     difference = changes(old, new)
     assert merge_todos(old, [difference]) == new

@@ -16,8 +16,8 @@ from langchain_core.messages import (
 )
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from wakeloop.channels.indexed_list import Keyed
 from wakeloop.errors import DamagedError
-from wakeloop.keyed import Keyed
 from wakeloop.soundness import sound_todos
 from wakeloop.todos.items import Changes, Refused, Todo, check_changes, read_list, shorten
 

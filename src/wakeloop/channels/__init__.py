@@ -1,0 +1,1 @@
+"""How writes become values."""
