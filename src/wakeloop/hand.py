@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
-from wakeloop.gates import yields
+from wakeloop.loop.gates import yields
 from wakeloop.session import session_of, unfinished
 from wakeloop.state import PASSING
 from wakeloop.todos.items import Todo, changes, count_open, next_number

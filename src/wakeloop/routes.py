@@ -4,7 +4,7 @@ from typing import Literal
 
 from langgraph.types import Send
 
-from wakeloop.soundness import check_ledger
+from wakeloop.loop.soundness import check_ledger
 from wakeloop.state import Notes, NotesAndReply
 
 

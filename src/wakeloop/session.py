@@ -7,7 +7,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.types import StateSnapshot
 
 from wakeloop.events import Session
-from wakeloop.soundness import check_channels, check_ledger
+from wakeloop.loop.soundness import check_channels, check_ledger
 from wakeloop.text.marks import by_model, by_user, opens
 from wakeloop.todos.items import count_open
 from wakeloop.wire import text_of

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
-from wakeloop.nudges import nudge
+from wakeloop.loop.nudge import nudge
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel

@@ -10,10 +10,10 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 
 from wakeloop.channels.reducers import merge_entries, merge_messages
-from wakeloop.gates import fingerprint
+from wakeloop.loop.gates import fingerprint
+from wakeloop.loop.progress import note_progress, tried
 from wakeloop.model import as_prompt
 from wakeloop.platform.cheap_copies import Delta, Folded
-from wakeloop.progress import note_progress, tried
 from wakeloop.state import Ledger
 from wakeloop.testing import ScriptedModel
 from wakeloop.text.marks import as_user

@@ -11,7 +11,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.channels.reducers import Messages, merge_messages
-from wakeloop.gates import PRINT, REMEMBERED
+from wakeloop.loop.gates import PRINT, REMEMBERED
 from wakeloop.nodes.activate import REMEMBERED_EVENTS
 from wakeloop.nodes.validate_todos import REMEMBERED_REFUSALS
 from wakeloop.prompts import _text

@@ -8,7 +8,7 @@ from agents import settings, todo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeloop.gates import (
+from wakeloop.loop.gates import (
     GATES,
     Case,
     count_stale,

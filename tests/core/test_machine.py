@@ -19,7 +19,7 @@ from langgraph.types import Command, interrupt
 from wakeloop import create_todo_agent, preset, session_of, update_todos
 from wakeloop.dialects import dialect_named
 from wakeloop.errors import EditError, InputError
-from wakeloop.gates import yields
+from wakeloop.loop.gates import yields
 from wakeloop.presets import PRESETS
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, says, wire_faults

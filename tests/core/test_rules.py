@@ -7,7 +7,7 @@ from agents import todo
 from langgraph.types import Send
 from test_todos import board, playing
 
-from wakeloop.gates import Case, fingerprint, hindered
+from wakeloop.loop.gates import Case, fingerprint, hindered
 from wakeloop.routes import after_call_model, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import calls

@@ -18,7 +18,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop.channels.indexed_list import Keyed
 from wakeloop.errors import DamagedError
-from wakeloop.soundness import sound_todos
+from wakeloop.loop.soundness import sound_todos
 from wakeloop.todos.items import Changes, Refused, Todo, check_changes, read_list, shorten
 
 # -- messages --------------------------------------------------------------------------------------------

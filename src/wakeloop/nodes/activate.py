@@ -13,15 +13,15 @@ from wakeloop.channels.reducers import Goal, Overrides
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.events import StopReason, todos_changed
-from wakeloop.gates import Case, disabled, wake_budget
-from wakeloop.nudges import nudge
+from wakeloop.loop.gates import Case, disabled, wake_budget
+from wakeloop.loop.nudge import nudge
+from wakeloop.loop.soundness import check_channels
 from wakeloop.opening import Opening, inbox_fault
 from wakeloop.overlap import beginning
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.repair import in_order
 from wakeloop.settings import LoopSettings, check_overrides, effective
-from wakeloop.soundness import check_channels
 from wakeloop.state import Ledger, TodoState, ledger_of, replies_owed
 from wakeloop.todos.items import Todo, count_open, is_open, next_number, number
 

@@ -14,12 +14,12 @@ from wakeloop.channels.reducers import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.events import Ending, todos_changed
-from wakeloop.gates import ROUND_STEPS, count_stale, nag_due
 from wakeloop.hearing import Halves, Hearing, unreadable
+from wakeloop.loop.gates import ROUND_STEPS, count_stale, nag_due
+from wakeloop.loop.progress import note_progress
 from wakeloop.model import as_prompt
 from wakeloop.overlap import standing
 from wakeloop.platform.runnables import Node
-from wakeloop.progress import note_progress
 from wakeloop.redaction import Discreet
 from wakeloop.reply import Reply, as_json, is_cut, plain, problem, read_reply
 from wakeloop.request import Request, Systems

@@ -11,7 +11,7 @@ from langgraph.types import Command, Send
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.events import Ending, Session, todos_changed
-from wakeloop.gates import (
+from wakeloop.loop.gates import (
     CORRECTION_STEPS,
     GATES,
     REQUEST_STEPS,

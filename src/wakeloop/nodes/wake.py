@@ -7,8 +7,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.gates import same_again
-from wakeloop.nudges import nudge
+from wakeloop.loop.gates import same_again
+from wakeloop.loop.nudge import nudge
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import TodoState, ledger_of, replies_owed

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from wakeloop.gates import REMEMBERED, fingerprint, seen_before
+from wakeloop.loop.gates import REMEMBERED, fingerprint, seen_before
 from wakeloop.state import Ledger
 from wakeloop.text.marks import by_user, opens
 

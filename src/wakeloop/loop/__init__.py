@@ -1,0 +1,1 @@
+"""The rules of the loop: pure functions of plain values."""
