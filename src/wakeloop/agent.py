@@ -19,7 +19,7 @@ from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError, SettingsError, ToolError, ToolNameError
 from wakeloop.graph import Nodes, Schemas, draw
-from wakeloop.model import bound, in_format, model_named
+from wakeloop.model.named import bound, in_format, model_named
 from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.call_model import CallModel, Voices
 from wakeloop.nodes.finalization_guard import FinalizationGuard

@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.errors import ModelError
-from wakeloop.model import bound, model_named
+from wakeloop.model.named import bound, model_named
 
 
 @cache

@@ -8,9 +8,9 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.events import Session
 from wakeloop.loop.soundness import check_channels, check_ledger
+from wakeloop.model.wire_order import text_of
 from wakeloop.text.marks import by_model, by_user, opens
 from wakeloop.todos.items import count_open
-from wakeloop.wire import text_of
 
 
 def session_of(snapshot: StateSnapshot) -> Session:

@@ -12,7 +12,7 @@ from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from wakeloop.channels.reducers import merge_entries, merge_messages
 from wakeloop.loop.gates import fingerprint
 from wakeloop.loop.progress import note_progress, tried
-from wakeloop.model import as_prompt
+from wakeloop.model.named import as_prompt
 from wakeloop.platform.cheap_copies import Delta, Folded
 from wakeloop.state import Ledger
 from wakeloop.testing import ScriptedModel

@@ -12,10 +12,10 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from wakeloop import create_todo_agent, preset
 from wakeloop.channels.reducers import Messages, merge_messages
 from wakeloop.loop.gates import PRINT, REMEMBERED
+from wakeloop.model.request import REMEMBERED_PROMPTS
 from wakeloop.nodes.activate import REMEMBERED_EVENTS
 from wakeloop.nodes.validate_todos import REMEMBERED_REFUSALS
 from wakeloop.prompts import _text
-from wakeloop.request import REMEMBERED_PROMPTS
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}

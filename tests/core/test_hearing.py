@@ -7,8 +7,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from wakeloop import ReplyError, create_todo_agent
-from wakeloop.beside import storable
-from wakeloop.hearing import Hearing
+from wakeloop.model.broken_stream import Hearing
+from wakeloop.model.storable import storable
 from wakeloop.testing import ScriptedModel, says
 
 GO: Any = {"messages": [("user", "go")]}

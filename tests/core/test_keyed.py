@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from wakeloop.channels.indexed_list import FORKED
 from wakeloop.channels.reducers import Messages, merge_messages
+from wakeloop.model.wire_order import Lines, legal
 from wakeloop.testing import calls, wire_faults
-from wakeloop.wire import Lines, legal
 
 LINES = Lines("(unanswered)", "(broken off)", "(no text)")
 

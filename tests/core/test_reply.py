@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from wakeloop.dialects.parley import Parley
-from wakeloop.reply import Reply, is_cut, read_reply
+from wakeloop.model.reply import Reply, is_cut, read_reply
 from wakeloop.testing import calls, malformed, says
 
 CUT = "Error: cut off"

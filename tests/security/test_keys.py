@@ -23,8 +23,8 @@ from pydantic import SecretStr
 from wakeloop import ModelError, create_todo_agent
 from wakeloop.cli.failures import sentence_of
 from wakeloop.cli.recipe import Recipe
-from wakeloop.model import model_named, openai_model
-from wakeloop.redaction import redacted, secrets_of
+from wakeloop.model.named import model_named, openai_model
+from wakeloop.model.redaction import redacted, secrets_of
 from wakeloop.server import ModelByEnvironment
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.secrets import without_secrets

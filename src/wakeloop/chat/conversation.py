@@ -21,7 +21,7 @@ from wakeloop.cli.run import Outcome, View, execute
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.dialects import dialect_named
 from wakeloop.hand import LAST, end_run, update_todos
-from wakeloop.model import bound
+from wakeloop.model.named import bound
 from wakeloop.session import unfinished
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
 from wakeloop.todos.items import Todo

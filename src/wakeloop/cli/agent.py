@@ -16,7 +16,7 @@ from wakeloop.cli.shell import shell_tool
 from wakeloop.cli.tools import file_tools
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
-from wakeloop.model import model_named, openai_model
+from wakeloop.model.named import model_named, openai_model
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings, WholeSettings
 

@@ -9,25 +9,25 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
 
-from wakeloop.beside import beside
 from wakeloop.channels.reducers import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.events import Ending, todos_changed
-from wakeloop.hearing import Halves, Hearing, unreadable
 from wakeloop.loop.gates import ROUND_STEPS, count_stale, nag_due
 from wakeloop.loop.progress import note_progress
-from wakeloop.model import as_prompt
+from wakeloop.model.broken_stream import Halves, Hearing, unreadable
+from wakeloop.model.named import as_prompt
+from wakeloop.model.redaction import Discreet
+from wakeloop.model.reply import Reply, as_json, is_cut, plain, problem, read_reply
+from wakeloop.model.request import Request, Systems
+from wakeloop.model.storable import beside
+from wakeloop.model.wire_order import text_of
 from wakeloop.overlap import standing
 from wakeloop.platform.runnables import Node
-from wakeloop.redaction import Discreet
-from wakeloop.reply import Reply, as_json, is_cut, plain, problem, read_reply
-from wakeloop.request import Request, Systems
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import ledger_of, taken_in
 from wakeloop.text.marks import mark, new_id
 from wakeloop.todos.items import count_open
-from wakeloop.wire import text_of
 
 ROUND = ("todo_calls", "faults")  # what the forks behind a reply read; each is left out where empty
 

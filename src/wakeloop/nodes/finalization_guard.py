@@ -23,6 +23,7 @@ from wakeloop.loop.gates import (
     same_again,
     yields,
 )
+from wakeloop.model.wire_order import text_of
 from wakeloop.overlap import Run, Witness, run_of
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
@@ -30,7 +31,6 @@ from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, replies_owed, taken_in
 from wakeloop.text.marks import as_user
 from wakeloop.todos.items import count_open, is_open
-from wakeloop.wire import text_of
 
 GUARD = "open_todos"  # the name of this guard in the ledger
 

@@ -15,9 +15,9 @@ from langgraph.types import Command, Send
 from pydantic import ValidationError
 
 from wakeloop.errors import ToolError
+from wakeloop.model.redaction import secrets_of
 from wakeloop.platform.direct_calls import Direct, unheard
 from wakeloop.platform.runnables import Node
-from wakeloop.redaction import secrets_of
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import new_id, unmarked
 from wakeloop.text.secrets import without_secrets

@@ -12,8 +12,8 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
+from wakeloop.model.redaction import secrets_of
 from wakeloop.platform.runnables import Node
-from wakeloop.redaction import secrets_of
 from wakeloop.settings import LoopSettings
 from wakeloop.state import Ledger, TodoState, ledger_of
 from wakeloop.text.marks import new_id

@@ -9,12 +9,12 @@ from langgraph.runtime import get_runtime
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.gates import same_again
 from wakeloop.loop.nudge import nudge
+from wakeloop.model.wire_order import text_of
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import TodoState, ledger_of, replies_owed
 from wakeloop.text.marks import as_user
 from wakeloop.todos.items import count_open, is_open
-from wakeloop.wire import text_of
 
 
 @dataclass(frozen=True, eq=False)

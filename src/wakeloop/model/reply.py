@@ -9,13 +9,13 @@ from typing import Any
 from langchain_core.messages import AIMessage, ToolCall
 from pydantic import BaseModel
 
-from wakeloop.beside import DEEPEST, GREATEST, beside, storable
 from wakeloop.dialects.base import Dialect, Misfit
-from wakeloop.hearing import Halves
+from wakeloop.model.broken_stream import Halves
+from wakeloop.model.storable import DEEPEST, GREATEST, beside, storable
+from wakeloop.model.wire_order import text_of
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import new_id, unmarked
 from wakeloop.todos.items import LONGEST, Refused, shorten
-from wakeloop.wire import text_of
 
 _CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))
 _WHY = ("finish_reason", "stop_reason", "done_reason", "status")
