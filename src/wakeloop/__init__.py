@@ -24,11 +24,11 @@ if TYPE_CHECKING:
         WakeloopError,
     )
     from wakeloop.events import Event, Session
-    from wakeloop.hand import aupdate_todos, update_todos
     from wakeloop.presets import preset
-    from wakeloop.session import answer_of, session_of
     from wakeloop.settings import LoopSettings
     from wakeloop.state import TodoState, WakeEvent
+    from wakeloop.thread.editing import aupdate_todos, update_todos
+    from wakeloop.thread.standing import answer_of, session_of
     from wakeloop.todos.items import Todo
 
 _FROM = {
@@ -50,9 +50,9 @@ _FROM = {
         "WakeloopError",
     ),
     "wakeloop.events": ("Event", "Session"),
-    "wakeloop.hand": ("aupdate_todos", "update_todos"),
+    "wakeloop.thread.editing": ("aupdate_todos", "update_todos"),
     "wakeloop.presets": ("preset",),
-    "wakeloop.session": ("answer_of", "session_of"),
+    "wakeloop.thread.standing": ("answer_of", "session_of"),
     "wakeloop.settings": ("LoopSettings",),
     "wakeloop.state": ("TodoState", "WakeEvent"),
     "wakeloop.channels.reducers": ("merge_messages", "merge_todos"),

@@ -20,8 +20,8 @@ from wakeloop.cli.report import exit_code
 from wakeloop.cli.run import execute
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Screen
-from wakeloop.session import session_of
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.thread.standing import session_of
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 GO = {"messages": [HumanMessage("go")]}

@@ -12,8 +12,8 @@ from langgraph.types import Command
 
 from wakeloop import ConcurrentRunError, WakeloopError, create_todo_agent, session_of, update_todos
 from wakeloop.cli.failures import FAILED, code_of, sentence_of
-from wakeloop.overlap import READS, WINDOW
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.thread.other_runs import READS, WINDOW
 
 
 @pytest.fixture(params=SAVERS)

@@ -20,10 +20,10 @@ from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Outcome, View, execute
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.dialects import dialect_named
-from wakeloop.hand import LAST, end_run, update_todos
 from wakeloop.model.named import bound
-from wakeloop.session import unfinished
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
+from wakeloop.thread.editing import LAST, end_run, update_todos
+from wakeloop.thread.standing import unfinished
 from wakeloop.todos.items import Todo
 
 RUN = "wakeloop-run"  # the name of a run's thread

@@ -15,7 +15,7 @@ from wakeloop.cli.store import Known
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line
 from wakeloop.display.words import ending, plural
-from wakeloop.session import session_of
+from wakeloop.thread.standing import session_of
 
 Dot = Callable[[Conversation, Command], Iterable[str]]
 

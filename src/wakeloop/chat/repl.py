@@ -31,7 +31,7 @@ from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Kind, Line, Screen
 from wakeloop.display.words import ending, item, progress
-from wakeloop.session import session_of, unfinished
+from wakeloop.thread.standing import session_of, unfinished
 
 
 def chat(thread: str | None, given: Mapping[str, Any], place: Place, *, ask: bool) -> int:

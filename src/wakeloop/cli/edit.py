@@ -9,7 +9,7 @@ from wakeloop.cli.reader import reader, state
 from wakeloop.cli.show import listing
 from wakeloop.cli.start import look_up, must_be
 from wakeloop.cli.store import Place, reading, writing
-from wakeloop.hand import update_todos
+from wakeloop.thread.editing import update_todos
 
 
 class Action(StrEnum):

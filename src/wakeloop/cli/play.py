@@ -22,7 +22,7 @@ from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
 from wakeloop.errors import InputError
-from wakeloop.session import session_of, unfinished
+from wakeloop.thread.standing import session_of, unfinished
 
 SWITCHED_ON = (
     "auto_continue is switched on; loki leaves it off unless a level of configuration says otherwise."

@@ -15,7 +15,7 @@ from wakeloop.agent import create_todo_agent
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.run import Graph
 from wakeloop.cli.store import Store
-from wakeloop.session import session_of
+from wakeloop.thread.standing import session_of
 
 
 class Unasked(BaseChatModel):

@@ -13,7 +13,7 @@ from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED
 from wakeloop.cli.store import Place
 from wakeloop.display.screen import Line
 from wakeloop.display.words import APPROVAL, ending, item, question, wants_approval
-from wakeloop.session import answer_of, session_of
+from wakeloop.thread.standing import answer_of, session_of
 from wakeloop.todos.items import is_open
 
 MOST_ITEMS = 40  # of the list, at the end

@@ -30,11 +30,11 @@ from wakeloop.config.levels import agent_level, config_folder, names
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import question
 from wakeloop.errors import SessionError
-from wakeloop.session import answer_of, session_of
 from wakeloop.sessions.dbos_host import DbosHost, Post, on_postgres
 from wakeloop.sessions.host import DEFAULT_AGENT, SessionStatus
 from wakeloop.sessions.locks import set_up
 from wakeloop.sessions.tools import session_tools
+from wakeloop.thread.standing import answer_of, session_of
 
 HEAD = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
 LOOK = 0.2  # seconds between two looks at a session that is waited for

@@ -13,8 +13,8 @@ from wakeloop.cli.store import Known, Place, reading
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
-from wakeloop.session import session_of
 from wakeloop.text.marks import kind_of, parts_of
+from wakeloop.thread.standing import session_of
 
 LABELS = {
     "wake": "graph wake",

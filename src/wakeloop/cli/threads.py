@@ -12,8 +12,8 @@ from wakeloop.cli.reader import state
 from wakeloop.cli.report import as_json, columns
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
-from wakeloop.session import session_of
 from wakeloop.text.marks import kind_of
+from wakeloop.thread.standing import session_of
 
 MOST = 20  # threads that are listed unless all are asked for
 HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST")

@@ -16,13 +16,13 @@ from wakeloop.events import StopReason, todos_changed
 from wakeloop.loop.gates import Case, disabled, wake_budget
 from wakeloop.loop.nudge import nudge
 from wakeloop.loop.soundness import check_channels
-from wakeloop.opening import Opening, inbox_fault
-from wakeloop.overlap import beginning
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
-from wakeloop.repair import in_order
 from wakeloop.settings import LoopSettings, check_overrides, effective
 from wakeloop.state import Ledger, TodoState, ledger_of, replies_owed
+from wakeloop.thread.opening import Opening, inbox_fault
+from wakeloop.thread.other_runs import beginning
+from wakeloop.thread.repair import in_order
 from wakeloop.todos.items import Todo, count_open, is_open, next_number, number
 
 CARRIED = (  # what outlives an activation

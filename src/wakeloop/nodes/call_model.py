@@ -22,11 +22,11 @@ from wakeloop.model.reply import Reply, as_json, is_cut, plain, problem, read_re
 from wakeloop.model.request import Request, Systems
 from wakeloop.model.storable import beside
 from wakeloop.model.wire_order import text_of
-from wakeloop.overlap import standing
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import ledger_of, taken_in
 from wakeloop.text.marks import mark, new_id
+from wakeloop.thread.other_runs import standing
 from wakeloop.todos.items import count_open
 
 ROUND = ("todo_calls", "faults")  # what the forks behind a reply read; each is left out where empty

@@ -24,12 +24,12 @@ from wakeloop.loop.gates import (
     yields,
 )
 from wakeloop.model.wire_order import text_of
-from wakeloop.overlap import Run, Witness, run_of
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, replies_owed, taken_in
 from wakeloop.text.marks import as_user
+from wakeloop.thread.other_runs import Run, Witness, run_of
 from wakeloop.todos.items import count_open, is_open
 
 GUARD = "open_todos"  # the name of this guard in the ledger

@@ -8,7 +8,7 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.nodes.finalization_guard import FinalizationGuard
-from wakeloop.overlap import Witness
+from wakeloop.thread.other_runs import Witness
 
 
 class TodoGraph(StateGraph[Any, Any, Any, Any]):

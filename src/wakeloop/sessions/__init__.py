@@ -1,6 +1,5 @@
 """Sessions: what wakes them, and who hosts them."""
 
-from wakeloop.opening import event_fault
 from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, agent_of, derived_id
 from wakeloop.sessions.tools import Limits, session_tools
 from wakeloop.sessions.turns import (
@@ -15,6 +14,7 @@ from wakeloop.sessions.turns import (
     outstanding,
     refusal_of,
 )
+from wakeloop.thread.opening import event_fault
 
 __all__ = [
     "Limits",

@@ -10,9 +10,9 @@ from uuid import uuid4
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.opening import event_fault
-from wakeloop.session import session_of
 from wakeloop.state import WakeEvent
+from wakeloop.thread.opening import event_fault
+from wakeloop.thread.standing import session_of
 
 DEFAULT_AGENT = "main"
 CANCELLED = "the message was cancelled before it was read"

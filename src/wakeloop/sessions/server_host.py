@@ -23,7 +23,6 @@ from langgraph_sdk.errors import (
     UnprocessableEntityError,
 )
 
-from wakeloop.hand import LAST, as_drained
 from wakeloop.sessions.host import (
     CANCELLED,
     CRON_FIELDS,
@@ -38,6 +37,7 @@ from wakeloop.sessions.host import (
 )
 from wakeloop.sessions.turns import answered, deliver, next_input, refusal_of
 from wakeloop.state import WakeEvent
+from wakeloop.thread.editing import LAST, as_drained
 
 SHELF = "wakeloop-events"  # the namespace in the server's store where events wait
 MOST = 1000  # events of a thread, and threads, that are read at once

@@ -11,12 +11,12 @@ from langgraph.types import Command, StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.events import Session
-from wakeloop.hand import LAST, aend_run, end_run
-from wakeloop.opening import owed_for
 from wakeloop.prompts import fill
-from wakeloop.session import answer_of, session_of, unfinished
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.state import WakeEvent, replies_owed
+from wakeloop.thread.editing import LAST, aend_run, end_run
+from wakeloop.thread.opening import owed_for
+from wakeloop.thread.standing import answer_of, session_of, unfinished
 from wakeloop.todos.items import LONGEST, shorten
 
 

@@ -14,12 +14,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from wakeloop.session import session_of, unfinished
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.sessions.mailbox import Letter, Mailbox
 from wakeloop.sessions.turns import close_turn, must_go_on, next_input
 from wakeloop.state import WakeEvent
 from wakeloop.text.secrets import without_secrets
+from wakeloop.thread.standing import session_of, unfinished
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 TURN = "turn_id"  # in a checkpoint's metadata: the turn that wrote it

@@ -12,8 +12,8 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.loop.gates import yields
-from wakeloop.session import session_of, unfinished
 from wakeloop.state import PASSING
+from wakeloop.thread.standing import session_of, unfinished
 from wakeloop.todos.items import Todo, changes, count_open, next_number
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
 from wakeloop.todos.rounds import play_round

@@ -1,0 +1,1 @@
+"""A thread at rest: opened, mended, read, edited."""
