@@ -23,10 +23,10 @@ if TYPE_CHECKING:
         VerifyError,
         WakeloopError,
     )
-    from wakeloop.events import Event, Session
     from wakeloop.presets import preset
     from wakeloop.settings import LoopSettings
     from wakeloop.state import TodoState, WakeEvent
+    from wakeloop.stream import Event, Session
     from wakeloop.thread.editing import aupdate_todos, update_todos
     from wakeloop.thread.standing import answer_of, session_of
     from wakeloop.todos.items import Todo
@@ -49,7 +49,7 @@ _FROM = {
         "VerifyError",
         "WakeloopError",
     ),
-    "wakeloop.events": ("Event", "Session"),
+    "wakeloop.stream": ("Event", "Session"),
     "wakeloop.thread.editing": ("aupdate_todos", "update_todos"),
     "wakeloop.presets": ("preset",),
     "wakeloop.thread.standing": ("answer_of", "session_of"),

@@ -8,9 +8,9 @@ from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_messages, merge_settings, merge_todos
-from wakeloop.events import Ending, Session
 from wakeloop.loop.soundness import check_ledger, check_todos
 from wakeloop.platform.cheap_copies import Delta, Folded
+from wakeloop.stream import Ending, Session
 from wakeloop.todos.items import Todo, next_number, number
 
 Conversation = Annotated[list[AnyMessage], Delta(merge_messages, snapshot_frequency=500)]

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import create_todo_agent, preset, session_of
 from wakeloop.errors import WakeloopError
-from wakeloop.events import Ending
+from wakeloop.stream import Ending
 from wakeloop.testing import prompt_faults, wire_faults
 from wakeloop.todos.items import is_open
 

@@ -1,6 +1,6 @@
 """Reducers for a parent whose agents run side by side."""
 
-from wakeloop.events import Session
+from wakeloop.stream import Session
 from wakeloop.todos.items import Todo, next_number
 
 _RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}

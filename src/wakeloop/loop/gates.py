@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hashlib import blake2s
 from typing import Any, Literal
 
-from wakeloop.events import Ending, StopReason
 from wakeloop.settings import LoopSettings
+from wakeloop.stream import Ending, StopReason
 from wakeloop.todos.items import Todo, is_open
 
 WAKE_STEPS = 5  # guard, wake, call_model, a round, guard: a node that sees 0 left raises whatever follows

@@ -12,7 +12,6 @@ from langgraph.runtime import get_runtime
 from wakeloop.channels.reducers import Goal, Overrides
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
-from wakeloop.events import StopReason, todos_changed
 from wakeloop.loop.gates import Case, disabled, wake_budget
 from wakeloop.loop.nudge import nudge
 from wakeloop.loop.soundness import check_channels
@@ -20,6 +19,7 @@ from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, check_overrides, effective
 from wakeloop.state import Ledger, TodoState, ledger_of, replies_owed
+from wakeloop.stream import StopReason, todos_changed
 from wakeloop.thread.opening import Opening, inbox_fault
 from wakeloop.thread.other_runs import beginning
 from wakeloop.thread.repair import in_order

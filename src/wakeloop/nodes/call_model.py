@@ -12,7 +12,6 @@ from langgraph.runtime import get_runtime
 from wakeloop.channels.reducers import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
-from wakeloop.events import Ending, todos_changed
 from wakeloop.loop.gates import ROUND_STEPS, count_stale, nag_due
 from wakeloop.loop.progress import note_progress
 from wakeloop.model.broken_stream import Halves, Hearing, unreadable
@@ -25,6 +24,7 @@ from wakeloop.model.wire_order import text_of
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import ledger_of, taken_in
+from wakeloop.stream import Ending, todos_changed
 from wakeloop.text.marks import mark, new_id
 from wakeloop.thread.other_runs import standing
 from wakeloop.todos.items import count_open

@@ -10,7 +10,6 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.events import Ending, Session, todos_changed
 from wakeloop.loop.gates import (
     CORRECTION_STEPS,
     GATES,
@@ -28,6 +27,7 @@ from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, replies_owed, taken_in
+from wakeloop.stream import Ending, Session, todos_changed
 from wakeloop.text.marks import as_user
 from wakeloop.thread.other_runs import Run, Witness, run_of
 from wakeloop.todos.items import count_open, is_open

@@ -10,10 +10,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.events import Session
 from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.state import WakeEvent, replies_owed
+from wakeloop.stream import Session
 from wakeloop.thread.editing import LAST, aend_run, end_run
 from wakeloop.thread.opening import owed_for
 from wakeloop.thread.standing import answer_of, session_of, unfinished

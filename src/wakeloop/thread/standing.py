@@ -6,9 +6,9 @@ from typing import Any
 from langchain_core.messages import AnyMessage
 from langgraph.types import StateSnapshot
 
-from wakeloop.events import Session
 from wakeloop.loop.soundness import check_channels, check_ledger
 from wakeloop.model.wire_order import text_of
+from wakeloop.stream import Session
 from wakeloop.text.marks import by_model, by_user, opens
 from wakeloop.todos.items import count_open
 
