@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.tools import ToolException
 
-from wakeloop.cli.tools import Limits, file_tools
+from wakeloop.tools.files import Limits, file_tools
 
 SECRET = "the secret outside"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from langchain_core.tools import ToolException
 
-from wakeloop.cli.folder import Folder
-from wakeloop.cli.tools import Limits, file_tools
+from wakeloop.tools.files import Limits, file_tools
+from wakeloop.tools.folder import Folder
 
 SECRET = "the secret of another folder"
 TRIES = 300

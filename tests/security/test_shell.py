@@ -13,12 +13,12 @@ from langgraph.types import Command, interrupt
 
 from wakeloop import SettingsError, create_todo_agent
 from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.shell import shell_tool
 from wakeloop.config.environment import from_environment
 from wakeloop.config.files import Document
 from wakeloop.config.levels import BESIDE, agent_level, checked
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.tools.shell import shell_tool
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 GO: Any = {"messages": [("user", "go; y; yes; approved")]}
@@ -143,7 +143,7 @@ from pathlib import Path
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 from wakeloop import create_todo_agent
-from wakeloop.cli.shell import shell_tool
+from wakeloop.tools.shell import shell_tool
 from wakeloop.testing import ScriptedModel, calls, says
 
 root, thread = Path(sys.argv[1]), {"configurable": {"thread_id": "t"}}

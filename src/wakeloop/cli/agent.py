@@ -12,13 +12,13 @@ from langgraph.graph import StateGraph
 from wakeloop.agent import build_todo_graph
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.recipe import Recipe, is_openai
-from wakeloop.cli.shell import shell_tool
-from wakeloop.cli.tools import file_tools
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.model.named import model_named, openai_model
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings, WholeSettings
+from wakeloop.tools.files import file_tools
+from wakeloop.tools.shell import shell_tool
 
 
 def graph_of(

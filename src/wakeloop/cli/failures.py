@@ -122,7 +122,7 @@ def redacted(text: str) -> str:
     values = {value for value in os.environ.values() if len(value) >= SHORTEST_SECRET and value in text}
     if not values:
         return text
-    from wakeloop.cli.shell import harmless
+    from wakeloop.tools.shell import harmless
 
     for value in values - set(harmless(os.environ).values()):
         text = text.replace(value, "…")

@@ -10,7 +10,6 @@ from urllib.parse import unquote
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.cli.folder import Folder, TooBigError, shown
 from wakeloop.demo.markdown import anchors
 from wakeloop.demo.measure import (
     KINDS,
@@ -23,6 +22,7 @@ from wakeloop.demo.measure import (
     markers,
     source,
 )
+from wakeloop.tools.folder import Folder, TooBigError, shown
 
 REPORT = "wakeloop-report.md"
 PATTERN = ", ".join(f"*{suffix}" for suffix in KINDS)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from langchain_core.tools import BaseTool
 
-from wakeloop.cli.folder import shown
-from wakeloop.cli.tools import file_tools
 from wakeloop.demo.audit import REPORT, audit_tools
+from wakeloop.tools.files import file_tools
+from wakeloop.tools.folder import shown
 
 
 def request_text(root: Path) -> str:

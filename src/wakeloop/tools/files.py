@@ -9,7 +9,7 @@ from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.cli.folder import Folder, TooBigError, sentences, shown
+from wakeloop.tools.folder import Folder, TooBigError, sentences, shown
 
 FilePath = Annotated[str, "Path of a file, relative to the root folder."]
 FolderPath = Annotated[str, "Path of a folder, relative to the root folder."]

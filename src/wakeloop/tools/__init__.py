@@ -1,0 +1,1 @@
+"""Real tools: files, a folder, a shell."""
