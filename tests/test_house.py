@@ -51,7 +51,7 @@ def test_the_list_knows_no_framework(file: str) -> None:
 
 @pytest.mark.parametrize("file", [file for file in FILES if not file.startswith(("cli/", "chat/", "demo/"))])
 def test_the_library_does_not_import_the_command_line(file: str) -> None:
-    above = ("wakeloop.cli", "wakeloop.chat", "wakeloop.demo")
+    above = ("wakeloop.cli", "wakeloop.cli.chat", "wakeloop.demo")
     assert not [name for name in imports_of(file) if name.startswith(above)]
 
 

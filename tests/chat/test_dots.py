@@ -12,11 +12,11 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
-from wakeloop.chat.conversation import Conversation
-from wakeloop.chat.dots import DOTS
-from wakeloop.chat.keyboard import Pipe, history
-from wakeloop.chat.lines import Command, read
-from wakeloop.chat.repl import Repl
+from wakeloop.cli.chat.conversation import Conversation
+from wakeloop.cli.chat.dots import DOTS
+from wakeloop.cli.chat.keyboard import Pipe, history
+from wakeloop.cli.chat.lines import Command, read
+from wakeloop.cli.chat.repl import Repl
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.recipe import options

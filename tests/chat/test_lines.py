@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from wakeloop.chat.completion import Names, offers
-from wakeloop.chat.dots import DOTS
-from wakeloop.chat.lines import COMMANDS, Command, help_lines, open_ended, read, todo_edit, topic
-from wakeloop.chat.values import changed, told, without
+from wakeloop.cli.chat.completion import Names, offers
+from wakeloop.cli.chat.dots import DOTS
+from wakeloop.cli.chat.lines import COMMANDS, Command, help_lines, open_ended, read, todo_edit, topic
+from wakeloop.cli.chat.values import changed, told, without
 from wakeloop.cli.failures import CommandError
 from wakeloop.errors import SettingsError
 from wakeloop.presets import preset

@@ -167,7 +167,7 @@ def chat(
         from wakeloop.cli.recipe import options
 
         given = options(model, base_url, system, preset, settings or (), root, tools, role, agent)
-        from wakeloop.chat.repl import chat as chat_with
+        from wakeloop.cli.chat.repl import chat as chat_with
         from wakeloop.cli.store import Place
 
         raise typer.Exit(chat_with(thread, given, Place.of(db), ask=not yes))

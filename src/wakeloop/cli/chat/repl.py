@@ -11,13 +11,13 @@ from threading import Event
 from types import FrameType
 from typing import Any, TextIO
 
-from wakeloop.chat import lines
-from wakeloop.chat.completion import Names
-from wakeloop.chat.conversation import Conversation
-from wakeloop.chat.dots import DOTS
-from wakeloop.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asked
+from wakeloop.cli.chat import lines
+from wakeloop.cli.chat.completion import Names
+from wakeloop.cli.chat.conversation import Conversation
+from wakeloop.cli.chat.dots import DOTS
+from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
 from wakeloop.cli.play import SWITCHED_ON, leave

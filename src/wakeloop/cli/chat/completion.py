@@ -8,7 +8,7 @@ from typing import get_args
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from wakeloop.chat.lines import COMMANDS, TOPICS
+from wakeloop.cli.chat.lines import COMMANDS, TOPICS
 from wakeloop.cli.edit import Action
 from wakeloop.config.levels import may_vary
 from wakeloop.settings import ALIASES, LoopSettings

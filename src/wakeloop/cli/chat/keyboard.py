@@ -14,8 +14,8 @@ from prompt_toolkit.filters import is_searching
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from wakeloop.chat.completion import Names, Offers
-from wakeloop.chat.lines import open_ended
+from wakeloop.cli.chat.completion import Names, Offers
+from wakeloop.cli.chat.lines import open_ended
 
 
 class Keyboard(Protocol):

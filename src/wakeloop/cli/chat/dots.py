@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from wakeloop.chat import lines, values
-from wakeloop.chat.conversation import Conversation
-from wakeloop.chat.lines import Command
+from wakeloop.cli.chat import lines, values
+from wakeloop.cli.chat.conversation import Conversation
+from wakeloop.cli.chat.lines import Command
 from wakeloop.cli.config import lines_of, picture_of
 from wakeloop.cli.failures import usage
 from wakeloop.cli.play import SWITCHED_ON
