@@ -24,7 +24,7 @@ from processes import Shell, wakeloop
 from processes import until as until_it
 
 from wakeloop.cli.sessions import Where
-from wakeloop.sessions.dbos_host import following
+from wakeloop.sessions.dbos.host import following
 
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(300)]
 

@@ -20,7 +20,7 @@ from langgraph_sdk.errors import ConflictError
 
 from wakeloop import SessionError
 from wakeloop.sessions.host import SessionHost
-from wakeloop.sessions.server_host import ServerHost
+from wakeloop.sessions.langgraph_server import ServerHost
 
 pytest.importorskip("langgraph_api", reason="the extra `server` is not installed")
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_group("langgraph-dev")]

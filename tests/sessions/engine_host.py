@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from host_stage import Stage
 
 from wakeloop.sessions import Schedule, SessionStatus, next_input
-from wakeloop.sessions.dbos_host import QUEUE, TIMERS, DbosHost
+from wakeloop.sessions.dbos.host import QUEUE, TIMERS, DbosHost
 from wakeloop.sessions.mailbox import EVENTS, SCHEDULES, SESSIONS
 from wakeloop.state import WakeEvent
 

@@ -20,7 +20,7 @@ from langgraph.types import interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.errors import SessionError
-from wakeloop.sessions.dbos_host import DbosHost, Post, following
+from wakeloop.sessions.dbos.host import DbosHost, Post, following
 from wakeloop.sessions.host import SessionHost
 from wakeloop.sessions.tools import session_tools
 from wakeloop.testing import ScriptedModel, calls, says

@@ -17,14 +17,14 @@ from psycopg_pool import AsyncConnectionPool
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.sessions import postgres_saver
-from wakeloop.sessions.dbos_host import DbosHost
+from wakeloop.sessions.dbos.host import DbosHost
 from wakeloop.sessions.worker import AWAY
 from wakeloop.testing import ScriptedModel, calls, says
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos_host.PAUSES", (0.05,) * 5)
+    monkeypatch.setattr("wakeloop.sessions.dbos.host.PAUSES", (0.05,) * 5)
 
 
 def throw_out(url: str) -> None:

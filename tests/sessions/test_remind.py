@@ -14,7 +14,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions import session_tools
-from wakeloop.sessions.dbos_host import DbosHost
+from wakeloop.sessions.dbos.host import DbosHost
 from wakeloop.sessions.host import now
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -22,8 +22,8 @@ from wakeloop.testing import ScriptedModel, calls, says
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that looks often for what nobody rang for."""
-    monkeypatch.setattr("wakeloop.sessions.dbos_host.LOOK", 0.05)
-    monkeypatch.setattr("wakeloop.sessions.dbos_host.REMIND", 2)
+    monkeypatch.setattr("wakeloop.sessions.dbos.host.LOOK", 0.05)
+    monkeypatch.setattr("wakeloop.sessions.dbos.host.REMIND", 2)
 
 
 def until(true: Callable[[], Any]) -> None:

@@ -13,7 +13,7 @@ from langgraph.runtime import RunControl
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions import session_tools
-from wakeloop.sessions.dbos_host import engine_on
+from wakeloop.sessions.dbos.host import engine_on
 from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.worker import Turns
 from wakeloop.state import WakeEvent

@@ -30,7 +30,7 @@ from wakeloop.config.levels import agent_level, config_folder, names
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import question
 from wakeloop.errors import SessionError
-from wakeloop.sessions.dbos_host import DbosHost, Post, on_postgres
+from wakeloop.sessions.dbos.host import DbosHost, Post, on_postgres
 from wakeloop.sessions.host import DEFAULT_AGENT, SessionStatus
 from wakeloop.sessions.locks import set_up
 from wakeloop.sessions.tools import session_tools

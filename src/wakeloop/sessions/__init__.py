@@ -1,8 +1,7 @@
 """Sessions: what wakes them, and who hosts them."""
 
 from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, agent_of, derived_id
-from wakeloop.sessions.tools import Limits, session_tools
-from wakeloop.sessions.turns import (
+from wakeloop.sessions.runs import (
     NextInput,
     Outgoing,
     aclose_turn,
@@ -14,6 +13,7 @@ from wakeloop.sessions.turns import (
     outstanding,
     refusal_of,
 )
+from wakeloop.sessions.tools import Limits, session_tools
 from wakeloop.thread.opening import event_fault
 
 __all__ = [

@@ -12,7 +12,7 @@ from langgraph.types import Command, interrupt
 
 from wakeloop.errors import SessionError, ToolNameError
 from wakeloop.sessions.host import SessionHost, agent_of, derived_id
-from wakeloop.sessions.turns import answer_id, answer_to
+from wakeloop.sessions.runs import answer_id, answer_to
 from wakeloop.state import WakeEvent, replies_owed
 
 NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")

@@ -16,7 +16,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.sessions.mailbox import Letter, Mailbox
-from wakeloop.sessions.turns import close_turn, must_go_on, next_input
+from wakeloop.sessions.runs import close_turn, must_go_on, next_input
 from wakeloop.state import WakeEvent
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of, unfinished

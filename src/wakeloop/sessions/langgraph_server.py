@@ -35,7 +35,7 @@ from wakeloop.sessions.host import (
     no_cron_line,
     no_session,
 )
-from wakeloop.sessions.turns import answered, deliver, next_input, refusal_of
+from wakeloop.sessions.runs import answered, deliver, next_input, refusal_of
 from wakeloop.state import WakeEvent
 from wakeloop.thread.editing import LAST, as_drained
 

@@ -39,7 +39,7 @@ from wakeloop.sessions.host import (
 )
 from wakeloop.sessions.locks import Locks
 from wakeloop.sessions.mailbox import Mailbox
-from wakeloop.sessions.turns import refusal_of
+from wakeloop.sessions.runs import refusal_of
 from wakeloop.sessions.worker import AWAY, Graph, Turns
 from wakeloop.state import WakeEvent
 

@@ -1,0 +1,1 @@
+"""Sessions on DBOS, over SQLite or Postgres."""
