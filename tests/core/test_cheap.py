@@ -9,12 +9,12 @@ from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import RunnableLambda
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 
-from wakeloop.channels.reducers import merge_entries, merge_messages
-from wakeloop.loop.gates import fingerprint
-from wakeloop.loop.progress import note_progress, tried
+from wakeloop.channels.conversation import merge_messages
+from wakeloop.channels.reducers import merge_entries
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.progress import fingerprint, note_progress, tried
 from wakeloop.model.named import as_prompt
 from wakeloop.platform.cheap_copies import Delta, Folded
-from wakeloop.state import Ledger
 from wakeloop.testing import ScriptedModel
 from wakeloop.text.marks import as_user
 

@@ -37,7 +37,8 @@ from wakeloop.sessions.host import (
 )
 from wakeloop.sessions.runs import answered, deliver, next_input, refusal_of
 from wakeloop.state import WakeEvent
-from wakeloop.thread.editing import LAST, as_drained
+from wakeloop.thread.standing import LAST
+from wakeloop.thread.stopping import as_drained
 
 SHELF = "wakeloop-events"  # the namespace in the server's store where events wait
 MOST = 1000  # events of a thread, and threads, that are read at once
