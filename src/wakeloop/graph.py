@@ -7,8 +7,8 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 
 from wakeloop.platform.runnables import Fork, Node
+from wakeloop.platform.watched_graph import WatchedGraph
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round
-from wakeloop.thread.other_runs import WatchedGraph
 
 AFTER_ROUND: dict[Hashable, str] = {"nag due": "nag", "go on": "call_model", "cut off": "finalization_guard"}
 

@@ -1,4 +1,4 @@
-"""How an activation begins: what it resets, what it goes on with."""
+"""How an activation begins: anew, or gone on with."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a reply means for the loop: a round, a turn's end, again."""
+"""What a reply means: a round, a turn's end, or again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

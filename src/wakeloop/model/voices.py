@@ -1,4 +1,4 @@
-"""The model as it is asked: which tools, or which format, it has."""
+"""The model as it is asked: with tools, or in a format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, check_overrides, effective
 from wakeloop.state import TodoState, check_channels, ledger_of
 from wakeloop.stream import todos_changed
-from wakeloop.thread.opening import Opening, inbox_fault
+from wakeloop.thread.opening import Opening, asked_for, inbox_fault
 from wakeloop.thread.other_runs import beginning
 from wakeloop.thread.repair import repairs
 from wakeloop.todos.items import Todo, count_open, next_number, number
@@ -55,7 +55,7 @@ class Activate(Node):
         check_channels(state)
         todos = state["todos"]
         try:
-            overrides = self.overrides(_asked_for(state["todo_settings"], runtime.context))
+            overrides = self.overrides(asked_for(state["todo_settings"], runtime.context))
         except SettingsError as error:
             return _refused(state, old, str(error))
         faults = (
@@ -169,22 +169,6 @@ def _taken(state: TodoState, opening: Opening, ledger: Ledger) -> dict[str, Any]
     if opening.finished and state.get("todo_subagents"):
         update["todo_subagents"] = {"drop": opening.finished}
     return update
-
-
-def _asked_for(channel: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Join a thread's settings and the context's, which rank alike; the context's are newer."""
-    given = (
-        context.get("todo_settings")
-        if isinstance(context, Mapping)
-        else getattr(context, "todo_settings", None)
-    )
-    if given is None:
-        return dict(channel)
-    if not isinstance(given, Mapping):
-        raise SettingsError(
-            f"The context's todo_settings must be a mapping of setting to value, not {given!r}."
-        )
-    return {**channel, **given}
 
 
 def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from wakeloop.errors import SettingsError
 from wakeloop.inbox import WakeEvent, event_fault, owed_for
 from wakeloop.loop.ledger import Ledger
 from wakeloop.state import TodoState
@@ -25,6 +26,22 @@ def inbox_fault(state: TodoState) -> str | None:
         return f"todo_inbox must be a list of events, not {shorten(repr(events))}"
     faults = (f"todo_inbox event {i}: {fault}" for i, e in enumerate(events, 1) if (fault := event_fault(e)))
     return next(faults, None)
+
+
+def asked_for(channel: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """Join a thread's settings and the context's, which rank alike; the context's are newer."""
+    given = (
+        context.get("todo_settings")
+        if isinstance(context, Mapping)
+        else getattr(context, "todo_settings", None)
+    )
+    if given is None:
+        return dict(channel)
+    if not isinstance(given, Mapping):
+        raise SettingsError(
+            f"The context's todo_settings must be a mapping of setting to value, not {given!r}."
+        )
+    return {**channel, **given}
 
 
 @dataclass(frozen=True)

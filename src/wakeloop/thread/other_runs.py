@@ -12,19 +12,16 @@ from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-from langgraph.graph import StateGraph
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 
 from wakeloop.errors import ConcurrentRunError
 from wakeloop.loop.ledger import Ledger
+from wakeloop.platform.watched_graph import SAVER
 
 WINDOW = 8  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
 READS = 9  # tries to read what is being written to
 NESTED = "|"  # in the namespace of a task of a subgraph
 ENTRANCE = 2  # the checkpoints of an input and of START, before `activate` runs
-
-SAVER = "wakeloop_saver"  # under `configurable`: the saver that the graph was compiled with
 
 Rows = Sequence[CheckpointTuple]
 Search = Generator[dict[str, Any], Rows, str | None]
@@ -138,17 +135,6 @@ def _step(row: CheckpointTuple) -> int | None:
 
 def _key(config: Mapping[str, Any] | None) -> str:
     return str(config["configurable"].get("checkpoint_id", "")) if config else ""
-
-
-class WatchedGraph(StateGraph[Any, Any, Any, Any]):
-    """A `StateGraph` whose runs carry the saver it was compiled with: a run's end looks at its thread."""
-
-    def compile(self, *args: Any, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
-        """Compile; the arguments are `StateGraph`'s own."""
-        compiled = super().compile(*args, **kwargs)
-        if not isinstance(compiled.checkpointer, BaseCheckpointSaver):
-            return compiled
-        return compiled.with_config(configurable={SAVER: compiled.checkpointer})
 
 
 def check(config: RunnableConfig, run: Run | None) -> None:

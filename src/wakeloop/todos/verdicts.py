@@ -1,4 +1,4 @@
-"""The verifier's say: asked once an item, three refusals block it."""
+"""The verifier's say: the third refusal blocks an item."""
 
 from collections.abc import Generator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A list that replaces another: its limits, whose item is whose."""
+"""A list that replaces another, and whose items are whose."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
