@@ -135,6 +135,15 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_the_bound_on_langgraph_is_the_one_that_the_pages_name() -> None:
+    needed = re.search(r'"(langgraph>=[^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert needed is not None
+    named = {
+        found for page in PAGES for found in re.findall(r"`(langgraph>=[^`]+)`", page.read_text("utf-8"))
+    }
+    assert named == {needed[1]}
+
+
 HEAD = "| setting | default | meaning |\n|---|---|---|\n"
 
 
