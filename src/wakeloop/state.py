@@ -11,8 +11,7 @@ from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.todo_list import check_todos, merge_todos
 from wakeloop.errors import DamagedError
-from wakeloop.inbox import WakeEvent as WakeEvent
-from wakeloop.inbox import replies_owed as replies_owed
+from wakeloop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, notes_of
 from wakeloop.platform.cheap_copies import Delta, Folded, Newest
 from wakeloop.stream import Session

@@ -10,8 +10,7 @@ from uuid import uuid4
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.inbox import event_fault
-from wakeloop.state import WakeEvent
+from wakeloop.inbox import WakeEvent, event_fault
 from wakeloop.thread.standing import session_of
 
 DEFAULT_AGENT = "main"
@@ -26,8 +25,8 @@ class SessionStatus:
     """How one session stands: `wakeloop ps` shows a line of it.
 
     `state`, `reason`, `open`, `wakes`, `budget` and `on` are what `session_of` reads from the checkpoint
-    (`on` is None unless the session waits); `queued` counts the events that no turn has taken yet; `error`
-    says why the newest turn was given up, where it was.
+    (`on` is None unless the session waits); `queued` counts the events that no run has taken yet; `error`
+    says why the newest run was given up, where it was.
     """
 
     thread: str
@@ -71,20 +70,20 @@ class Schedule:
 
 @runtime_checkable
 class SessionHost(Protocol):
-    """Runs the turns of sessions: what is sent to a thread wakes it.
+    """Runs sessions: what is sent to a thread wakes it.
 
-    The methods are synchronous, may be called from any thread, also from a tool in the middle of a turn and
-    from a server's worker thread, and return without waiting for anybody's turn. (A tool of an asynchronous
+    The methods are synchronous, may be called from any thread, also from a tool in the middle of a run and
+    from a server's worker thread, and return without waiting for anybody's run. (A tool of an asynchronous
     graph that is a plain function is run in a thread of its own, so one kind of method serves both.)
 
     A host promises:
 
-    - **One turn of a thread at a time**, whatever the number of processes.
+    - **One run of a thread at a time**, whatever the number of processes.
     - **In order.** Events of one thread are taken in the order in which `send` accepted them, one by one or
       several as one batch (the list `todo_inbox` of one input, in that order).
     - **Once.** An event whose id was accepted before is dropped, and `send` returns that id all the same: a
-      turn that is run again sends the same ids. Events and schedules survive the process.
-    - **Nothing is left in silence.** After each turn, and when a turn is given up for an exception, it sends
+      run that is made again sends the same ids. Events and schedules survive the process.
+    - **Nothing is left in silence.** After each run, and when a run is given up for an exception, it sends
       what `wakeloop.sessions.outstanding` says, then takes the answered entries off the thread.
     - **Interrupts.** A thread that waits at an interrupt is given nothing but a human's event, as the answer;
       what else came in keeps its order and is taken afterwards (`wakeloop.sessions.next_input`).
@@ -122,16 +121,16 @@ class SessionHost(Protocol):
         ...
 
     def cancel(self, key: str) -> bool:
-        """Remove a schedule, or an event that no turn has taken yet, by the id that made it.
+        """Remove a schedule, or an event that no run has taken yet, by the id that made it.
 
         False where there is none. Who waits for an answer to a cancelled event is told (`answer_to`).
         """
         ...
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Begin no turn any more, ask those under way to stop at their next superstep, and wait for them.
+        """Begin no run any more, ask those under way to stop at their next superstep, and wait for them.
 
-        True when all have stopped within `timeout` seconds. What is queued stays queued; a turn that was
+        True when all have stopped within `timeout` seconds. What is queued stays queued; a run that was
         stopped goes on at the host's next start.
         """
         ...
@@ -183,7 +182,7 @@ def now() -> datetime:
 def derived_id(*parts: str) -> str:
     """Derive an id: the same parts give the same one, in any process.
 
-    A tool derives an event's id from its thread, the message with its call and the call's id, so that a turn
-    that is run again sends the same event and the host drops it.
+    A tool derives an event's id from its thread, the message with its call and the call's id, so that a run
+    that is made again sends the same event and the host drops it.
     """
     return blake2s("\0".join(parts).encode("utf-8", "replace"), digest_size=12).hexdigest()

@@ -57,7 +57,7 @@ class Locks:
         self.connection: psycopg.Connection[Any] | None = None
 
     def thread(self, thread: str) -> AbstractContextManager[None]:
-        """Hold a thread for the length of a turn; wait while another process holds it."""
+        """Hold a thread for the length of a run; wait while another process holds it."""
         return self.held_alone(f"wakeloop thread {thread}")
 
     def setting_up(self) -> AbstractContextManager[None]:

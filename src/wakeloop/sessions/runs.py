@@ -1,4 +1,4 @@
-"""What a host does around a turn: pure decisions."""
+"""What a host does around a run: pure decisions."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,15 +10,16 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.inbox import owed_for
+from wakeloop.inbox import WakeEvent, owed_for, replies_owed
 from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, derived_id
-from wakeloop.state import WakeEvent, replies_owed
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten
 from wakeloop.thread.standing import LAST, answer_of, session_of, unfinished
 from wakeloop.thread.stopping import aend_run, end_run
 from wakeloop.todos.items import LONGEST
+
+RUN = "turn_id"  # in a checkpoint's metadata: the run that wrote it; a stored name
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent]) -> NextInpu
 def must_go_on(session: Session) -> bool:
     """Tell whether a thread is to be woken at the host's start, since a drain ended its run.
 
-    A `kick` does it; a thread whose turn was given up says the same, and gets another chance. One that says
+    A `kick` does it; a thread whose run was given up says the same, and gets another chance. One that says
     `running` goes on with the input None (`next_input`).
     """
     return session.get("reason") == "drained"
@@ -75,10 +76,10 @@ def must_go_on(session: Session) -> bool:
 def outstanding(
     thread_id: str, values: Mapping[str, Any], session: Session, failure: str | None = None
 ) -> list[Outgoing]:
-    """Return what a thread must send after a turn: who asked, and has no answer yet, gets the last text.
+    """Return what a thread must send after a run: who asked, and has no answer yet, gets the last text.
 
-    `values` and `session` are the thread's after the turn, `failure` the words of an exception for which the
-    turn is given up. Nothing while the session waits, runs, or was drained: it goes on. But two that have
+    `values` and `session` are the thread's after the run, `failure` the words of an exception for which the
+    run is given up. Nothing while the session waits, runs, or was drained: it goes on. But two that have
     asked each other at the same moment would wait for ever, so those for whom it waits itself are answered.
     A subagent's result is not sent while it has subagents of its own at work. The ids derive from the
     question, so that an answer is sent once, however often this is asked.
@@ -108,7 +109,7 @@ def answer_to(owed: Mapping[str, Any], thread_id: str, text: str) -> Outgoing:
 
 
 def refusal_of(event: WakeEvent, thread_id: str, problem: str) -> Outgoing | None:
-    """Return the answer to an event that no turn will take (cancelled, given up); None if nobody waits."""
+    """Return the answer to an event that no run will take (cancelled, given up); None if nobody waits."""
     owed = owed_for(event)
     return answer_to(owed, thread_id, failed(problem)) if owed else None
 
@@ -123,13 +124,13 @@ def failed(problem: str) -> str:
     return fill("failed", "", {}, problem=shorten(problem, LONGEST))
 
 
-def close_turn(
+def close_run(
     graph: CompiledStateGraph[Any, Any, Any, Any],
     thread_id: str,
     host: SessionHost,
     failure: str | None = None,
 ) -> list[Outgoing]:
-    """Send what is outstanding after a turn, then take it off the thread; a turn given up is ended first.
+    """Send what is outstanding after a run, then take it off the thread; a run given up is ended first.
 
     Safe to repeat: what was sent before has the same ids.
     """
@@ -142,13 +143,13 @@ def close_turn(
     return letters
 
 
-async def aclose_turn(
+async def aclose_run(
     graph: CompiledStateGraph[Any, Any, Any, Any],
     thread_id: str,
     host: SessionHost,
     failure: str | None = None,
 ) -> list[Outgoing]:
-    """Send what is outstanding after a turn: `close_turn` for asynchronous savers."""
+    """Send what is outstanding after a run: `close_run` for asynchronous savers."""
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     letters = deliver(await graph.aget_state(config), thread_id, host, failure)
     if failure is not None:
@@ -161,7 +162,7 @@ async def aclose_turn(
 def deliver(
     snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None = None
 ) -> list[Outgoing]:
-    """Send what is outstanding after a turn, and return it."""
+    """Send what is outstanding after a run, and return it."""
     letters = outstanding(thread_id, snapshot.values or {}, session_of(snapshot), failure)
     for letter in letters:
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
