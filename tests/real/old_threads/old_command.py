@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "cli"))  # for the server of the command's tests
 
 from chat_server import Reply, Server
 from old_agents import in_steps
