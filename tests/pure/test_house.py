@@ -25,9 +25,10 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("server", "testing", "display", "tools"),
     ("config",),
     ("demo", "sessions"),
-    ("sessions/dbos",),
+    ("sessions/dbos", "sessions/langgraph_server"),
     ("cli",),
-    ("cli/chat",),
+    ("cli/chat", "cli/sessions"),
+    ("cli/commands",),
 )
 HEIGHT = {place: height for height, floor in enumerate(FLOORS) for place in floor}
 UNFRAMED = {"langgraph", "langchain_core", "pydantic"}

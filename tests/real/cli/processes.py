@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from wakeloop.cli.app import app
+from wakeloop.cli.commands.app import app
 
-COMMAND = [sys.executable, "-m", "wakeloop.cli.app"]
+COMMAND = [sys.executable, "-m", "wakeloop.cli.commands.app"]
 
 
 class Shell:

@@ -374,7 +374,8 @@ def test_a_second_signal_ends_the_server(world: World) -> None:
 
 @pytest.mark.slow
 def test_a_request_that_nobody_answers_is_cut_off_by_a_drain(world: World) -> None:
-    code = "import wakeloop.cli.sessions.serve as s; s.GRACE = 0; from wakeloop.cli.app import main; main()"
+    quick = "import wakeloop.cli.sessions.serve as s; s.GRACE = 0"
+    code = f"{quick}; from wakeloop.cli.commands.app import main; main()"
     args = ["serve", "--model", "m", "--base-url", world.model.url]
     server = subprocess.Popen(
         [sys.executable, "-c", code, *args],
@@ -574,7 +575,7 @@ def test_a_missing_extra_is_named(world: World, name: str) -> None:
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {name!r}: raise ModuleNotFoundError(f'No module named {{name!r}}', name=name)\n"
         "sys.meta_path.insert(0, Missing())\n"
-        "from wakeloop.cli.app import main\n"
+        "from wakeloop.cli.commands.app import main\n"
         "main()\n"
     )
     args = [sys.executable, "-c", code, "ps", "--db", f"postgresql:///x?host={world.config}"]

@@ -40,7 +40,7 @@ def test_sessions_are_served_and_sent_to_on_sqlite(tmp_path: Path) -> None:
     (tmp_path / "root" / "a.md").write_text("# A\n")
     own = {"WAKELOOP_CONFIG": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     environment = {**os.environ, **own, "WAKELOOP_DB": str(tmp_path / "threads.sqlite")}
-    command = [sys.executable, "-c", f"{DBOS_ALONE}\nfrom wakeloop.cli.app import main; main()"]
+    command = [sys.executable, "-c", f"{DBOS_ALONE}\nfrom wakeloop.cli.commands.app import main; main()"]
     options = {"env": environment, "text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([*command, "serve", "--demo", str(tmp_path / "root")], **options) as server:  # type: ignore[call-overload]
         try:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from wakeloop.cli import session_commands as sessions
-from wakeloop.cli import thread_commands as threads
+from wakeloop.cli.commands import session_commands as sessions
+from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.failures import INTERRUPTED
 
 THREADS = (

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wakeloop.cli.options import (
+from wakeloop.cli.commands.options import (
     Agent,
     BaseUrl,
     Db,
@@ -22,7 +22,7 @@ from wakeloop.cli.options import (
     Tools,
     Yes,
 )
-from wakeloop.cli.sentences import sentences, write
+from wakeloop.cli.commands.sentences import sentences, write
 
 
 @sentences()
