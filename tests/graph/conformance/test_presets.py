@@ -216,8 +216,9 @@ def test_what_it_costs_when_nothing_moves(stage: Make, name: str) -> None:
 def test_nothing_in_the_core_names_a_system() -> None:
     """A system is a preset: the loop itself knows dialects and settings alone."""
     root = Path(wakeloop.__file__).parent
-    core = [root / f"{name}.py" for name in ("graph", "routes", "gates", "todos", "agent", "state", "wire")]
-    for path in [*core, *sorted((root / "nodes").glob("*.py"))]:
+    core = [root / f"{name}.py" for name in ("graph", "routes", "agent", "state")]
+    rooms = ("nodes", "loop", "todos", "model", "thread", "channels")
+    for path in [*core, *(path for room in rooms for path in sorted((root / room).glob("*.py")))]:
         code = "\n".join(line.partition("#")[0] for line in path.read_text(encoding="utf-8").split("\n"))
         for system in ("agentparley", "cubepi", '"loki"', '"lesson"', '"parley"', '"checklist"'):
             assert system not in code, f"{path.name} names {system}"
