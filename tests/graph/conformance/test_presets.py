@@ -10,7 +10,7 @@ from stage import Make
 import wakeloop
 from wakeloop import LoopSettings, SettingsError, create_todo_agent, preset
 from wakeloop.presets import PRESETS
-from wakeloop.testing import ScriptedModel, calls
+from wakeloop.testing import ScriptedModel, calls, walk
 
 SAME = {
     "inject_todo_instructions": True,
@@ -201,6 +201,27 @@ COST = {
     "cubepi": (3, "disabled", 0, 1),
     "cubepi-strict": (5, "guard_blocked", 0, 2),
 }
+
+
+BEGUN = ["activate", "call_model", "validate_todos", "call_model", "finalization_guard"]
+WALKS = {  # behind the plan and the first text
+    "wakeloop": [*["wake"] * 3, "correct"],
+    "agentparley": ["wake"] * 25,
+    "loki": ["wake"],
+    "lesson": [],
+    "cubepi": ["correct"],
+    "cubepi-strict": ["correct", "correct", "explain"],
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_walk_when_nothing_moves(name: str) -> None:
+    settings = preset(name).model_copy(update={"auto_continue": True})
+    model = ScriptedModel([calls(PLAN[settings.dialect]), *["Still at it."] * 26])
+    again = [
+        [*(["wake"] if step == "wake" else []), "call_model", "finalization_guard"] for step in WALKS[name]
+    ]
+    assert walk(create_todo_agent(model, settings=settings), "go") == [*BEGUN, *chain(*again)]
 
 
 @pytest.mark.parametrize("name", TABLE)
