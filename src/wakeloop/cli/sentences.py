@@ -1,4 +1,4 @@
-"""What a person reads: lines on stdout, one sentence of a failure."""
+"""What a person reads: lines, one sentence of a failure."""
 
 import os
 import signal

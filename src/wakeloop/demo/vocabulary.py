@@ -1,4 +1,4 @@
-"""The todo tools as the offline model speaks and remembers them."""
+"""The todo tools as the offline model speaks them."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence

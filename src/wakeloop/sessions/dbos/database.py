@@ -1,4 +1,4 @@
-"""Opens the database of the events: Postgres, or a SQLite file."""
+"""Opens the events' database: Postgres, or a SQLite file."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One run of a thread on the server, and what is done after it."""
+"""One run of a thread on the server, and what follows it."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Hosts sessions on a LangGraph server: its queue does the work."""
+"""Hosts sessions on a LangGraph server, which runs them."""
 
 import time
 from collections.abc import Mapping, Sequence
