@@ -89,7 +89,7 @@ coverage: $(VENV)/with-dev ## Run the tests and measure lines and branches, thos
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term --cov-report=html:build/coverage
 
 properties: $(VENV)/with-dev ## Look for runs that break a promise, for minutes, with other examples each time
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n $(WORKERS) --timeout=0 tests/core/test_properties.py tests/core/test_machine.py
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n $(WORKERS) --timeout=0 tests/graph/core/test_properties.py tests/graph/core/test_machine.py
 
 mutants: $(VENV)/with-dev ## Change the rules, gates and forks in every small way and see the tests notice
 	@rm -rf mutants
@@ -102,10 +102,10 @@ live: $(VENV)/with-dev ## Run todos on a real model server: the one of OPENAI_BA
 	PYTHONPATH=build/live $(BIN)/python -m pytest -p no:cacheprovider tests/live
 
 crashes: $(VENV)/with-dev ## Kill a run at every point and resume it, over SQLite and Postgres: the table
-	@PYTHONPATH=tests $(BIN)/python tests/crashes/crashes.py $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python tests/real/crashes/crashes.py $(ARGS)
 
 overlap: $(VENV)/with-dev ## Let two processes meet on one thread, over SQLite and Postgres: the table
-	@$(BIN)/python tests/concurrency/pair.py $(ARGS)
+	@$(BIN)/python tests/real/concurrency/pair.py $(ARGS)
 
 endurance: $(VENV)/with-dev ## Run 20,000 rounds on one thread: CPU and memory, block by block
 	$(BIN)/python benchmarks/endurance.py $(ARGS)

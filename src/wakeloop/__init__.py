@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wakeloop.agent import build_todo_graph, create_todo_agent
+    from wakeloop.channels.conversation import merge_messages
     from wakeloop.channels.parallel_parents import join_goal, join_session, join_todos
-    from wakeloop.channels.reducers import merge_messages, merge_todos
+    from wakeloop.channels.todo_list import merge_todos
     from wakeloop.dialects import register_dialect
     from wakeloop.dialects.base import Dialect
     from wakeloop.errors import (
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
         VerifyError,
         WakeloopError,
     )
+    from wakeloop.inbox import WakeEvent
     from wakeloop.presets import preset
     from wakeloop.settings import LoopSettings
-    from wakeloop.state import TodoState, WakeEvent
+    from wakeloop.state import TodoState
     from wakeloop.stream import Event, Session
     from wakeloop.thread.editing import aupdate_todos, update_todos
     from wakeloop.thread.standing import answer_of, session_of
@@ -54,8 +56,10 @@ _FROM = {
     "wakeloop.presets": ("preset",),
     "wakeloop.thread.standing": ("answer_of", "session_of"),
     "wakeloop.settings": ("LoopSettings",),
-    "wakeloop.state": ("TodoState", "WakeEvent"),
-    "wakeloop.channels.reducers": ("merge_messages", "merge_todos"),
+    "wakeloop.state": ("TodoState",),
+    "wakeloop.inbox": ("WakeEvent",),
+    "wakeloop.channels.conversation": ("merge_messages",),
+    "wakeloop.channels.todo_list": ("merge_todos",),
     "wakeloop.channels.parallel_parents": ("join_goal", "join_session", "join_todos"),
     "wakeloop.todos.items": ("Todo",),
 }

@@ -1,5 +1,6 @@
 """Sessions: what wakes them, and who hosts them."""
 
+from wakeloop.inbox import event_fault
 from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, agent_of, derived_id
 from wakeloop.sessions.runs import (
     NextInput,
@@ -14,7 +15,6 @@ from wakeloop.sessions.runs import (
     refusal_of,
 )
 from wakeloop.sessions.tools import Limits, session_tools
-from wakeloop.thread.opening import event_fault
 
 __all__ = [
     "Limits",

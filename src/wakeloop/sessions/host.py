@@ -10,8 +10,7 @@ from uuid import uuid4
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.state import WakeEvent
-from wakeloop.thread.opening import event_fault
+from wakeloop.inbox import WakeEvent, event_fault
 from wakeloop.thread.standing import session_of
 
 DEFAULT_AGENT = "main"

@@ -9,8 +9,8 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
-from wakeloop.state import WakeEvent
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from wakeloop.errors import SessionError
+from wakeloop.inbox import WakeEvent, owed_for, replies_owed
 from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, derived_id
-from wakeloop.state import WakeEvent, replies_owed
 from wakeloop.stream import Session
-from wakeloop.thread.editing import LAST, aend_run, end_run
-from wakeloop.thread.opening import owed_for
-from wakeloop.thread.standing import answer_of, session_of, unfinished
-from wakeloop.todos.items import LONGEST, shorten
+from wakeloop.text.characters import shorten
+from wakeloop.thread.standing import LAST, answer_of, session_of, unfinished
+from wakeloop.thread.stopping import aend_run, end_run
+from wakeloop.todos.items import LONGEST
 
 RUN = "turn_id"  # in a checkpoint's metadata: the run that wrote it; a stored name
 

@@ -10,10 +10,10 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command, interrupt
 
 from wakeloop.errors import SessionError, ToolNameError
+from wakeloop.inbox import WakeEvent, replies_owed
 from wakeloop.sessions.host import SessionHost, agent_of
 from wakeloop.sessions.runs import answer_to
 from wakeloop.sessions.tool_call import Call
-from wakeloop.state import WakeEvent, replies_owed
 
 NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
 SHORT = 10  # characters of a handle's own part: the model repeats it

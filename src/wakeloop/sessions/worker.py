@@ -14,10 +14,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
+from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.sessions.mailbox import Letter, Mailbox
 from wakeloop.sessions.runs import RUN, close_run, must_go_on, next_input
-from wakeloop.state import WakeEvent
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of, unfinished
 

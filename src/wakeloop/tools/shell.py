@@ -1,7 +1,6 @@
 """The shell tool: a command, asked for, bounded, ended whole."""
 
 import os
-import re
 import selectors
 import signal
 import subprocess
@@ -16,10 +15,8 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import interrupt
 
-SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|PRIVATE|COOKIE|_PAT$|_PWD$|_DSN$", re.IGNORECASE
-)
-SECRET_VALUE = re.compile(r"^(sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA)|://[^/@\s]*:[^/@\s]+@")
+from wakeloop.text.secrets import IS_A_SECRET, NAMES_A_SECRET
+
 YES = ("y", "yes")
 NO = ("", "n", "no")
 CHUNK = 65_536
@@ -193,5 +190,5 @@ def harmless(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if not SECRET_NAME.search(name) and not SECRET_VALUE.search(value)
+        if not NAMES_A_SECRET.search(name) and not IS_A_SECRET.search(value)
     }

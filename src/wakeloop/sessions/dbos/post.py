@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.dbos.cron_line import following, is_cron_line
 from wakeloop.sessions.dbos.queues import QUEUE, TIMER, TIMERS, TURN, Queues
 from wakeloop.sessions.host import (
@@ -20,7 +21,6 @@ from wakeloop.sessions.host import (
 )
 from wakeloop.sessions.runs import refusal_of
 from wakeloop.sessions.worker import Graph
-from wakeloop.state import WakeEvent
 
 WAIT = 0.05  # seconds between two looks at what waits
 

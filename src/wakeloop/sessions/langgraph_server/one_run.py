@@ -11,7 +11,8 @@ from langgraph_sdk.errors import ConflictError
 from wakeloop.sessions.host import SessionHost, agent_of, derived_id
 from wakeloop.sessions.langgraph_server.kept import Kept, uid
 from wakeloop.sessions.runs import RUN, answered, deliver, next_input
-from wakeloop.thread.editing import LAST, as_drained
+from wakeloop.thread.standing import LAST
+from wakeloop.thread.stopping import as_drained
 
 PATIENCE = 0.2  # seconds between two tries while somebody else's run has the thread
 

@@ -1,4 +1,4 @@
-"""Hosts sessions on a LangGraph server, which runs them."""
+"""Hosts sessions on a LangGraph server, whose queue works."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from langgraph.types import StateSnapshot
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import NotFoundError, UnprocessableEntityError
 
+from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import (
     CANCELLED,
     CRON_FIELDS,
@@ -23,7 +24,6 @@ from wakeloop.sessions.langgraph_server.background import Background
 from wakeloop.sessions.langgraph_server.kept import MOST, Kept, uid
 from wakeloop.sessions.langgraph_server.one_run import OneRun
 from wakeloop.sessions.runs import refusal_of
-from wakeloop.state import WakeEvent
 
 
 class ServerHost:

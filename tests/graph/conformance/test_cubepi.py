@@ -1,0 +1,373 @@
+"""cubepi: a middleware's todo list, rule by rule; `cubepi-strict` where its code goes further.
+
+The keys of its state live in `snapshot.values["todo_ledger"]`.
+"""
+
+import json
+from itertools import chain, repeat
+from typing import Any
+
+import pytest
+from stage import CONFIG, Make, Stage, kind_of, looks, names_of
+
+from wakeloop import answer_of, create_todo_agent, preset
+from wakeloop.testing import ScriptedModel, calls, malformed, says
+
+NAME, STRICT = "cubepi", "cubepi-strict"
+WORDS = {"p": "pending", "i": "in_progress", "c": "completed"}
+GUARD = "open_todos"
+
+
+def rows(short: str) -> list[dict[str, str]]:
+    """Items by their short names: `a:i b:p`."""
+    return [{"content": content, "status": WORDS[mark]} for content, mark in map(split, short.split())]
+
+
+def split(part: str) -> list[str]:
+    return part.split(":")
+
+
+def write(*lists: str, others: Any = (), text: str = "") -> Any:
+    return calls(*(("write_todos", {"todos": rows(short)}) for short in lists), *others, text=text)
+
+
+def told(s: Stage, place: int) -> Any:
+    """What a result says, as JSON."""
+    return json.loads(str(s.results[place].content))
+
+
+# -- the tool --------------------------------------------------------------------------------------------
+
+
+def test_one_tool_the_whole_list_each_call(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i b:p"), write("b:i c:p"), write("b:c c:c"), "Done.")
+    assert s.tools == ["look", "write_todos"]
+    assert s.listed == [("b", "completed"), ("c", "completed")]
+
+
+def test_the_result_is_json(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i b:p"), write("a:c b:c"), "Done.")
+    assert told(s, 0) == {"todos": rows("a:i b:p")}
+    assert told(s, 1) == {"todos": rows("a:c b:c")}
+
+
+def test_an_item_keeps_its_number_by_its_content(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i b:p"), write("b:i c:p a:p"), write("b:c c:c a:c"), "Done.")
+    assert [(todo["id"], todo["content"]) for todo in s.todos] == [(2, "b"), (3, "c"), (1, "a")]
+
+
+# -- what is rejected ------------------------------------------------------------------------------------
+
+REJECTED = {
+    "empty content": [{"content": "", "status": "in_progress"}],
+    "blank content": [{"content": " \n", "status": "in_progress"}],
+    "blank content behind a good item": [*rows("a:i"), {"content": " ", "status": "pending"}],
+    "none in progress": rows("a:p b:p"),
+    "none in progress, one completed": rows("a:c b:p"),
+    "two in progress": rows("a:i b:i"),
+    "an empty list": [],
+    "a status that is none": [{"content": "a", "status": "done"}],
+    "no status": [{"content": "a"}],
+    "no content": [{"status": "in_progress"}],
+    "no list": 7,
+}
+
+
+@pytest.mark.parametrize("sent", REJECTED.values(), ids=REJECTED)
+def test_rejected(stage: Make, sent: Any) -> None:
+    s = stage(NAME).run(write("a:i b:p"), calls(("write_todos", {"todos": sent})), write("a:c b:c"), "Done.")
+    assert [m.status for m in s.results] == ["success", "error", "success"]
+    assert list(told(s, 1)) == ["error"]
+    kept = [state.values["todos"] for state in s.agent.get_state_history(CONFIG)]
+    contents = {tuple((t["content"], t["status"]) for t in todos) for todos in kept}
+    assert contents == {
+        (),
+        (("a", "in_progress"), ("b", "pending")),
+        (("a", "completed"), ("b", "completed")),
+    }
+
+
+ACCEPTED = {"one in progress": "a:i b:p", "all completed": "a:c b:c", "the rest completed": "a:c b:i"}
+
+
+@pytest.mark.parametrize("sent", ACCEPTED.values(), ids=ACCEPTED)
+def test_exactly_one_in_progress_unless_all_are_completed(stage: Make, sent: str) -> None:
+    s = stage(NAME, {"guard_retries": 0}).run(write(sent), "Stopping.")
+    assert s.results[0].status == "success"
+
+
+def test_more_than_one_call_in_a_turn_rolls_the_list_back(stage: Make) -> None:
+    s = stage(NAME)
+    s.run(
+        write("a:i b:p"),
+        write("a:c b:i", "a:c b:c", others=[("look", {"path": "x"})]),
+        write("a:c b:c"),
+        "Done.",
+    )
+    double = s.results[1:4]
+    assert {m.name: m.status for m in double} == {"write_todos": "error", "look": "success"}
+    assert sum(m.name == "write_todos" for m in double) == 2
+    assert all(list(json.loads(str(m.content))) == ["error"] for m in double if m.name == "write_todos")
+    history = [
+        [(t["content"], t["status"]) for t in state.values["todos"]]
+        for state in s.agent.get_state_history(CONFIG)
+        if len(state.values["messages"]) == 7  # the user, two rounds, their results: the double write's end
+    ]
+    assert history == [[("a", "in_progress"), ("b", "pending")]]
+
+
+DOUBLED = {
+    "malformed": malformed("write_todos", "{no json"),
+    "unfit": ("write_todos", {"todos": 7}),
+    "empty": ("write_todos", {"todos": []}),
+    "blank": ("write_todos", {"todos": [{"content": " ", "status": "in_progress"}]}),
+}
+
+
+@pytest.mark.parametrize("bad", DOUBLED.values(), ids=DOUBLED)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_call_beside_a_bad_one_is_more_than_one_call_too(stage: Make, bad: Any, first: bool) -> None:
+    good = ("write_todos", {"todos": rows("a:c")})
+    s = stage(NAME).run(write("a:i"), calls(*((bad, good) if first else (good, bad))), write("a:c"), "Done.")
+    assert [m.status for m in s.results] == ["success", "error", "error", "success"]
+    assert s.listed == [("a", "completed")]
+    assert [list(json.loads(str(m.content))) for m in s.results[1:3]] == [["error"], ["error"]]
+
+
+def test_an_empty_list_while_anything_was_unfinished_is_rejected(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i"), write(""), write("a:c"), write(""), "Done.")
+    assert [m.status for m in s.results] == ["success", "error", "success", "success"]
+    assert (s.todos, s.ending) == ([], ("dormant", "settled"))
+
+
+def test_open_items_left_out_are_named(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i b:p"), write("b:c"), "Done.")
+    assert told(s, 1) == {"todos": rows("b:c"), "dropped": ["a"]}
+
+
+# -- the finalization guard ------------------------------------------------------------------------------
+
+
+def test_plain_text_with_items_unfinished_brings_a_correction_and_one_extra_turn(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i b:p"), "All done!", write("a:c b:c"), "Now it is.")
+    (correction,) = s.injected("guard")
+    assert correction.endswith("\n\n  - [in_progress] a\n  - [pending] b")
+    assert kind_of(s.model.requests[2][-1]) == "guard"
+    assert s.ending == ("dormant", "settled")
+    assert answer_of(s.values) == "Now it is."
+
+
+def test_an_extra_turn_may_have_many_rounds(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i"), "Done!", looks("1"), looks("2"), write("a:c"), looks("3"), "Now it is.")
+    assert (len(s.injected("guard")), s.ending) == (1, ("dormant", "settled"))
+
+
+def test_after_it_the_run_goes_on_whatever_the_model_does(stage: Make) -> None:
+    s = stage(NAME).run(chain([write("a:i")], repeat("Done!")), endless=True)
+    assert (s.asked, len(s.injected("guard"))) == (3, 1)
+    assert s.ending == ("idle", "disabled")
+    assert s.ledger["todo_guard_suppressed"] is False
+
+
+def test_no_correction_where_nothing_is_unfinished(stage: Make) -> None:
+    assert stage(NAME).run("Hello.").injected("guard") == []
+    assert stage(NAME).run(write("a:c b:c"), "Done.").injected("guard") == []
+
+
+def test_the_correction_comes_again_in_the_next_activation(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i"), "Done!", "Done!")
+    s.run("Done!", "Done!", given="really?")
+    assert (s.asked, len(s.injected("guard"))) == (2, 2)
+
+
+# -- the same as its code has it: twice, then block, then suppress ---------------------------------------
+
+
+def test_strict_corrects_twice_then_demands_a_plain_explanation_then_stops(stage: Make) -> None:
+    s = stage(STRICT).run(chain([write("a:i")], repeat("Done!")), endless=True)
+    assert s.asked == 5
+    assert [e["action"] for e in s.events if e["type"] == "guard"] == ["correct", "correct", "explain"]
+    assert [names_of(bound) for bound in s.model.bound] == [["look", "write_todos"]] * 4 + [[]]
+    assert s.ending == ("idle", "guard_blocked")
+
+
+def test_strict_an_explanation_carries_no_calls(stage: Make) -> None:
+    s = stage(STRICT).run(write("a:i"), "1", "2", "3", write("a:c", text="I could not."))
+    assert (s.messages[-1].content, s.messages[-1].tool_calls) == ("I could not.", [])
+    assert s.listed == [("a", "in_progress")]
+
+
+def test_strict_blocked_is_set_while_the_explanation_is_awaited(stage: Make) -> None:
+    s = stage(STRICT)
+    s.build(write("a:i"), "1", "2", "3", RuntimeError("the server is gone"))
+    with pytest.raises(RuntimeError):
+        s.play({"messages": [("user", "go")]})
+    blocked = s.snapshot.values["todo_ledger"]["todo_guard_blocked"]
+    assert blocked["guard"] == GUARD
+    assert blocked["message"] == s.snapshot.values["messages"][-1].content
+    s.run("I could not.", given=None)
+    assert (s.ledger["todo_guard_blocked"], s.ending) == (None, ("idle", "guard_blocked"))
+
+
+def test_strict_suppressed_holds_until_a_valid_write(stage: Make) -> None:
+    s = stage(STRICT).run(write("a:i b:p"), "1", "2", "3", "I could not.")
+    assert s.ledger["todo_guard_suppressed"] is True
+    s.run("Still not.", given="and now?")  # no correction
+    assert (s.asked, s.ending) == (1, ("idle", "disabled"))
+    s.run(write("a:p b:p"), "Still not.", given="and now?")  # a rejected write lifts nothing
+    assert (s.asked, s.ledger["todo_guard_suppressed"]) == (2, True)
+    s.run(write("a:c b:i"), "1", "2", "3", "I could not.", given="and now?")
+    assert s.ending == ("idle", "guard_blocked")
+
+
+def test_strict_suppressed_is_false_from_a_valid_write_on(stage: Make) -> None:
+    s = stage(STRICT).run(write("a:i"), "1", "2", "3", "I could not.")
+    s.run(write("a:c"), "Done.", given="and now?")
+    assert (s.ledger["todo_guard_suppressed"], s.ending) == (False, ("dormant", "settled"))
+
+
+def test_strict_suppressed_keeps_the_reminder_off_too(stage: Make) -> None:
+    s = stage(STRICT).run(write("a:i"), "1", "2", "3", "I could not.")
+    s.run(*(looks(str(n)) for n in range(6)), "Still not.", given="look around")
+    assert s.reminded == []
+
+
+# -- the stale reminder ----------------------------------------------------------------------------------
+
+
+def test_after_5_turns_without_write_todos_and_at_least_5_between_reminders(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i"), *(looks(str(n)) for n in range(12)), write("a:c"), "Done.")
+    assert s.reminded == [5, 10]
+
+
+def test_a_write_begins_the_count_anew(stage: Make) -> None:
+    four = [looks(str(n)) for n in range(4)]
+    s = stage(NAME).run(write("a:i"), *four, write("a:i"), *four, write("a:c"), "Done.")
+    assert s.reminded == []
+
+
+def test_no_reminder_where_nothing_is_unfinished(stage: Make) -> None:
+    s = stage(NAME).run(write("a:c"), *(looks(str(n)) for n in range(12)), "Done.")
+    assert s.reminded == []
+
+
+def test_the_reminder_is_soft(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i"), *(looks(str(n)) for n in range(6)), write("a:c"), "Done.")
+    assert [m.status for m in s.results] == ["success"] * 8
+    assert str(s.results[5].content).startswith("saw 4\n\n")
+    assert "write_todos" in s.reminder(5)
+
+
+# -- its options -----------------------------------------------------------------------------------------
+
+
+def test_tool_description_replaces_the_default(stage: Make) -> None:
+    s = stage(NAME, {"tool_description": "Keep a list."}, tools=[]).run("Hello.")
+    assert [t["function"]["description"] for t in s.model.bound[0]] == ["Keep a list."]
+
+
+def test_the_instructions_are_appended_to_the_agents_own_prompt_and_can_be_replaced(stage: Make) -> None:
+    own = stage(NAME, system_prompt="You bake.").run("Hello.").system
+    assert own.startswith("You bake.\n\n")
+    assert "write_todos" in own
+    s = stage(NAME, {"prompts": {"instructions": "Keep a list."}}, system_prompt="You bake.").run("Hello.")
+    assert s.system == "You bake.\n\nKeep a list."
+
+
+# -- the state -------------------------------------------------------------------------------------------
+
+KEYS = (
+    "todo_stale_iterations",
+    "todo_guard_retries",
+    "todo_guard_blocked",
+    "todo_guard_suppressed",
+    "todo_finalization_correction",
+)
+
+
+def kept(s: Stage) -> dict[str, Any]:
+    return {key: s.ledger[key] for key in KEYS}
+
+
+def test_the_state_of_a_fresh_thread(stage: Make) -> None:
+    assert kept(stage(NAME).run("Hello.")) == {
+        "todo_stale_iterations": 0,
+        "todo_guard_retries": {},
+        "todo_guard_blocked": None,
+        "todo_guard_suppressed": False,
+        "todo_finalization_correction": None,
+    }
+
+
+def test_guard_retries_are_kept_per_guard(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i"), "Done!", write("a:c"), "Now it is.")
+    assert s.ledger["todo_guard_retries"] == {GUARD: 1}
+    assert stage(STRICT).run(write("a:i"), "1", "2", write("a:c"), "3").ledger["todo_guard_retries"] == {
+        GUARD: 2
+    }
+
+
+def test_guard_retries_begin_anew_with_an_activation(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i"), "Done!", write("a:c"), "Now it is.")
+    assert s.run("Hello.").ledger["todo_guard_retries"] == {}
+
+
+def test_turns_since_the_last_write_are_kept(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i"), looks("1"), looks("2"), "Done!", looks("3"), "Sorry.")
+    assert s.ledger["todo_stale_iterations"] == 3
+    assert s.run(looks("4"), "Sorry.", "Sorry.").ledger["todo_stale_iterations"] == 4
+
+
+def test_the_correction_flag_is_of_this_turn(stage: Make) -> None:
+    s = stage(NAME).run(write("a:i"), "Done!", "Sorry.")
+    assert s.ledger["todo_finalization_correction"] is True
+    first = [
+        state.values["todo_ledger"]["todo_finalization_correction"]
+        for state in s.agent.get_state_history(CONFIG)
+        if "todo_ledger" in state.values and not any(kind_of(m) == "guard" for m in state.values["messages"])
+    ]
+    assert set(first) == {None}
+    assert s.run(write("a:c"), "Done.").ledger["todo_finalization_correction"] is None
+
+
+def test_a_wake_ends_the_corrections_turn(stage: Make) -> None:
+    s = stage("wakeloop", {"max_wake_cycles": 1})
+    s.run(calls(("todo_write", {"items": ["a"]})), "1", "2", "3")
+    assert (s.ledger["todo_finalization_correction"], s.notices) == (True, ["1/1"])
+    s.run("4", calls(("todo_update", {"id": 1, "status": "done"})), "5")
+    assert (s.ledger["todo_finalization_correction"], s.notices) == (None, ["1/1"])
+
+
+# -- the last check --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sent", "asks"),
+    [("a:c b:c c:c", True), ("a:c b:c c:c d:c", True), ("a:c b:c", False), ("a:c b:c c:i", False)],
+)
+def test_with_three_or_more_all_completed_the_result_asks_for_a_last_check(
+    stage: Make, sent: str, asks: bool
+) -> None:
+    s = stage(NAME, {"guard_retries": 0}).run(write(sent), "Done.")
+    assert sorted(told(s, 0)) == (["note", "todos"] if asks else ["todos"])
+    assert told(s, 0)["todos"] == rows(sent)
+
+
+# -- a strict verifier cannot hang it --------------------------------------------------------------------
+
+
+def test_the_third_refusal_of_a_verifier_blocks_an_item_also_where_one_must_be_in_progress(
+    stage: Make,
+) -> None:
+    s = stage(NAME, verify=lambda todo, state: "not good enough")
+    s.run(write("a:c"), write("a:c"), write("a:c"), "I give up.")
+    assert s.todos == [{"id": 1, "content": "a", "status": "blocked", "reason": "not good enough"}]
+    assert s.ending == ("dormant", "settled")
+
+
+def test_the_words_of_the_last_check_are_replaced_as_all_others_are() -> None:
+    done = {"todos": [{"content": text, "status": "completed"} for text in "abc"]}
+    settings = preset("cubepi").model_copy(update={"prompts": {"last_check": "Sure?"}})
+    agent = create_todo_agent(ScriptedModel([calls(("write_todos", done)), says("ok")]), settings=settings)
+    result = agent.invoke({"messages": [("user", "go")]})
+    assert json.loads(result["messages"][2].text)["note"] == "Sure?"

@@ -1,0 +1,141 @@
+"""Lists of LangChain's kind: what other interfaces read, and threads that other graphs began.
+
+LangChain's `TodoListMiddleware` and deepagents keep a channel `todos`, a plain list of `{content, status}`
+beside `messages` with `add_messages`, and a tool `write_todos(todos)`. Their interfaces read that channel.
+"""
+
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from stage import CONFIG, Make, injected
+
+from wakeloop import session_of
+from wakeloop.testing import calls
+
+ROWS = [{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}]
+DONE = [{"content": "a", "status": "completed"}, {"content": "b", "status": "completed"}]
+
+
+class Theirs(TypedDict):
+    """The state as such agents keep it."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    todos: list[dict[str, str]]
+
+
+def begin(saver: Any, rows: list[dict[str, str]], *more: Any) -> Any:
+    """Run a graph of the other kind on the thread, to its end."""
+
+    def agent(state: Theirs) -> dict[str, Any]:
+        call = {"name": "write_todos", "args": {"todos": rows}, "id": "call_theirs", "type": "tool_call"}
+        return {
+            "messages": [
+                AIMessage("", tool_calls=[call]),
+                ToolMessage(f"Updated todo list to {rows}", tool_call_id="call_theirs", name="write_todos"),
+                *(more or [AIMessage("I stop here.")]),
+            ],
+            "todos": rows,
+        }
+
+    builder = StateGraph(Theirs)
+    builder.add_node("agent", agent)
+    builder.add_edge(START, "agent")
+    builder.add_edge("agent", END)
+    graph = builder.compile(checkpointer=saver)
+    graph.invoke({"messages": [HumanMessage("go")]}, CONFIG)
+    return graph
+
+
+def plain(todos: Any) -> list[dict[str, str]]:
+    """What their interfaces read of a list."""
+    return [{"content": todo["content"], "status": todo["status"]} for todo in todos]
+
+
+def test_the_channel_holds_what_their_interfaces_read(stage: Make) -> None:
+    s = stage("cubepi", {"guard_retries": 0}).run(calls(("write_todos", {"todos": ROWS})), "Stopping.")
+    todos = s.agent.get_state(CONFIG).values["todos"]
+    assert plain(todos) == ROWS
+    assert all(isinstance(todo, dict) for todo in todos)
+
+
+def test_every_streamed_state_holds_it_too(stage: Make) -> None:
+    s = stage("cubepi", {"guard_retries": 0})
+    s.build(calls(("write_todos", {"todos": ROWS})), "Stopping.")
+    lists = [
+        plain(state["todos"])
+        for state in s.agent.stream({"messages": [("user", "go")]}, CONFIG, stream_mode="values")
+    ]
+    assert lists[0] == []
+    assert lists[-1] == ROWS
+
+
+def test_a_thread_begun_there_can_be_read(stage: Make) -> None:
+    s = stage("cubepi")
+    begin(s.options["checkpointer"], ROWS)
+    snapshot = s.snapshot
+    assert plain(snapshot.values["todos"]) == ROWS
+    assert [m.type for m in snapshot.values["messages"]] == ["human", "ai", "tool", "ai"]
+    assert session_of(snapshot)["open"] == 1
+
+
+def test_a_thread_begun_there_can_be_continued(stage: Make) -> None:
+    s = stage("cubepi")
+    begin(s.options["checkpointer"], ROWS)
+    s.run("Done!", calls(("write_todos", {"todos": DONE})), "Now it is.", given="go on")
+    assert [m.type for m in s.model.requests[0]] == ["system", "human", "ai", "tool", "ai", "human"]
+    assert len(s.injected("guard")) == 1
+    assert "  - [in_progress] b" in s.injected("guard")[0]
+    assert s.todos == [{"id": 1, **DONE[0]}, {"id": 2, **DONE[1]}]
+    assert s.ending == ("dormant", "settled")
+
+
+@pytest.mark.parametrize("name", ["wakeloop", "agentparley", "loki"])
+def test_it_can_be_continued_under_the_other_presets(stage: Make, name: str) -> None:
+    s = stage(name, {"auto_continue": True})
+    begin(s.options["checkpointer"], ROWS)
+    close = {"loki": ("todo__done", {"id": 2})}.get(name, ("todo_update", {"id": 2, "status": "done"}))
+    s.run("Soon.", calls(close), "Done.", given="go on")
+    assert s.notices[0].startswith("1/")
+    assert s.todos == [{"id": 1, **DONE[0]}, {"id": 2, **DONE[1]}]
+
+
+def test_a_kick_goes_on_with_the_list_that_was_left(stage: Make) -> None:
+    s = stage("cubepi")
+    begin(s.options["checkpointer"], ROWS)
+    s.run(calls(("write_todos", {"todos": DONE})), "Done.", given={"messages": []})
+    (kick,) = injected(s.messages, "activate")
+    assert "  - [in_progress] b" in kick
+    assert s.ending == ("dormant", "settled")
+
+
+def test_a_call_left_open_there_is_answered(stage: Make) -> None:
+    call = {"name": "look", "args": {"path": "x"}, "id": "call_open", "type": "tool_call"}
+    s = stage("cubepi")
+    begin(s.options["checkpointer"], ROWS, AIMessage("", tool_calls=[call]))
+    s.run(calls(("write_todos", {"todos": DONE})), "Done.", given="go on")
+    answered = [m.tool_call_id for m in s.results]
+    assert answered[:2] == ["call_theirs", "call_open"]
+
+
+def test_their_graph_reads_on_after_ours(stage: Make) -> None:
+    s = stage("cubepi")
+    theirs = begin(s.options["checkpointer"], ROWS)
+    s.run(calls(("write_todos", {"todos": DONE})), "Done.", given="go on")
+    rows = s.agent.get_state(CONFIG).values["todos"]
+    assert plain(rows) == DONE
+    assert theirs.get_state(CONFIG).created_at
+
+
+def test_their_list_as_an_input(stage: Make) -> None:
+    s = stage("cubepi", {"guard_retries": 0})
+    s.run(
+        "Stopping.", given="go", todos=[*ROWS, {"content": "c", "status": "pending", "activeForm": "c-ing"}]
+    )
+    assert s.todos == [
+        {"id": 1, **ROWS[0]},
+        {"id": 2, **ROWS[1]},
+        {"id": 3, "content": "c", "status": "pending"},
+    ]

@@ -1,0 +1,440 @@
+"""loki: two versions of one todo system, rule by rule.
+
+The places where its settings come from (global file, roles, sessions, agents and their precedence), the
+commands of its REPL, what loading an agent clears, and the line that a terminal shows at each continuation
+are the command line's and are tested with it. Of `.set` and `.clear` the half that lies in a thread is here.
+"""
+
+import json
+from collections.abc import Callable
+from itertools import chain, repeat
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from stage import CONFIG, Make, Stage, kind_of, looks, names_of
+
+from wakeloop import InputError, preset, update_todos
+from wakeloop.testing import calls
+
+TOOLS = ["todo__init", "todo__add", "todo__done", "todo__list", "todo__clear"]
+Loki = Callable[..., Stage]
+
+
+@pytest.fixture
+def loki(stage: Make) -> Loki:
+    """A thread under the preset with auto_continue on."""
+    return lambda change=None, **options: stage("loki", {"auto_continue": True, **(change or {})}, **options)
+
+
+def add(*tasks: str) -> Any:
+    return calls(*(("todo__add", {"task": task}) for task in tasks))
+
+
+def done(*ids: Any) -> Any:
+    return calls(*(("todo__done", {"id": i}) for i in ids))
+
+
+def init(goal: str) -> Any:
+    return calls(("todo__init", {"goal": goal}))
+
+
+LIST = calls(("todo__list", {}))
+CLEAR = calls(("todo__clear", {}))
+
+
+def told(s: Stage, name: str) -> list[Any]:
+    """What a tool's results say, as JSON."""
+    return [json.loads(text) for text in s.results_of(name)]
+
+
+# -- the state -------------------------------------------------------------------------------------------
+
+
+def test_state_is_a_goal_and_items_pending_or_done(loki: Loki) -> None:
+    s = loki().run(init("a cake"), add("flour", "eggs"), done(1), LIST, done(2), "Done.")
+    (listed,) = told(s, "todo__list")
+    assert listed["goal"] == "a cake"
+    assert listed["items"] == [
+        {"id": 1, "text": "flour", "status": "done"},
+        {"id": 2, "text": "eggs", "status": "pending"},
+    ]
+    assert s.values["todo_goal"] == "a cake"
+
+
+def test_ids_are_the_largest_plus_one_from_1(loki: Loki) -> None:
+    s = loki().run(add("a", "b"), done(1), add("c"), done(2, 3), "Done.")
+    assert [result["id"] for result in told(s, "todo__add")] == [1, 2, 3]
+
+
+def test_init_replaces_the_list_and_the_goal(loki: Loki) -> None:
+    s = loki().run(init("a cake"), add("flour"), init("a pie"), add("apples"), done(1), "Done.")
+    assert s.values["todo_goal"] == "a pie"
+    assert s.todos == [{"id": 1, "content": "apples", "status": "completed"}]
+    assert [result["id"] for result in told(s, "todo__add")] == [1, 1]
+
+
+def test_there_is_no_edit_no_delete_and_no_undone(loki: Loki) -> None:
+    s = loki().run(add("a"), done(1), "Done.")
+    assert s.tools == ["look", *TOOLS]
+    parameters = {t["function"]["name"]: t["function"]["parameters"]["properties"] for t in s.model.bound[0]}
+    assert {name: sorted(parameters[name]) for name in TOOLS} == {
+        "todo__init": ["goal"],
+        "todo__add": ["task"],
+        "todo__done": ["id"],
+        "todo__list": [],
+        "todo__clear": [],
+    }
+
+
+def test_the_list_survives_a_compression_and_is_put_into_what_remains(stage: Make) -> None:
+    def compress(state: Any) -> dict[str, Any]:
+        """Keep a summary and the last two messages once the history is long."""
+        messages = state["messages"]
+        if len(messages) < 8 or messages[-1].type != "tool":
+            return {"llm_input_messages": messages}
+        return {"llm_input_messages": [HumanMessage("(summary)"), *messages[-2:]]}
+
+    s = stage("loki", {"auto_continue": True}, pre_model_hook=compress)
+    s.rewritten = True
+    s.run(init("a cake"), add("flour", "eggs"), looks("1"), looks("2"), looks("3"), done(1, 2), "Done.")
+    short = [request for request in s.model.requests if str(request[1].content) == "(summary)"]
+    assert short
+    tail = str(short[0][-1].content)
+    assert tail.endswith("Goal: a cake\nProgress: 0/2 completed\n  ○ 1. flour\n  ○ 2. eggs")
+    assert s.listed == [("flour", "completed"), ("eggs", "completed")]
+
+
+# -- the tools -------------------------------------------------------------------------------------------
+
+
+def test_names_are_joined_by_two_underscores(loki: Loki) -> None:
+    assert loki(tools=[]).run("Hello.").tools == TOOLS
+
+
+def test_results_are_json_objects(loki: Loki) -> None:
+    s = loki().run(init("g"), add("a"), done(1), LIST, CLEAR, done(1), "Done.")
+    assert all(isinstance(json.loads(str(message.content)), dict) for message in s.results)
+
+
+def test_init_takes_a_goal(loki: Loki) -> None:
+    s = loki().run(init("a cake"), "Done.")
+    assert told(s, "todo__init") == [{"goal": "a cake", "items": []}]
+
+
+def test_add_returns_the_id(loki: Loki) -> None:
+    s = loki().run(add("a", "b"), done(1, 2), "Done.")
+    assert told(s, "todo__add") == [{"id": 1}, {"id": 2}]
+
+
+def test_done_marks_an_item(loki: Loki) -> None:
+    s = loki().run(add("a", "b"), done(2), done(1), "Done.")
+    first, _ = told(s, "todo__done")
+    assert (first["id"], first["status"], first["progress"]) == (2, "done", "1/2")
+
+
+def test_list_gives_goal_progress_and_items(loki: Loki) -> None:
+    s = loki().run(init("g"), add("a", "b"), done(1), LIST, done(2), "Done.")
+    (listed,) = told(s, "todo__list")
+    assert list(listed) == ["goal", "progress", "items"]
+    assert listed["progress"] == "1/2"
+
+
+def test_clear_empties_list_and_goal(loki: Loki) -> None:
+    s = loki().run(init("g"), add("a"), CLEAR, LIST, "Given up.")
+    assert (s.todos, s.values["todo_goal"]) == ([], "")
+    assert told(s, "todo__list") == [{"goal": "", "progress": "0/0", "items": []}]
+    assert (s.notices, s.ending) == ([], ("dormant", "settled"))
+
+
+SOFT = {
+    "an empty task": ("todo__add", {"task": ""}),
+    "a blank task": ("todo__add", {"task": " \n"}),
+    "a missing id": ("todo__done", {}),
+    "no id": ("todo__done", {"id": None}),
+    "an id that is no number": ("todo__done", {"id": "first"}),
+    "an id with a fraction": ("todo__done", {"id": 1.5}),
+    "an id that is a list": ("todo__done", {"id": [1]}),
+    "an id that is true": ("todo__done", {"id": True}),
+    "an unknown id": ("todo__done", {"id": 7}),
+    "an endless id": ("todo__done", {"id": "9" * 5_000}),
+    "an unknown numeric string": ("todo__done", {"id": "7"}),
+}
+
+
+@pytest.mark.parametrize("call", SOFT.values(), ids=SOFT)
+def test_soft_errors_are_json_with_error(loki: Loki, call: tuple[str, dict[str, Any]]) -> None:
+    s = loki().run(add("a"), calls(call), done(1), "Done.")
+    result = json.loads(str(s.results[1].content))
+    assert list(result) == ["error"]
+    assert isinstance(result["error"], str)
+    assert len(result["error"]) < 1_000
+    assert s.listed == [("a", "completed")]
+
+
+def test_soft_errors_are_not_malformed_calls(loki: Loki) -> None:
+    s = loki({"reply_retries": 0}).run(add("a"), done("first"), done("second"), done(7), done(1), "Done.")
+    assert s.ending == ("dormant", "settled")
+
+
+@pytest.mark.parametrize("key", [1, "1", " 1 ", 1.0])
+def test_numeric_strings_are_ids(loki: Loki, key: Any) -> None:
+    s = loki().run(add("a"), done(key), "Done.")
+    assert s.listed == [("a", "completed")]
+    assert told(s, "todo__done")[0]["id"] == 1
+
+
+def test_marking_a_done_item_again_succeeds(loki: Loki) -> None:
+    s = loki().run(add("a"), done(1), done(1), "Done.")
+    first, second = [m for m in s.results if m.name == "todo__done"]
+    assert (second.status, second.content) == ("success", first.content)
+    assert s.listed == [("a", "completed")]
+
+
+# -- continuation ----------------------------------------------------------------------------------------
+
+
+def test_the_first_notice_reads_1_of_the_maximum(loki: Loki) -> None:
+    s = loki().run(add("a"), "One.", "Two.", done(1), "Done.")
+    assert s.notices == ["1/10", "2/10"]
+
+
+def test_the_notice_counts_the_incomplete_items(loki: Loki) -> None:
+    s = loki().run(add("a", "b", "c"), done(2), "One.", done(1, 3), "Done.")
+    (event,) = [e for e in s.events if e["type"] == "wake"]
+    assert event == {"type": "wake", "cycle": 1, "budget": 10, "open": 2, "reasons": ["todos"]}
+
+
+def test_a_complete_response_continues_only_while_an_item_is_incomplete(loki: Loki) -> None:
+    assert loki().run("Hello.").notices == []
+    assert loki().run(add("a"), done(1), "Done.").notices == []
+
+
+def test_it_continues_while_the_count_is_below_the_maximum(loki: Loki) -> None:
+    s = loki().run(add("a"), *(f"Text {n}." for n in range(11)))
+    assert s.notices == [f"{n}/10" for n in range(1, 11)]
+    assert (s.asked, s.ending) == (12, ("idle", "wake_budget"))
+
+
+def test_a_response_identical_to_the_previous_one_stops_it(loki: Loki) -> None:
+    s = loki().run(add("a"), "Same.", "Same.")
+    assert (s.asked, s.notices, s.ending) == (3, ["1/10"], ("idle", "repeated_reply"))
+
+
+def test_an_identical_response_over_another_list_goes_on(loki: Loki) -> None:
+    s = loki().run(add("a", "b"), "Same.", done(1), "Same.", "Same.")
+    assert (s.notices, s.ending) == (["1/10", "2/10"], ("idle", "repeated_reply"))
+
+
+def test_a_response_is_compared_with_the_previous_continuations_alone(loki: Loki) -> None:
+    s = loki().run(add("a"), "One.", "Two.", "One.", "One.")
+    assert (s.notices, s.ending) == (["1/10", "2/10", "3/10"], ("idle", "repeated_reply"))
+
+
+def test_the_comparison_has_a_switch(loki: Loki) -> None:
+    s = loki({"stop_on_repeat": False}).run(chain([add("a")], repeat("Same.")), endless=True)
+    assert (s.asked, s.ending) == (12, ("idle", "wake_budget"))
+
+
+def test_0_never_continues(loki: Loki) -> None:
+    s = loki({"max_wake_cycles": 0}).run(add("a"), "One.")
+    assert (s.notices, s.ending) == ([], ("idle", "disabled"))
+
+
+def test_an_empty_text_still_counts_as_a_response(loki: Loki) -> None:
+    s = loki().run(add("a"), "", done(1), "Done.")
+    assert (s.notices, s.ending) == (["1/10"], ("dormant", "settled"))
+
+
+# -- what is injected ------------------------------------------------------------------------------------
+
+LISTED = "Goal: a cake\nProgress: 1/2 completed\n  ✓ 1. flour\n  ○ 2. eggs"
+
+
+def test_injected_is_a_user_message_kept_in_history(loki: Loki) -> None:
+    s = loki().run(add("a"), "One.", done(1), "Done.")
+    s.run("Yes.", given="all of it?")
+    (message,) = [m for m in s.model.requests[0] if kind_of(m) == "wake"]
+    assert message.type == "human"
+
+
+def test_injected_is_the_prompt_a_blank_line_goal_progress_and_a_line_an_item(loki: Loki) -> None:
+    s = loki().run(init("a cake"), add("flour", "eggs"), done(1), "One.", done(2), "Done.")
+    (text,) = s.injected("wake")
+    prompt, blank, listed = text.rpartition("\n\n")
+    assert prompt
+    assert blank
+    assert listed == LISTED
+
+
+def test_the_users_own_prompt_replaces_the_default_whole(loki: Loki) -> None:
+    s = loki({"continuation_prompt": "On with it: $5 an egg!"})
+    s.run(init("a cake"), add("flour", "eggs"), done(1), "One.", done(2), "Done.")
+    assert s.injected("wake") == [f"On with it: $5 an egg!\n\n{LISTED}"]
+
+
+def test_version_2s_default_prompt_has_four_rules(loki: Loki) -> None:
+    s = loki().run(add("a"), "One.", done(1), "Done.")
+    prompt = s.injected("wake")[0].rpartition("\n\n")[0]
+    rules = [line for line in prompt.split("\n") if line[:2] in ("1.", "2.", "3.", "4.")]
+    assert [line[0] for line in rules] == ["1", "2", "3", "4"]
+    for rule, words in zip(
+        rules, (("check", "mark"), ("split", "first"), ("one", "action"), ("now", "tool calls")), strict=True
+    ):
+        assert all(word in rule.lower() for word in words), rule
+
+
+# -- settings --------------------------------------------------------------------------------------------
+
+
+def test_auto_continue_is_off_by_default(stage: Make) -> None:
+    assert preset("loki").auto_continue is False
+    s = stage("loki").run(
+        "Hello.", given={"messages": [("user", "go")], "todos": [{"content": "a", "status": "pending"}]}
+    )
+    assert (s.asked, s.notices, s.ending) == (1, [], ("idle", "disabled"))
+    assert (s.tools, s.system) == (["look"], "")
+
+
+def test_max_auto_continues_is_10() -> None:
+    assert preset("loki").max_wake_cycles == 10
+
+
+def test_max_auto_continues_is_known_under_its_own_name(loki: Loki) -> None:
+    assert preset("loki").model_copy(update={"max_auto_continues": 3}).max_wake_cycles == 3
+    s = loki().run(add("a"), "One.", "Two.", todo_settings={"max_auto_continues": 1})
+    assert (s.notices, s.ending) == (["1/1"], ("idle", "wake_budget"))
+
+
+def test_inject_todo_instructions_puts_usage_into_the_system_prompt(loki: Loki) -> None:
+    assert preset("loki").inject_todo_instructions is True
+    s = loki(system_prompt="You bake.").run("Hello.")
+    assert s.system.startswith("You bake.\n\n")
+    usage = s.system.removeprefix("You bake.\n\n").lower()
+    assert all(name in usage for name in TOOLS)
+    assert "plan the whole work before you start" in usage
+    assert "at once" in usage
+
+
+def test_continuation_prompt_is_none_by_default() -> None:
+    assert preset("loki").continuation_prompt is None
+
+
+def test_continuation_prompt_is_used_whatever_inject_todo_instructions_says(loki: Loki) -> None:
+    s = loki({"continuation_prompt": "On with it.", "inject_todo_instructions": False})
+    s.run(add("a"), "One.", done(1), "Done.")
+    assert s.injected("wake")[0].startswith("On with it.\n\n")
+
+
+def test_the_tools_depend_on_auto_continue_and_the_instructions_only_on_their_switch(loki: Loki) -> None:
+    s = loki({"inject_todo_instructions": False}).run("Hello.")
+    assert (s.tools, s.system) == (["look", *TOOLS], "")
+
+
+# -- switching in a thread -------------------------------------------------------------------------------
+
+
+def test_switching_auto_continue_adds_the_tools_and_their_instructions(stage: Make) -> None:
+    s = stage("loki", system_prompt="You bake.")
+    s.run("Hello.")
+    assert (s.tools, s.system) == (["look"], "You bake.")
+    s.rewritten = True  # a new prefix begins, once
+    s.run(add("a"), "One.", done(1), "Done.", given="bake", todo_settings={"auto_continue": True})
+    assert [names_of(bound) for bound in s.model.bound] == [["look", *TOOLS]] * 4
+    assert s.system.startswith("You bake.\n\n")
+    assert s.notices == ["1/10"]
+
+
+def test_switching_it_off_removes_them_and_keeps_the_list(loki: Loki) -> None:
+    s = loki().run(add("a"), "Same.", "Same.")
+    s.rewritten = True
+    s.run("Fine.", given="stop", todo_settings={"auto_continue": False})
+    assert (s.tools, s.system, s.notices) == (["look"], "", [])
+    assert s.listed == [("a", "pending")]
+    s.run(done(1), "Done.", given="on again", todo_settings={})
+    assert s.tools == ["look", *TOOLS]
+    assert s.listed == [("a", "completed")]
+
+
+def test_a_todo_call_while_the_tools_are_off_is_an_unknown_tool(stage: Make) -> None:
+    s = stage("loki").run(add("a"), "Hello.")
+    assert s.results[0].status == "error"
+    assert "todo__add" in s.result
+    assert "todo__list" not in s.result
+    assert s.todos == []
+
+
+def test_it_is_refused_where_the_model_cannot_call_functions(stage: Make) -> None:
+    s = stage("loki", tools=[])
+    s.build("Hello.", tools=False)
+    with pytest.raises(InputError) as refusal:
+        s.play({"messages": [("user", "go")], "todo_settings": {"auto_continue": True}})
+    assert "cannot call tools" in str(refusal.value)
+    assert str(refusal.value).count(".") == 1
+    s.play({"messages": [("user", "go")]})
+    assert s.snapshot.values["todo_settings"] == {}
+    assert s.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("max_wake_cycles", 2), ("continuation_prompt", "On."), ("inject_todo_instructions", False)],
+)
+def test_the_other_settings_hold_for_the_thread_they_are_set_in(loki: Loki, setting: str, value: Any) -> None:
+    s = loki({"stop_on_repeat": False})
+    s.rewritten = True
+    s.run(add("a"), *["Same."] * 3, done(1), "Done.", todo_settings={setting: value}, endless=True)
+    seen = {
+        "max_wake_cycles": s.notices == ["1/2", "2/2"],
+        "continuation_prompt": s.injected("wake")[0].startswith("On.\n\n"),
+        "inject_todo_instructions": s.system == "",
+    }
+    assert [name for name, holds in seen.items() if holds] == [setting]
+
+
+# -- resets ----------------------------------------------------------------------------------------------
+
+
+def test_the_users_own_text_resets_the_count_and_the_list_stays(loki: Loki) -> None:
+    s = loki({"max_wake_cycles": 2}).run(add("a"), "One.", "Two.", "Three.")
+    assert s.notices == ["1/2", "2/2"]
+    s.run("Four.", "Five.", "Six.", given="go on")
+    assert (s.notices, s.listed) == (["1/2", "2/2"], [("a", "pending")])
+
+
+def test_the_end_of_a_chain_resets_the_comparison(loki: Loki) -> None:
+    s = loki().run(add("a"), "Same.", "Same.")
+    s.run("Same.", "Same.", given="go on")
+    assert (s.notices, s.ending) == (["1/10"], ("idle", "repeated_reply"))
+
+
+def test_clearing_by_hand_empties_list_and_goal_and_stops_the_chain(loki: Loki) -> None:
+    s = loki().run(init("g"), add("a"), "Same.", "Same.")
+    update_todos(s.agent, CONFIG, clear=True)
+    s.run("Hello.", given="and now?")
+    assert (s.todos, s.values["todo_goal"], s.notices) == ([], "", [])
+
+
+# -- hazards ---------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_inside_the_chain_ends_it(loki: Loki) -> None:
+    s = loki()
+    s.build(add("a"), "One.", KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        s.play({"messages": [("user", "go")]})
+    assert s.asked == 3
+    s.run(done(1), "Done.", given="never mind")
+    assert (s.notices, s.ending) == ([], ("dormant", "settled"))
+
+
+def test_the_count_goes_on_over_a_compression_and_so_does_the_chain(stage: Make) -> None:
+    def compress(state: Any) -> dict[str, Any]:
+        return {"llm_input_messages": [HumanMessage("(summary)"), *state["messages"][-1:]]}
+
+    s = stage("loki", {"auto_continue": True, "max_wake_cycles": 3}, pre_model_hook=compress, tools=[])
+    s.rewritten = True
+    s.build(chain([add("a")], (f"Text {n}." for n in range(9))))
+    s.play({"messages": [("user", "go")]})
+    assert s.notices == ["1/3", "2/3", "3/3"]
+    assert s.ending == ("idle", "wake_budget")

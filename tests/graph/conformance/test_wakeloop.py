@@ -1,0 +1,186 @@
+"""The default preset, rule by rule: what it unites of the others.
+
+The rules of the loop itself (budget, progress, guard, wire order, steps, errors) have suites of their own
+in tests/graph/core and tests/graph/cases; here is what this preset adds to or changes of the systems it
+comes from.
+"""
+
+from itertools import chain, repeat
+from typing import Any
+
+import pytest
+from stage import Make, looks
+
+from wakeloop.testing import calls
+
+NAME = "wakeloop"
+
+
+def write(*items: str) -> Any:
+    return calls(("todo_write", {"items": list(items)}))
+
+
+def change(i: Any, status: str, reason: str | None = None) -> tuple[str, dict[str, Any]]:
+    return "todo_update", {"id": i, "status": status, **({"reason": reason} if reason else {})}
+
+
+def update(i: Any, status: str, reason: str | None = None) -> Any:
+    return calls(change(i, status, reason))
+
+
+def lines(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line.startswith("  ")]
+
+
+# -- the tools -------------------------------------------------------------------------------------------
+
+
+def test_todo_write_says_what_is_stored(stage: Make) -> None:
+    s = stage(NAME).run(
+        write("first text", "second text"), calls(change(1, "done"), change(2, "done")), "Done."
+    )
+    assert s.results[0].content == "Stored 2 items:\n  [1] first text\n  [2] second text"
+
+
+def test_todo_write_appends(stage: Make) -> None:
+    s = stage(NAME).run(write("a"), write("b"), calls(change(1, "done"), change(2, "done")), "Done.")
+    assert [(todo["id"], todo["content"]) for todo in s.todos] == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize(
+    ("status", "stored", "said"),
+    [
+        ("in_progress", "in_progress", "[1] in_progress: a. 0 of 1 closed, 1 open."),
+        ("done", "completed", "[1] done: a. 1 of 1 closed, 0 open."),
+        ("blocked", "blocked", "[1] blocked: a. 0 of 1 closed, 0 open."),
+        ("cancelled", "cancelled", "[1] cancelled: a. 1 of 1 closed, 0 open."),
+        ("open", "pending", "[1] open: a. 0 of 1 closed, 1 open."),
+    ],
+)
+def test_every_status(stage: Make, status: str, stored: str, said: str) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write("a"), update(1, status, "why"), "Stopping.")
+    assert (s.todos[0]["status"], s.result) == (stored, said)
+
+
+def test_todo_list_shows_all_with_notes(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(
+        write("a", "b", "c", "d", "e"),
+        calls(
+            change(1, "done"),
+            change(2, "in_progress"),
+            change(3, "blocked", "no key"),
+            change(4, "cancelled"),
+        ),
+        calls(("todo_list", {})),
+        "Stopping.",
+    )
+    assert s.result == (
+        "  [1] a (done)\n  [2] b (in progress)\n  [3] c (blocked: no key)\n  [4] d (cancelled)\n  [5] e\n"
+        "2 of 5 closed, 2 open."
+    )
+
+
+def test_a_second_item_in_progress_is_an_error_that_names_both(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write("first", "second"), update(1, "in_progress"), update(2, "in_progress"), "Stopping.")
+    assert s.results[2].status == "error"
+    assert s.result.startswith("Error: ")
+    assert "[1] first" in s.result
+    assert "[2] second" in s.result
+    assert s.listed == [("first", "in_progress"), ("second", "pending")]
+
+
+def test_start_two_and_close_one_in_one_reply_is_fine(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(
+        write("a", "b"),
+        update(1, "in_progress"),
+        calls(change(2, "in_progress"), change(1, "done")),
+        "Stopping.",
+    )
+    assert [m.status for m in s.results] == ["success"] * 4
+    assert s.listed == [("a", "completed"), ("b", "in_progress")]
+
+
+def test_closing_a_closed_item_is_fine(stage: Make) -> None:
+    s = stage(NAME).run(write("a"), update(1, "done"), update(1, "done"), "Done.")
+    assert [m.status for m in s.results] == ["success"] * 3
+    assert s.result == s.results[1].content
+
+
+def test_a_closed_item_can_be_opened_again(stage: Make) -> None:
+    s = stage(NAME).run(write("a"), update(1, "done"), update(1, "open"), update(1, "done"), "Done.")
+    assert [m.status for m in s.results] == ["success"] * 4
+
+
+@pytest.mark.parametrize("stopped", ["done", "blocked", "cancelled"])
+def test_only_open_items_wake(stage: Make, stopped: str) -> None:
+    s = stage(NAME).run(write("a"), update(1, stopped, "why"), "Stopping.")
+    assert (s.asked, s.ending) == (3, ("dormant", "settled"))
+
+
+@pytest.mark.parametrize("going", ["open", "in_progress"])
+def test_what_is_open_or_in_progress_wakes(stage: Make, going: str) -> None:
+    s = stage(NAME).run(write("a"), update(1, going), "Stopping.", update(1, "done"), "Done.")
+    assert (s.notices, s.ending) == (["1/25"], ("dormant", "settled"))
+
+
+def test_200_items_not_yet_closed(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(
+        write(*(f"step {n}" for n in range(200))), write("one more"), update(1, "done"), write("now"), "Stop."
+    )
+    assert [m.status for m in s.results] == ["success", "error", "success", "success"]
+    assert "200" in str(s.results[1].content)
+    assert len(s.todos) == 201
+
+
+def test_the_last_of_many_is_not_forgotten_in_a_nudge(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 1, "guard_retries": 0, "nudge_items": 3})
+    s.run(
+        write("a", "b", "c", "d", "e"), calls(change(1, "done"), change(2, "blocked", "x")), "Stop.", "Stop."
+    )
+    s.run(write("f"), "Stop.", "Stop.")
+    first, second = s.injected("wake")
+    assert lines(first) == ["  [3] c", "  [4] d", "  [5] e"]
+    assert "1 more (3 open, 1 blocked in all); `todo_list` shows them." in first
+    assert lines(second) == ["  [3] c", "  [4] d", "  [5] e"]
+    assert "2 more (4 open, 1 blocked in all)" in second
+
+
+# -- the loop --------------------------------------------------------------------------------------------
+
+
+def test_a_nag_after_5_rounds_and_every_5_while_something_is_open(stage: Make) -> None:
+    s = stage(NAME).run(write("a"), *(looks(str(n)) for n in range(11)), update(1, "done"), "Done.")
+    assert s.reminded == [5, 10]
+    assert stage(NAME).run(*(looks(str(n)) for n in range(11)), "Done.").reminded == []
+
+
+def test_three_wakes_without_progress_bring_one_correction_and_then_the_end(stage: Make) -> None:
+    s = stage(NAME).run(chain([write("a")], repeat("Soon.")), endless=True)
+    assert (s.asked, s.notices) == (6, ["1/25", "2/25", "3/25"])
+    (correction,) = s.injected("guard")
+    assert correction.endswith("\n\n  [1] a")
+    assert s.ending == ("idle", "stalled")
+
+
+def test_a_correction_may_still_settle_it(stage: Make) -> None:
+    s = stage(NAME).run(write("a"), *["Soon."] * 4, update(1, "blocked", "no key"), "I had no key.")
+    assert s.ending == ("dormant", "settled")
+
+
+def test_work_is_progress(stage: Make) -> None:
+    steps = chain.from_iterable((looks(str(n)), f"Looked at {n}.") for n in range(40))
+    s = stage(NAME, {"guard_retries": 0}).run(chain([write("a"), "Soon."], steps), endless=True)
+    assert (s.notices[-1], s.ending) == ("25/25", ("idle", "wake_budget"))
+
+
+def test_25_wakes_that_bring_progress_and_no_more(stage: Make) -> None:
+    plan = write(*(f"step {n}" for n in range(1, 31)))
+    steps = chain.from_iterable((update(n, "done"), f"Did {n}.") for n in range(1, 31))
+    s = stage(NAME, {"guard_retries": 0}).run(chain([plan, "Soon."], steps), endless=True)
+    assert (s.session["wakes"], s.ending) == (25, ("idle", "wake_budget"))
+    assert [status for _, status in s.listed] == ["completed"] * 25 + ["pending"] * 5

@@ -1,0 +1,259 @@
+"""What the graph injects is bounded, however long the list and its texts are."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import Make, budget, kind, look, looks
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+
+from wakeloop import create_todo_agent, preset
+from wakeloop.dialects import dialect_named
+from wakeloop.dialects.base import Dialect
+from wakeloop.loop.nudge import nudge
+from wakeloop.prompts import fill
+from wakeloop.settings import LoopSettings
+from wakeloop.testing import ScriptedModel
+from wakeloop.text.characters import name_of, short_id
+from wakeloop.text.marks import added_to
+from wakeloop.todos.items import ID_SHOWN, STATUSES, Todo, brief
+from wakeloop.todos.operations import Board, Draft, Replace, Rules
+from wakeloop.todos.rounds import play_round
+
+PRESETS = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
+DIALECTS = {"parley": "wakeloop", "loki": "loki", "checklist": "lesson", "write_todos": "cubepi"}
+LINE, REST, NAME = 525, 1_000, 62  # what docs/dialects.md promises: a line, all around the lines, a peer
+LONG = "read the whole log and note each failure, " * 250
+CUT = f"{LONG[:268].rstrip()}… (+{len(LONG.strip()) - len(LONG[:268].rstrip()):,} characters)"
+
+
+def settings(name: str, **more: Any) -> LoopSettings:
+    return preset(name).model_copy(update={"auto_continue": True, **more})
+
+
+def dialect_of(now: LoopSettings) -> Dialect:
+    return dialect_named(now.dialect).suited(now)
+
+
+def bound(items: int) -> int:
+    return REST + LINE * items
+
+
+# -- every text, for any list ----------------------------------------------------------------------------
+
+TEXTS = st.builds(
+    lambda piece, times: piece * times,
+    st.text(min_size=1, max_size=8).filter(str.strip),
+    st.sampled_from((1, 7, 40, 150, 1_300)),
+)
+ITEMS = st.builds(
+    lambda key, content, status, reason: {"id": key, "content": content, "status": status, **reason},
+    st.integers(1, 2**53 - 1) | TEXTS,
+    TEXTS,
+    st.sampled_from(STATUSES),
+    st.just({}) | st.builds(lambda reason: {"reason": reason}, TEXTS),
+)
+LISTS = st.lists(ITEMS, min_size=1, max_size=8).flatmap(
+    lambda items: st.sampled_from((1, 1, 1, 30)).map(lambda times: items * times)
+)
+
+
+@budget(150)
+@given(st.sampled_from(PRESETS), LISTS, TEXTS | st.just(""), st.integers(1, 40))
+def test_no_list_makes_an_injected_text_longer_than_the_bound(
+    name: str, todos: list[Todo], goal: str, most: int
+) -> None:
+    now = settings(name, nudge_items=most)
+    dialect = dialect_of(now)
+    listing = dialect.listing(todos, goal, now)
+    told = {"list": listing, "open": len(todos), "total": len(todos)}
+    texts = [dialect.nudge(todos, goal, now), nudge(dialect, now, todos, goal)[0]]
+    texts += [fill(key, dialect.name, {}, **told) for key in ("correction", "explain", "shown_again")]
+    assert max(map(len, texts)) <= bound(min(most, len(todos)))
+
+
+@budget(50)
+@given(
+    st.sampled_from(tuple(DIALECTS.values())), st.lists(TEXTS, min_size=1, max_size=60), st.integers(1, 40)
+)
+def test_peers_that_wait_are_bounded_too(name: str, peers: list[str], most: int) -> None:
+    now = settings(name, nudge_items=most)
+    text, reasons = nudge(dialect_of(now), now, [], "", [{"sender": peer} for peer in peers])
+    assert reasons == ["reply"]
+    assert len(text) <= 100 + NAME * min(most, len(peers))
+    assert (f" and {len(peers) - most} more." in text) == (len(peers) > most)
+
+
+LONGEST = {
+    "wakeloop": 15_226,
+    "agentparley": 15_226,
+    "loki": 15_565,
+    "lesson": 15_215,
+    "cubepi": 13_615,
+    "cubepi-strict": 13_615,
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_length_of_a_nudge_over_thirty_of_the_longest_items(name: str) -> None:
+    longest: list[Any] = [
+        {"id": f"{n:0>4}" + "x" * 46, "content": "y" * 10_000, "status": "blocked", "reason": "z" * 10_000}
+        for n in range(30)
+    ]
+    now = settings(name)
+    assert len(dialect_of(now).nudge(longest, "g" * 10_000, now)) == LONGEST[name] <= bound(30)
+
+
+def test_the_documentation_promises_this_bound() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "dialects.md").read_text(encoding="utf-8")
+    assert f"`{REST:,} + {LINE} × nudge_items` characters, {bound(30):,} with the default of 30" in page
+    assert f"at most {NAME} characters each" in page
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_reminder_is_short(name: str) -> None:
+    assert len(fill("nag", settings(name).dialect, {}, rounds=2**53, open=2**53)) < 200
+
+
+# -- the cut ---------------------------------------------------------------------------------------------
+
+
+@given(st.integers() | st.text(), st.integers(2, 60))
+def test_an_id_is_shown_in_its_room(key: int | str, limit: int) -> None:
+    short = short_id(key, limit)
+    assert len(name_of(short)) <= limit
+    assert short == key or len(name_of(key)) > limit
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_long_text_is_cut_in_the_nudge_and_whole_in_the_list(dialect: str, thread: Make) -> None:
+    key: Any = "1" if dialect == "checklist" else 1
+    changed = settings(DIALECTS[dialect], max_wake_cycles=1, max_idle_wakes=0, guard_retries=1, nag_after=0)
+    agent = thread(".", ".", ".", settings=changed)
+    state = agent.run(
+        {"messages": [("user", "go")], "todos": [{"id": key, "content": LONG, "status": "pending"}]}
+    )
+    assert agent.asked == 3
+    injected = [m.text for m in agent.messages if kind(m) in ("wake", "guard")]
+    assert len(injected) == 2
+    for text in injected:
+        assert len(text) < bound(1)
+        assert text.count(CUT) == 1
+        assert text.count(fill("cut_text", dialect, {})) == 1
+    assert state["todos"] == [{"id": key, "content": LONG, "status": "pending"}]
+
+
+def test_short_texts_need_no_word_of_cutting() -> None:
+    for name, content in product(PRESETS, ("a", "a" * 300, "a\n" * 150)):
+        now = settings(name)
+        todos: list[Any] = [{"id": 1, "content": content, "status": "pending"}]
+        assert "characters" not in dialect_of(now).nudge(todos, "goal", now)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_listing_says_how_to_see_all(dialect: str) -> None:
+    now = settings(DIALECTS[dialect], nudge_items=2)
+    todos: list[Any] = [{"id": n, "content": LONG, "status": "pending"} for n in (1, 2, 3)]
+    tool = {"parley": "todo_list", "loki": "todo__list", "checklist": "todo"}.get(dialect, dialect)
+    *_, cut, more = dialect_of(now).listing(todos, "", now).splitlines()
+    assert f"`{tool}`" in cut
+    assert "1 more (3 open, 0 blocked in all)" in more
+    assert f"`{tool}`" in more
+
+
+# -- a list sent back as it was shown --------------------------------------------------------------------
+
+
+def replaced(board: list[Any], *drafts: Draft) -> list[Todo]:
+    game = play_round(Board(tuple(board), next_id=9), [Replace(drafts)], Rules())
+    try:
+        while True:
+            next(game)  # every item may be completed
+    except StopIteration as end:
+        return list(end.value[0].todos)
+
+
+def test_an_item_that_comes_back_as_it_was_cut_keeps_its_whole_text() -> None:
+    old = [
+        {"id": 1, "content": LONG + "first", "status": "pending"},
+        {"id": 2, "content": LONG + "other", "status": "pending"},
+        {"id": 3, "content": "short", "status": "pending"},
+    ]
+    shown = brief(LONG + "first")
+    assert shown == brief(LONG + "other")
+    told = (Draft(shown, "completed"), Draft(shown, "in_progress"), Draft("short", "pending"))
+    statuses = ("completed", "in_progress", "pending")
+    wanted = [{**item, "status": status} for item, status in zip(old, statuses, strict=True)]
+    assert replaced(old, *told) == wanted
+    named = [
+        Draft(shown, "pending", "b"),
+        Draft(shown, "completed", "a"),
+    ]
+    by_name = [{**item, "id": key} for item, key in zip(old, "ab", strict=False)]
+    assert replaced(by_name, *named) == [by_name[1], {**by_name[0], "status": "completed"}]
+
+
+def test_an_item_that_comes_back_with_its_id_as_it_was_cut_keeps_its_whole_id() -> None:
+    long = "a" * 60
+    short = str(short_id(long, ID_SHOWN))
+    assert short == "a" * 49 + "…"
+    old = [{"id": long, "content": "first", "status": "pending"}]
+    assert replaced(old, Draft("first", "completed", short)) == [{**old[0], "status": "completed"}]
+    both = [*old, {"id": short, "content": "its own", "status": "pending"}]
+    assert replaced(both, Draft("its own", "pending", short)) == both[1:]
+    assert replaced(old, Draft("first", "pending", long), Draft("its own", "pending", short)) == both
+
+
+def test_a_text_that_only_looks_cut_is_taken_as_it_is() -> None:
+    old = [{"id": 1, "content": LONG, "status": "pending"}]
+    assert replaced(old, Draft(CUT, "pending")) == [{"id": 1, "content": LONG, "status": "pending"}]
+    new = [{"id": 9, "content": CUT + "!", "status": "pending"}]
+    assert replaced(old, Draft(CUT + "!", "pending")) == new
+    twice = replaced(old, Draft(CUT, "pending"), Draft(CUT, "pending"))
+    assert [todo["content"] for todo in twice] == [LONG, CUT]
+
+
+# -- through the graph: a reminder, an explanation, a trimmed history, an empty kick -----------------------
+
+
+@pytest.mark.parametrize("items", [1, 1_000])
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_whole_run_over_the_longest_texts_stays_within_the_bound(name: str, items: int) -> None:
+    changed = settings(
+        name,
+        max_items=None,
+        max_wake_cycles=1,
+        max_idle_wakes=0,
+        stop_on_repeat=False,
+        nag_after=1,
+        nag_every=0,
+        guard_retries=1,
+        on_guard_exhausted="block",
+        in_progress="any",
+    )
+    trimmed = lambda state: {"llm_input_messages": state["messages"][-1:]}  # noqa: E731
+    model = ScriptedModel(looks("a"), ".", ".", ".", "Why.", "Kicked.", ".")
+    agent = create_todo_agent(
+        model, [look], settings=changed, pre_model_hook=trimmed, checkpointer=InMemorySaver()
+    )
+    numbered = dialect_of(changed).name == "checklist"
+    todos = [
+        {"id": str(n) if numbered else n, "content": f"{n} {LONG}", "status": "pending"}
+        for n in range(1, items + 1)
+    ]
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    state = agent.invoke({"messages": [("user", "go")], "todos": todos}, thread)
+    assert state["todo_session"]["reason"] == "guard_blocked"
+    state = agent.invoke({}, thread)
+    model.assert_done()
+    assert state["todo_session"]["reason"] == "wake_budget"
+    injected = [(kind(m), added_to(m) or len(m.text)) for m in state["messages"] if kind(m) in TELLING]
+    assert {name for name, _ in injected} == TELLING
+    assert max(size for _, size in injected) <= bound(min(30, items))
+    assert [todo["content"] for todo in state["todos"]] == [todo["content"] for todo in todos]
+
+
+TELLING = {"wake", "guard", "nag"}

@@ -1,0 +1,229 @@
+"""What the model reads, as snapshots: plain .md files under snapshots/.
+
+To renew them after a change of words on purpose: `SNAPSHOTS=write pytest tests/graph/core/test_prompts.py`.
+"""
+
+import json
+import os
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+from agents import Make, change, done, look, looks, write
+from langchain_core.messages import BaseMessage
+
+from wakeloop import SettingsError
+from wakeloop.prompts import BLANKS, check_prompt, fill
+from wakeloop.testing import calls, says
+
+HERE = Path(__file__).parent / "snapshots"
+WORDS = Path(__file__).parents[3] / "src" / "wakeloop" / "prompts"
+DIALECTS = ("parley", "loki", "checklist", "write_todos")
+
+
+def shown(request: list[BaseMessage]) -> str:
+    """A request as a page: a heading a message, calls as lines."""
+    parts = []
+    for message in request:
+        calls_ = [f"- calls `{c['name']}` {c['args']}" for c in getattr(message, "tool_calls", [])]
+        kind = message.additional_kwargs.get("wakeloop", {}).get("kind")
+        heading = f"## {message.type}" + (f" ({kind})" if kind else "")
+        parts.append("\n\n".join(part for part in (heading, message.text, "\n".join(calls_)) if part))
+    return "\n\n".join(parts) + "\n"
+
+
+def matches(name: str, text: str) -> None:
+    path = HERE / f"{name}.md"
+    if os.environ.get("SNAPSHOTS") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+PLAN = calls(("todo_write", {"items": ["read the notes", "ask for the key", "write it down"]}))
+HELD = calls(change(2, "blocked", "nobody answers"), change(3, "in_progress"))
+
+
+def last(agent: Any) -> str:
+    agent.run("Tidy up.")
+    return shown(agent.model.requests[-1])
+
+
+def test_the_first_request(thread: Make) -> None:
+    matches("first_request", last(thread("hi", system_prompt="You are a careful worker.")))
+
+
+def test_the_tools_that_the_model_is_told_of(thread: Make) -> None:
+    agent = thread("hi")
+    agent.run("go")
+    told = "\n".join(json.dumps(tool, indent=2, ensure_ascii=False) for tool in agent.model.bound[0])
+    matches("tools", f"```json\n{told}\n```\n")
+
+
+def test_a_nudge(thread: Make) -> None:
+    matches(
+        "nudge",
+        last(
+            thread(
+                PLAN,
+                HELD,
+                "I stop.",
+                "And again.",
+                change={"max_wake_cycles": 1, "guard_retries": 0},
+            )
+        ),
+    )
+
+
+def test_a_correction_and_an_explanation(thread: Make) -> None:
+    agent = thread(PLAN, HELD, ".", ".", "why", change={"max_wake_cycles": 0, "on_guard_exhausted": "block"})
+    matches("guard", last(agent))
+
+
+def test_a_nag(thread: Make) -> None:
+    agent = thread(PLAN, looks("a"), looks("b"), done(1, 2, 3), "bye", tools=[look], change={"nag_after": 2})
+    matches("nag", last(agent))
+
+
+def test_refusals_and_malformed_calls(thread: Make) -> None:
+    reply = calls(
+        ("todo_write", {"items": ["a", " "]}),
+        ("todo_write", {"items": []}),
+        ("todo_write", {"items": "['a']"}),
+        ("todo_update", {"id": 9, "status": "done"}),
+        ("todo_update", {"id": 1, "status": "finished"}),
+        ("todo_update", {"id": 1, "status": "blocked"}),
+        change(1, "in_progress"),
+        change(2, "in_progress"),
+        ("look", {}),
+        ("peer", {}),
+    )
+    agent = thread(PLAN, reply, done(1, 2, 3), "bye", tools=[look])
+    matches("refusals", last(agent))
+
+
+def test_cut_and_empty_replies(thread: Make) -> None:
+    agent = thread(
+        PLAN,
+        says("I was about to", finish_reason="length"),
+        calls(("look", {"path": "x"}), finish_reason="length"),
+        "",
+        done(1, 2, 3),
+        "bye",
+        tools=[look],
+    )
+    matches("cut_and_empty", last(agent))
+
+
+def test_a_run_that_broke_off(thread: Make) -> None:
+    agent = thread(PLAN, looks("x"), OSError("no network"), done(1, 2, 3), "bye", tools=[look])
+    with pytest.raises(OSError, match="no network"):
+        agent.run("Tidy up.")
+    agent.run({})
+    matches("broken_off", shown(agent.model.requests[-1]))
+
+
+def test_the_list_shown_again(thread: Make) -> None:
+    agent = thread(
+        PLAN,
+        looks("x"),
+        ".",
+        rewritten=True,
+        tools=[look],
+        change={"max_wake_cycles": 0, "guard_retries": 0},
+        pre_model_hook=lambda state: (
+            {"llm_input_messages": state["messages"][-2:]} if len(state["messages"]) > 3 else {}
+        ),
+    )
+    matches("shown_again", last(agent))
+
+
+def test_a_format(thread: Make) -> None:
+    shape = {
+        "title": "Answer",
+        "description": "An answer.",
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+    }
+    matches("format", last(thread("Done.", "no json", '{"text": "x"}', response_format=shape)))
+
+
+def test_events_of_the_inbox(thread: Make) -> None:
+    agent = thread("hi")
+    agent.run(
+        {
+            "todo_inbox": [
+                {"kind": "cron", "id": "1", "text": "Every morning."},
+                {"kind": "peer_message", "id": "2", "text": "Hello.", "sender": "bob"},
+            ]
+        }
+    )
+    matches("inbox", shown(agent.model.requests[-1]))
+
+
+def test_a_long_list(thread: Make) -> None:
+    agent = thread(
+        write(*(f"step {n}" for n in range(1, 8))),
+        ".",
+        ".",
+        change={"nudge_items": 3, "max_wake_cycles": 1, "guard_retries": 0},
+    )
+    matches("long_list", last(agent))
+
+
+def test_a_long_text(thread: Make) -> None:
+    agent = thread(
+        write("short", "words " * 100), ".", ".", change={"max_wake_cycles": 1, "guard_retries": 0}
+    )
+    matches("long_text", last(agent))
+
+
+# -- the files -------------------------------------------------------------------------------------------
+
+
+def test_every_text_has_a_file_and_every_file_a_text() -> None:
+    names = {path.stem for path in WORDS.rglob("*.md")}
+    assert set(BLANKS) <= names
+    assert names - set(BLANKS) <= {"instructions_plain"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(WORDS.rglob("*.md")), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_a_file_uses_the_blanks_that_are_filled(path: Path) -> None:
+    template = Template(path.read_text())
+    assert template.is_valid()
+    assert set(template.get_identifiers()) <= BLANKS.get(path.stem, frozenset())
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", BLANKS)
+def test_every_text_can_be_filled_in_every_dialect(name: str, dialect: str) -> None:
+    try:
+        text = fill(name, dialect, {}, **{blank: f"<{blank}>" for blank in BLANKS[name]})
+    except FileNotFoundError:
+        assert (name, dialect) in {("last_check", other) for other in DIALECTS if other != "write_todos"}
+    else:
+        assert text.strip() == text != ""
+        assert "$" not in text
+
+
+def test_an_unfilled_blank_raises() -> None:
+    with pytest.raises(KeyError, match="list"):
+        fill("nudge", "parley", {}, open=1, total=1)
+
+
+def test_a_replaced_text_comes_first() -> None:
+    assert fill("nag", "parley", {"nag": "$rounds rounds"}, rounds=3, open=1) == "3 rounds"
+
+
+def test_a_list_in_a_text_is_not_read_as_a_blank(thread: Make) -> None:
+    agent = thread(write("costs $5 and ${more}"), ".", done(1), "bye")
+    agent.run("go")
+    assert "  [1] costs $5 and ${more}" in agent.model.requests[2][-1].text
+
+
+@pytest.mark.parametrize(("name", "text"), [("nope", "x"), ("nudge", "$nope"), ("nag", "100 $")])
+def test_a_wrong_replacement_is_refused(name: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        check_prompt(name, text)

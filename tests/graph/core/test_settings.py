@@ -1,0 +1,331 @@
+"""Section 8: settings, presets, precedence."""
+
+import re
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from agents import END, START, TODO, WAKE, Make, done, session, settings, update, write
+from langgraph.types import Command, interrupt
+
+from wakeloop import InputError, LoopSettings, SettingsError, preset
+from wakeloop.settings import check_overrides, effective
+from wakeloop.testing import calls
+
+CONTRACT = {
+    "dialect",
+    "auto_continue",
+    "max_wake_cycles",
+    "max_idle_wakes",
+    "stop_on_repeat",
+    "continuation_prompt",
+    "inject_todo_instructions",
+    "max_items",
+    "in_progress",
+    "nag_after",
+    "nag_every",
+    "nag_when",
+    "nudge_items",
+    "guard_retries",
+    "on_guard_exhausted",
+    "reply_retries",
+    "tool_description",
+    "prompts",
+}
+FIXED: dict[str, Any] = {"dialect": "parley", "tool_description": "x", "max_items": 3, "in_progress": "any"}
+QUIET = {"guard_retries": 0}
+
+
+def test_every_setting_of_the_contract_is_there_and_documented() -> None:
+    assert set(LoopSettings.model_fields) >= CONTRACT
+    for name, field in LoopSettings.model_fields.items():
+        assert field.description, name
+        assert "\n" not in field.description
+
+
+def test_defaults() -> None:
+    base = LoopSettings()
+    assert base == preset("wakeloop")
+    assert (base.dialect, base.auto_continue, base.max_wake_cycles, base.max_idle_wakes) == (
+        "parley",
+        True,
+        25,
+        3,
+    )
+    assert (base.stop_on_repeat, base.max_items, base.in_progress) == (False, 200, "at_most_one")
+    assert (base.nag_after, base.nag_every, base.nag_when, base.nudge_items) == (5, 5, "open", 30)
+    assert (base.guard_retries, base.on_guard_exhausted, base.reply_retries) == (1, "proceed", 2)
+
+
+def test_settings_are_frozen_and_hashable() -> None:
+    base = LoopSettings()
+    with pytest.raises(Exception, match="frozen"):
+        base.max_wake_cycles = 3  # type: ignore[misc]
+    assert hash(base) == hash(LoopSettings())
+    assert hash(settings(max_items=3)) != hash(base)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        LoopSettings,
+        lambda **v: LoopSettings().model_copy(update=v),
+        lambda **v: LoopSettings.model_validate(v),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_right_name(make: Any) -> None:
+    with pytest.raises(SettingsError, match=re.escape("There is no setting 'max_wakes'; did you mean 'max_")):
+        make(max_wakes=3)
+    with pytest.raises(SettingsError, match="there are dialect, auto_continue"):
+        make(qqqqq=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_wake_cycles", -1),
+        ("max_idle_wakes", "x"),
+        ("nag_when", "never"),
+        ("nudge_items", 0),
+        ("max_items", 0),
+        ("on_guard_exhausted", "stop"),
+        ("prompts", {"nudge": 3}),
+    ],
+)
+def test_a_wrong_value_is_one_sentence_that_names_it(name: str, value: Any) -> None:
+    with pytest.raises(SettingsError) as raised:
+        LoopSettings(**{name: value})
+    assert str(raised.value).startswith(f"The setting '{name}")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_copy_is_validated_and_leaves_the_original() -> None:
+    base = LoopSettings()
+    assert base.model_copy(update={"max_items": None}).max_items is None
+    assert base.max_items == 200
+    assert base.model_copy() == base
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(SettingsError, match="'cubepi'"):
+        preset("cubpi")
+
+
+# -- overrides -------------------------------------------------------------------------------------------
+
+
+def test_only_what_differs_is_kept() -> None:
+    base = settings(max_wake_cycles=7)
+    assert check_overrides(base, {}) == {}
+    assert check_overrides(base, {"max_wake_cycles": 7, "nag_after": 2}) == {"nag_after": 2}
+
+
+def test_prompts_are_merged_one_by_one() -> None:
+    base = settings(prompts={"nudge": "N $list", "nag": "A"})
+    kept = check_overrides(base, {"prompts": {"nag": "B"}})
+    assert effective(base, kept).prompts == {"nudge": "N $list", "nag": "B"}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_what_may_not_be_overridden_in_a_thread(name: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        check_overrides(LoopSettings(), {name: FIXED[name]})
+
+
+@pytest.mark.parametrize(
+    "overrides", [3, [], "x", {"prompts": {"instructions": "x"}}, {"prompts": {"no": "x"}}, {"nag_after": -1}]
+)
+def test_wrong_overrides(overrides: Any) -> None:
+    with pytest.raises(SettingsError):
+        check_overrides(LoopSettings(), overrides)
+
+
+def stalled(wakes: int, budget: int) -> dict[str, Any]:
+    return session("idle", "wake_budget", 1, wakes, budget)
+
+
+def test_a_threads_settings_hold_until_an_input_replaces_or_clears_them(thread: Make) -> None:
+    agent = thread(
+        write("a"), *["."] * 20, left=True, change={"max_wake_cycles": 3, "max_idle_wakes": 0, **QUIET}
+    )
+    agent.run({"messages": [("user", "go")], "todo_settings": {"max_wake_cycles": 1}})
+    assert agent.session == stalled(1, 1)
+    agent.run("more")
+    assert agent.session == stalled(1, 1)
+    agent.run({"messages": [("user", "more")], "todo_settings": {"nag_after": 2}})
+    assert agent.session == stalled(3, 3)
+    agent.run({"messages": [("user", "more")], "todo_settings": {"max_wake_cycles": 2}})
+    agent.run({"messages": [("user", "more")], "todo_settings": {}})
+    assert agent.session == stalled(3, 3)
+    assert agent.values["todo_settings"] == {}
+
+
+class Context(TypedDict, total=False):
+    """What a caller knows."""
+
+    todo_settings: dict[str, Any]
+    user: str
+
+
+def test_a_context_ranks_as_the_threads(thread: Make) -> None:
+    agent = thread(
+        write("a"), *["."] * 20, left=True, context_schema=Context, change={"max_idle_wakes": 0, **QUIET}
+    )
+    agent.run("go", context={"todo_settings": {"max_wake_cycles": 2}})
+    assert agent.session == stalled(2, 2)
+    agent.run({"messages": [("user", "go")], "todo_settings": {"max_wake_cycles": 1}}, context={"user": "x"})
+    assert agent.session == stalled(1, 1)
+
+
+def test_a_resume_goes_on_with_what_its_activation_began_with(thread: Make) -> None:
+    def ask(question: str) -> str:
+        """Ask."""
+        return str(interrupt(question))
+
+    agent = thread(
+        write("a"),
+        calls(("ask", {"question": "?"})),
+        *["."] * 9,
+        tools=[ask],
+        left=True,
+        context_schema=Context,
+        change={"max_idle_wakes": 0, **QUIET},
+    )
+    agent.run("go", context={"todo_settings": {"max_wake_cycles": 2}})
+    agent.run(Command(resume="y"))
+    assert agent.session == stalled(2, 2)
+
+
+def test_settings_are_read_at_the_start_of_an_activation_only(thread: Make) -> None:
+    agent = thread(
+        write("a"),
+        OSError("no network"),
+        *["."] * 9,
+        left=True,
+        change={"max_wake_cycles": 2, "max_idle_wakes": 0, **QUIET},
+    )
+    with pytest.raises(OSError, match="no network"):
+        agent.run("go")
+    agent.graph.update_state(agent.at(), {"todo_settings": {"max_wake_cycles": 1}}, as_node="wake")
+    agent.run(None)
+    assert agent.session == stalled(2, 2)
+    agent.run("more")
+    assert agent.session == stalled(1, 1)
+
+
+def test_auto_continue_may_be_switched_off_in_a_thread(thread: Make) -> None:
+    agent = thread(write("a"), ".", ".", done(1), "bye")
+    assert agent.walk({"messages": [("user", "go")], "todo_settings": {"auto_continue": False}}) == [
+        *START,
+        *TODO,
+        *END,
+    ]
+    assert agent.walk({"messages": [("user", "go")], "todo_settings": {}}) == [*START, *WAKE, *TODO, *END]
+
+
+def test_under_loki_auto_continue_brings_the_tools(thread: Make) -> None:
+    agent = thread(
+        "hi",
+        calls(("todo__init", {"goal": "g"}), ("todo__add", {"task": "a"})),
+        calls(("todo__done", {"id": 1})),
+        "bye",
+        settings="loki",
+        checked=False,
+    )
+    agent.run("go")
+    agent.run({"messages": [("user", "go")], "todo_settings": {"auto_continue": True}})
+    assert [len(bound) for bound in agent.model.bound] == [0, 5, 5, 5]
+    assert agent.session == session("dormant", "settled", 0, 0, 10)
+
+
+def test_a_tools_description_may_be_replaced(thread: Make) -> None:
+    agent = thread("hi", change={"tool_description": "Mine."})
+    agent.run("go")
+    described = {tool["function"]["name"]: tool["function"]["description"] for tool in agent.model.bound[0]}
+    assert described["todo_write"] == "Mine."
+    assert described["todo_update"] != "Mine."
+
+
+PROMPTS = {
+    "nudge": "NUDGE $open $total\n$list",
+    "correction": "CORRECT $open\n$list",
+    "explain": "EXPLAIN $open\n$list",
+    "nag": "NAG $rounds $open",
+    "instructions": "INSTRUCT",
+    "go_on": "GO ON",
+    "cut_call": "Error: CUT",
+}
+
+
+def test_every_text_may_be_replaced(thread: Make) -> None:
+    agent = thread(
+        write("a"),
+        calls(("todo_list", {})),
+        calls(("todo_list", {}), finish_reason="length"),
+        ".",
+        ".",
+        ".",
+        "why",
+        change={"prompts": PROMPTS, "nag_after": 1, "max_wake_cycles": 1, "on_guard_exhausted": "block"},
+        left=True,
+    )
+    agent.run("go")
+    sent = "\n".join(m.text for m in agent.model.requests[-1])
+    for words in (
+        "INSTRUCT",
+        "NAG 1 1",
+        "Error: CUT",
+        "NUDGE 1 1\n  [1] a",
+        "CORRECT 1\n  [1] a",
+        "EXPLAIN 1\n  [1] a",
+    ):
+        assert words in sent
+
+
+@pytest.mark.parametrize(
+    "prompts", [{"nudge": "no list at all"}, {"nag": "${rounds} of $$5"}, {"activate": ""}]
+)
+def test_a_text_may_leave_blanks_out(prompts: dict[str, str]) -> None:
+    assert settings(prompts=prompts).prompts == prompts
+
+
+@pytest.mark.parametrize("key", ["max_items", "in_progress"])
+def test_a_fixed_setting_in_a_thread_is_refused_before_the_first_request(key: str, thread: Make) -> None:
+    agent = thread()
+    with pytest.raises(InputError, match=key):
+        agent.run({"messages": [("user", "go")], "todo_settings": {key: FIXED[key]}})
+
+
+def test_max_items_bounds_what_is_not_closed(thread: Make) -> None:
+    agent = thread(
+        write("a", "b"),
+        write("c"),
+        update(1, "blocked", "x"),
+        done(2),
+        write("c"),
+        done(3),
+        "bye",
+        change={"max_items": 2},
+    )
+    agent.run("go")
+    assert [status for status, _ in agent.results()] == [
+        "success",
+        "error",
+        "success",
+        "success",
+        "success",
+        "success",
+    ]
+
+
+def test_the_settings_page_names_every_setting() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "settings.md").read_text()
+    missing = [name for name in LoopSettings.model_fields if f"`{name}`" not in page]
+    assert missing == []
+
+
+@pytest.mark.parametrize("key", [key for key, value in LoopSettings() if type(value) is int])
+def test_a_number_that_no_checkpoint_holds_is_refused(key: str) -> None:
+    assert getattr(settings(**{key: 2**53}), key) == 2**53
+    with pytest.raises(SettingsError, match=key):
+        settings(**{key: 2**64})

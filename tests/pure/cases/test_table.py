@@ -1,0 +1,44 @@
+"""The table of the cases in tests/RESULTS.md, against the tests."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+ROW = re.compile(r"\| (c\d\d) [^|]*\| [^|]+ \| ([^|]+) \| ([^|]+) \|")
+ROWS = {
+    name: (paths, shown) for name, paths, shown in ROW.findall((ROOT / "tests" / "RESULTS.md").read_text())
+}
+PATHS = {"rig": 12, "kept": 8, "bare": 4}
+
+
+def taken() -> dict[str, set[str]]:
+    """Every test by its name, and the fixtures that it takes."""
+    found: dict[str, set[str]] = {}
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                found.setdefault(node.name, set()).update(argument.arg for argument in node.args.args)
+    return found
+
+
+TESTS = taken()
+
+
+def test_every_case_has_a_row() -> None:
+    assert list(ROWS) == [f"c{number:02}" for number in range(1, 33)]
+
+
+@pytest.mark.parametrize(("case", "row"), ROWS.items(), ids=ROWS)
+def test_its_tests_are_there_and_go_through_the_paths_it_names(case: str, row: tuple[str, str]) -> None:
+    paths, shown = row
+    named = re.findall(r"`(test_\w+)`", shown)
+    assert set(named) <= set(TESTS)
+    assert [name for name in named if name.startswith(f"test_{case}_")]
+    if re.fullmatch(r"\d+(, \d+)?", paths):
+        by = {PATHS[fixture] for name in named for fixture in TESTS[name] if fixture in PATHS}
+        said = {int(number) for number in paths.split(", ")}
+        assert said <= by
+        assert max(by) == max(said)

@@ -1,0 +1,95 @@
+"""What is done for speed changes nothing that can be seen."""
+
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.prompt_values import ChatPromptValue
+from langchain_core.runnables import RunnableLambda
+from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
+
+from wakeloop.channels.conversation import merge_messages
+from wakeloop.channels.reducers import merge_entries
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.progress import fingerprint, note_progress, tried
+from wakeloop.model.named import as_prompt
+from wakeloop.platform.cheap_copies import Delta, Folded
+from wakeloop.testing import ScriptedModel
+from wakeloop.text.marks import as_user
+
+THEIRS: dict[type, Any] = {
+    Delta: DeltaChannel(merge_messages),
+    Folded: BinaryOperatorAggregate(list, merge_entries),
+}
+
+
+def parts(channel: Any) -> dict[str, Any]:
+    names = {name for kind in type(channel).__mro__ for name in getattr(kind, "__slots__", ())}
+    return {name: getattr(channel, name, None) for name in names}
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [Delta(merge_messages, list, snapshot_frequency=7), Folded(list, merge_entries)],
+    ids=["delta", "folded"],
+)
+def test_a_copy_has_every_part_of_the_channel_and_goes_its_own_way(channel: Any) -> None:
+    channel.key, channel.value = "k", []
+    copied = channel.copy()
+    assert type(copied) is type(channel)
+    assert parts(copied) == parts(channel)
+    assert set(parts(channel)) == set(parts(THEIRS[type(channel)]))
+    copied.update([[HumanMessage("x", id="1")] if type(channel) is Delta else ["x"]])
+    assert (len(copied.get()), channel.get()) == (1, [])
+
+
+class Own(ScriptedModel):
+    """A model that reads its input itself."""
+
+    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002 - as BaseChatModel names it
+        assert isinstance(input, list)
+        return super().invoke(input, config, **kwargs)
+
+
+def test_a_chat_model_gets_the_value_that_langchain_makes_of_a_list() -> None:
+    asked: list[Any] = [HumanMessage("go")]
+    model = ScriptedModel([])
+    prompt = as_prompt(model, asked)
+    assert prompt == ChatPromptValue(messages=asked) == BaseChatModel._convert_input(model, asked)
+    assert prompt.to_messages()[0] is asked[0]
+    assert isinstance(as_prompt(model.bind(stop=["."]), asked), ChatPromptValue)
+
+
+def test_what_has_an_invoke_of_its_own_gets_the_list() -> None:
+    asked: list[Any] = [HumanMessage("go")]
+    assert as_prompt(Own([]), asked) is asked
+    assert as_prompt(Own([]).bind(stop=["."]), asked) is asked
+    assert as_prompt(RunnableLambda(len), asked) is asked
+
+
+def asks(*names: str, at: str = "1") -> list[Any]:
+    made = [{"name": n, "args": {}, "id": f"{at}-{i}", "type": "tool_call"} for i, n in enumerate(names)]
+    return [AIMessage("", tool_calls=made), *(ToolMessage("ok", tool_call_id=call["id"]) for call in made)]
+
+
+def test_what_was_tried_is_read_off_this_activation_alone() -> None:
+    before = [HumanMessage("a"), *asks("old")]
+    history = [*before, HumanMessage("b"), *asks("x", "todo_list"), *asks("y", "x", at="2")]
+    assert tried(history, {"todo_list"}) == fingerprint("x", {}) + fingerprint("y", {})
+
+
+def test_of_many_calls_the_newest_count() -> None:
+    history = [message for n in range(70) for message in asks(f"t{n}", at=str(n))]
+    assert tried(history, ()) == "".join(fingerprint(f"t{n}", {}) for n in range(6, 70))
+
+
+def test_nothing_is_noted_before_the_first_wake() -> None:
+    ledger: Ledger = {}
+    note_progress(asks("x"), ledger, ())
+    assert ledger == {}
+    ledger = {"waking": True}
+    note_progress([*asks("x"), as_user("wake", "go on"), *asks("x", at="2")], ledger, ())
+    assert ledger == {"waking": True, "seen": fingerprint("x", {})}
+    note_progress([*asks("y", at="3")], ledger, ())
+    assert ledger == {"waking": True, "seen": fingerprint("x", {}) + fingerprint("y", {}), "worked": True}

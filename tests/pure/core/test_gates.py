@@ -1,0 +1,192 @@
+"""Truth tables of the gates and of what they read."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+from agents import settings, todo
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wakeloop.loop.ending import yields
+from wakeloop.loop.gates import Case
+from wakeloop.loop.progress import fingerprint, made_progress, same_again, seen_before
+from wakeloop.loop.reminders import count_stale, nag_due
+from wakeloop.loop.ruling import GATES, first_stop, is_guarded
+
+ORDER = [
+    "waiting",
+    "settled",
+    "disabled",
+    "drained",
+    "step_limit",
+    "wake_budget",
+    "repeated_reply",
+    "stalled",
+]
+
+STOPS: dict[str, dict[str, Any]] = {  # what alone makes each gate answer
+    "waiting": {"waiting": True},
+    "settled": {"open": 0},
+    "disabled": {"settings": settings(auto_continue=False, stop_on_repeat=True)},
+    "drained": {"drained": True},
+    "step_limit": {"steps_left": 4},
+    "wake_budget": {"wakes": 25},
+    "repeated_reply": {"repeated": True},
+    "stalled": {"idle_wakes": 3},
+}
+GOES_ON: dict[str, Any] = {
+    "open": 1,
+    "settings": settings(stop_on_repeat=True),
+    "steps_left": 5,
+    "wakes": 24,
+    "idle_wakes": 2,
+}
+
+
+def test_the_order_is_that_of_the_contract() -> None:
+    assert [gate.__name__ for gate in GATES] == ORDER
+
+
+def test_nothing_stops_a_case_that_just_goes_on() -> None:
+    assert first_stop(Case(**GOES_ON)) is None
+
+
+@pytest.mark.parametrize("stops", list(product([False, True], repeat=len(ORDER))))
+def test_the_first_gate_that_answers_ends_the_run(stops: tuple[bool, ...]) -> None:
+    values = dict(GOES_ON)
+    for name, stop in zip(ORDER, stops, strict=True):
+        if stop:
+            values |= STOPS[name]
+    wanted = next((name for name, stop in zip(ORDER, stops, strict=True) if stop), None)
+    assert first_stop(Case(**values)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"open": 0, "owed": True}, None),
+        ({"open": 0, "owed": False}, "settled"),
+        ({"settings": settings(max_wake_cycles=0)}, "disabled"),
+        ({"settings": settings(auto_continue=False, max_wake_cycles=0)}, "disabled"),
+        ({"steps_left": 5}, None),
+        ({"steps_left": 4}, "step_limit"),
+        ({"settings": settings(max_wake_cycles=3), "wakes": 2}, None),
+        ({"settings": settings(max_wake_cycles=3), "wakes": 3}, "wake_budget"),
+        ({"settings": settings(max_wake_cycles=3), "wakes": 4}, "wake_budget"),
+        ({"settings": settings(stop_on_repeat=False), "repeated": True}, None),
+        ({"settings": settings(max_idle_wakes=0), "idle_wakes": 99}, None),
+        ({"settings": settings(max_idle_wakes=1), "idle_wakes": 1}, "stalled"),
+    ],
+)
+def test_each_gate_at_its_edge(change: dict[str, Any], reason: str | None) -> None:
+    assert first_stop(Case(**{**GOES_ON, **change})) == reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "allowed"),
+    [
+        ("waiting", False),
+        ("settled", False),
+        ("disabled", True),
+        ("drained", False),
+        ("step_limit", False),
+        ("wake_budget", True),
+        ("repeated_reply", True),
+        ("stalled", True),
+        ("truncated", False),
+        ("malformed_calls", False),
+        ("empty_reply", False),
+        ("handed_over", False),
+        ("guard_blocked", False),
+    ],
+)
+def test_which_ends_the_guard_may_correct(reason: Any, allowed: bool) -> None:
+    budget = settings(max_wake_cycles=0)
+    assert is_guarded(Case(open=1, settings=budget), reason) is allowed
+    assert is_guarded(Case(open=0, settings=budget), reason) is False
+
+
+def test_no_correction_where_auto_continue_is_off() -> None:
+    assert is_guarded(Case(open=1, settings=settings(auto_continue=False)), "disabled") is False
+
+
+@pytest.mark.parametrize(
+    "reason", [*ORDER, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "handed_over"]
+)
+def test_what_a_session_yields_as(reason: Any) -> None:
+    assert yields(reason, 0) == ("waiting" if reason == "waiting" else "dormant")
+    assert yields(reason, 2) == ("waiting" if reason == "waiting" else "idle")
+
+
+@pytest.mark.parametrize(
+    ("wrote", "open_", "when", "count"),
+    [
+        (True, 1, "open", 0),
+        (True, 0, "open", 0),
+        (True, 1, "always", 0),
+        (False, 1, "open", 5),
+        (False, 0, "open", 4),
+        (False, 1, "always", 5),
+        (False, 0, "always", 5),
+    ],
+)
+def test_rounds_without_a_write(wrote: bool, open_: int, when: str, count: int) -> None:
+    assert count_stale(4, wrote=wrote, open_count=open_, settings=settings(nag_when=when)) == count
+
+
+@given(st.integers(0, 12), st.integers(0, 6), st.integers(0, 60))
+def test_a_nag_is_due_at_after_and_every(after: int, every: int, stale: int) -> None:
+    points = {after, *(range(after + every, 100, every) if every else ())} if after else set()
+    assert nag_due(stale, settings(nag_after=after, nag_every=every)) is (stale in points)
+
+
+@pytest.mark.parametrize("worked", [False, True])
+@pytest.mark.parametrize(
+    ("statuses", "open_before", "peak", "progress"),
+    [
+        (["pending", "pending"], [1, 2], 0, False),
+        (["completed", "pending"], [1, 2], 0, True),
+        (["blocked", "pending"], [1, 2], 0, True),
+        (["cancelled", "pending"], [1, 2], 0, True),
+        (["completed", "pending"], [1, 2], 1, False),
+        (["completed", "pending"], [2], 0, False),
+        (["completed", "completed"], [2], 1, True),
+        (["in_progress", "pending"], [1, 2], 0, False),
+        ([], [1, 2], 0, False),
+    ],
+)
+def test_what_is_progress(
+    statuses: list[str], open_before: list[int], peak: int, progress: bool, worked: bool
+) -> None:
+    items: Any = [todo(n, "x", status) for n, status in enumerate(statuses, 1)]
+    assert made_progress(items, open_before, peak, worked=worked) is (worked or progress)
+
+
+def test_a_call_is_known_by_name_and_arguments() -> None:
+    assert fingerprint("a", {"x": 1, "y": 2}) == fingerprint("a", {"y": 2, "x": 1})
+    assert fingerprint("a", {"x": 1}) != fingerprint("b", {"x": 1})
+    assert fingerprint("a", {"x": 1}) != fingerprint("a", {"x": 2})
+    assert fingerprint("a", {"x": "\ud800"})  # what no encoder likes
+
+
+@given(st.lists(st.lists(st.integers(0, 9).map(str), max_size=4), max_size=8))
+def test_what_was_seen_is_new_once(rounds: list[list[str]]) -> None:
+    seen, known = "", set()
+    for names in rounds:
+        prints = [fingerprint(name, {}) for name in names]
+        seen, new = seen_before(seen, prints)
+        assert new == set(prints) - known
+        known |= set(prints)
+
+
+def test_what_was_seen_is_bounded() -> None:
+    seen, _ = seen_before("", [fingerprint(str(n), {}) for n in range(500)])
+    assert len(seen) == 64 * 3
+    assert seen_before(seen, [fingerprint("499", {})])[1] == set()
+
+
+def test_a_reply_is_the_same_over_the_same_list_only() -> None:
+    assert same_again("x", [todo(1, "a")]) == same_again("x", [todo(1, "a")])
+    assert same_again("x", [todo(1, "a")]) != same_again("x", [todo(1, "a", "completed")])
+    assert same_again("x", [todo(1, "a")]) != same_again("y", [todo(1, "a")])

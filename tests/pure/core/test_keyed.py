@@ -1,0 +1,90 @@
+"""Copies of one history grow apart: each finds its own, and none rebuilds or scans without need."""
+
+from copy import copy
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from wakeloop.channels.conversation import Messages, merge_messages
+from wakeloop.channels.indexed_list import FORKED
+from wakeloop.model.wire_order import Lines, legal
+from wakeloop.testing import calls, wire_faults
+
+LINES = Lines("(unanswered)", "(broken off)", "(no text)")
+
+
+def said(key: str, text: str = "x") -> HumanMessage:
+    return HumanMessage(text, id=key)
+
+
+def test_an_id_that_only_another_copy_holds_is_not_found_and_nothing_is_forked() -> None:
+    first = Messages([said("a")])
+    other = copy(first)
+    other.put(said("b"))
+    assert other.find("b") == 1
+    assert first.find("b") is None
+    assert first.put(said("b")) == 1  # the fork reads a copy with a node's writes, then they are applied
+    assert FORKED not in first.where
+
+
+def test_one_id_at_two_places_is_found_in_each_copy() -> None:
+    first = Messages([said("a")])
+    other = copy(first)
+    first.put(said("b"))
+    first.put(said("c"))
+    other.put(said("c"))
+    assert (first.find("b"), first.find("c"), other.find("b"), other.find("c")) == (1, 2, None, 1)
+    assert FORKED in first.where
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcdef")), max_size=30))
+def test_whatever_copies_write_each_finds_what_it_holds(writes: list[tuple[int, str]]) -> None:
+    root = Messages([said("r")])
+    copies = [copy(root) for _ in range(3)]
+    for which, key in writes:
+        copies[which].put(said(key))
+    for one in copies:
+        keys = [m.id for m in one]
+        assert len(keys) == len(set(keys))
+        assert [one.find(key) for key in "rabcdef"] == [
+            keys.index(key) if key in keys else None for key in "rabcdef"
+        ]
+
+
+def history() -> Messages:
+    reply = calls(("look", {}, "1"))
+    return Messages(
+        [said("u"), reply.model_copy(update={"id": "r"}), ToolMessage("x", tool_call_id="1", id="t")]
+    )
+
+
+def test_a_sound_history_is_remembered_by_its_copies() -> None:
+    messages = history()
+    assert messages.sound == 0
+    legal(messages, [], LINES)
+    assert messages.sound == copy(messages).sound == 3
+
+
+def test_a_message_that_is_replaced_is_looked_at_again() -> None:
+    messages = history()
+    legal(messages, [], LINES)
+    changed: Any = merge_messages(
+        messages, [[AIMessage("", id="r", tool_calls=calls(("look", {}, "2")).tool_calls)]]
+    )
+    assert changed.sound == 1
+    assert messages.sound == 3
+    wire = legal([*changed, said("v")], [], LINES)
+    assert wire_faults([wire]) == []
+    assert [m.text for m in legal(changed, [], LINES)] == ["x", "", "(unanswered)"]
+
+
+def test_a_history_that_loses_messages_is_looked_at_anew() -> None:
+    from langchain_core.messages import RemoveMessage
+
+    messages = history()
+    legal(messages, [], LINES)
+    shorter: Any = merge_messages(messages, [[RemoveMessage("t")]])
+    assert shorter.sound == 0
+    assert legal(shorter, [], LINES)[-1].text == "(unanswered)"

@@ -1,0 +1,403 @@
+"""Each rule of the list in its exact words, at its exact edge."""
+
+from typing import Any
+
+import pytest
+from agents import todo
+from langgraph.types import Send
+from test_todos import board, playing
+
+from wakeloop.loop.gates import Case, hindered
+from wakeloop.loop.progress import fingerprint
+from wakeloop.routes import after_call_model, after_guard, after_round
+from wakeloop.settings import LoopSettings
+from wakeloop.testing import calls
+from wakeloop.text.characters import shorten
+from wakeloop.todos.changes import changes, check_changes
+from wakeloop.todos.items import GREATEST, LONGEST, Refused, next_number, number, read_list
+from wakeloop.todos.operations import Add, Change, Draft, Operation, Replace, Reset, Rules, Show
+
+A = todo(1, "a")
+HELD = todo(1, "a", "blocked", reason="no")
+EXHAUSTED = {"1": 3}
+LIST = Replace((Draft("a", "pending"),))
+
+
+def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
+    """What the last call of a round is told where it is refused."""
+    _, outcomes, _ = playing(start, *made, **more)
+    return outcomes[-1].error
+
+
+# -- what refusals say -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "operation", "rules", "sentence"),
+    [
+        (board(), Add(()), Rules(), "items is empty; send at least one text"),
+        (board(), Add(("a", " ")), Rules(), "item 2 is blank; every item needs a text"),
+        (
+            board(A, todo(2, "b", "completed"), todo(3, "c", "cancelled")),
+            Add(("x", "y")),
+            Rules(2),
+            (
+                "2 more would make 3 items that are not closed; "
+                "at most 2 are allowed, so close some or plan larger ones"
+            ),
+        ),
+        (
+            board(),
+            Change(1, "completed"),
+            Rules(),
+            "there is no item 1; the ids are: none, the list is empty",
+        ),
+        (
+            board(*(todo(n, "x") for n in range(1, 61))),
+            Change("no", "completed"),
+            Rules(),
+            f"there is no item 'no'; the ids are: {', '.join(map(str, range(1, 51)))}",
+        ),
+        (
+            board(A),
+            Change(1, "blocked", " "),
+            Rules(),
+            "item [1] can be blocked only with a reason; send one",
+        ),
+        (
+            board(HELD, refusals=EXHAUSTED),
+            Change(1, "pending"),
+            Rules(),
+            "item [1] was refused 3 times and stays blocked: no",
+        ),
+        (
+            board(todo(1, "a", "blocked"), refusals=EXHAUSTED),
+            Change(1, "completed"),
+            Rules(),
+            "item [1] was refused 3 times and stays blocked: ",
+        ),
+        (
+            board(),
+            Replace((Draft("a", "pending"), Draft(" ", "pending"))),
+            Rules(),
+            "item 2 is blank; every item needs a text",
+        ),
+        (
+            board(),
+            Replace((Draft("a", "pending", "k"), Draft("b", "pending", "k"))),
+            Rules(),
+            "the id 'k' stands twice; every id may stand once",
+        ),
+        (
+            board(),
+            Replace((Draft("a", "pending"),) * 3),
+            Rules(2),
+            "the list has 3 items; at most 2 are allowed",
+        ),
+        (
+            board(todo(1, "a", "in_progress"), todo(2, "b")),
+            Change(2, "in_progress"),
+            Rules(in_progress="at_most_one"),
+            (
+                "only one item may be in progress, and these would be: [1] a and [2] b; "
+                "close or reopen one first"
+            ),
+        ),
+        (
+            board(),
+            LIST,
+            Rules(in_progress="exactly_one"),
+            "exactly one item must be in progress unless all are completed, and none would be",
+        ),
+    ],
+)
+def test_a_refusal_in_its_words(start: Any, operation: Operation, rules: Rules, sentence: str) -> None:
+    after, (outcome,), _ = playing(start, operation, rules=rules)
+    assert (outcome.error, outcome.operation, outcome.board) == (sentence, operation, start)
+    assert after == start
+
+
+def test_two_whole_lists_in_one_round_are_told_why() -> None:
+    rules = Rules(one_write=True)
+    assert reply(board(), LIST, LIST, rules=rules) == (
+        "the list was sent more than once in one reply; send it once, whole"
+    )
+    assert reply(board(), LIST, Replace((), "its own fault"), rules=rules) == "its own fault"
+
+
+def test_a_list_that_is_refused_already_changes_nothing() -> None:
+    start = board(A)
+    after, (outcome,), _ = playing(start, Replace((), "no JSON"))
+    assert (after, outcome.error) == (start, "no JSON")
+
+
+def test_a_sentence_in_place_of_a_call_is_the_error_of_no_operation() -> None:
+    _, (outcome,), _ = playing(board(A), "no JSON")
+    assert (outcome.error, outcome.operation) == ("no JSON", None)
+
+
+@pytest.mark.parametrize("length", [LONGEST, LONGEST + 1])
+def test_a_refusal_is_cut_at_its_longest(length: int) -> None:
+    error = reply(board(), "x" * length)
+    assert error == ("x" * LONGEST if length == LONGEST else "x" * (LONGEST - 1) + "…")
+
+
+# -- what an outcome holds -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("operation", "touched"),
+    [
+        (Show(), ()),
+        (Reset("g"), ()),
+        (Add(("b", "c")), (2, 3)),
+        (Change(1, "completed"), (1,)),
+        (Replace((Draft("a", "pending"), Draft("b", "pending"))), (2,)),
+        (Replace((Draft("a", "completed"),)), (1,)),
+    ],
+)
+def test_an_outcome_names_its_operation_and_what_it_wrote(operation: Operation, touched: Any) -> None:
+    _, (outcome,), _ = playing(board(A), operation)
+    assert (outcome.operation, outcome.touched, outcome.error) == (operation, touched, None)
+
+
+def test_closed_items_leave_room_where_a_call_appends() -> None:
+    start = board(todo(1, "a", "completed"), todo(2, "b", "completed"), A | {"id": 3})
+    after, (outcome,), _ = playing(start, Add(("x",)), rules=Rules(2))
+    assert outcome.error is None
+    assert [item["id"] for item in after.todos] == [1, 2, 3, 4]
+
+
+def test_evidence_is_stored_and_stays_until_there_is_newer() -> None:
+    after, _, _ = playing(board(A), Change(1, "completed", evidence="seen"))
+    assert after.todos == (todo(1, "a", "completed", evidence="seen"),)
+    after, _, _ = playing(after, Change(1, "pending"))
+    assert after.todos == (todo(1, "a", evidence="seen"),)
+    after, _, _ = playing(after, Change(1, "completed", evidence="seen again"))
+    assert after.todos == (todo(1, "a", "completed", evidence="seen again"),)
+
+
+def test_ids_of_a_list_are_kept_and_reasons_go_with_it() -> None:
+    drafts = (Draft("a", "pending", "x"), Draft("b", "blocked", "y", "no key"), Draft("c", "pending"))
+    after, _, _ = playing(board(next_id=7), Replace(drafts))
+    assert after.todos == (todo("x", "a"), todo("y", "b", "blocked", reason="no key"), todo(7, "c"))
+    assert after.next_id == 8
+
+
+# -- the verifier ----------------------------------------------------------------------------------------
+
+
+def refuse(_: Any) -> str:
+    return "no proof"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "kept"),
+    [
+        (["completed"], ["in_progress"]),  # what is not accepted is being worked on
+        (["completed", "completed"], ["in_progress", "pending"]),  # one at a time
+        (["completed", "in_progress"], ["pending", "in_progress"]),
+        (["pending", "completed", "completed"], ["pending", "in_progress", "pending"]),
+    ],
+)
+def test_what_a_list_keeps_of_items_that_are_not_accepted(statuses: Any, kept: list[str]) -> None:
+    drafts = tuple(Draft(str(n), status) for n, status in enumerate(statuses))
+    after, (outcome,), asked = playing(board(), Replace(drafts), verify=refuse)
+    assert list(after.todos) == [todo(n + 1, str(n), status) for n, status in enumerate(kept)]
+    refused = [n + 1 for n, status in enumerate(statuses) if status == "completed"]
+    assert dict(outcome.denied) == dict.fromkeys(refused, "no proof")
+    assert [item["id"] for item in asked] == refused
+
+
+def test_an_item_that_is_completed_already_is_not_asked_about() -> None:
+    start = board(todo(1, "a", "completed"), todo(2, "b"))
+    new = Replace((Draft("a", "completed"), Draft("b", "completed")))
+    _, _, asked = playing(start, new)
+    assert asked == [todo(2, "b", "completed")]
+
+
+def test_two_lists_in_one_round_are_two_questions_where_both_count() -> None:
+    new = Replace((Draft("a", "completed"),))
+    after, _, asked = playing(board(A), new, new, verify=refuse)
+    assert len(asked) == 2
+    assert after.refusals == {"1": 2}
+
+
+@pytest.mark.parametrize(("status", "reason"), [("blocked", "another"), ("cancelled", None)])
+def test_an_item_refused_for_good_may_be_held_or_dropped(status: Any, reason: str | None) -> None:
+    after, (outcome,), _ = playing(board(HELD, refusals=EXHAUSTED), Change(1, status, reason))
+    assert outcome.error is None
+    assert after.todos == (todo(1, "a", status, **({"reason": reason} if reason else {})),)
+
+
+@pytest.mark.parametrize("status", ["pending", "in_progress", "completed", "blocked", "cancelled"])
+def test_a_list_cannot_open_an_item_refused_for_good(status: Any) -> None:
+    after, _, asked = playing(board(HELD, refusals=EXHAUSTED), Replace((Draft("a", status),)))
+    assert after.todos == ((todo(1, "a", "cancelled") if status == "cancelled" else HELD),)
+    assert asked == []
+
+
+@pytest.mark.parametrize("refusals", [{}, {"1": 2}])
+def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) -> None:
+    after, _, _ = playing(board(HELD, refusals=refusals), Change(1, "pending"))
+    assert after.todos == (A,)
+
+
+# -- lists and differences from outside ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("[]", "todos must be a list of items with content and status, not str"),
+        (None, "todos must be a list of items with content and status, not NoneType"),
+        ([A, "b"], "todos item 2 must be an object with content and status, not 'b'"),
+        ([{"content": " "}], "todos item 1 has no content; every item needs a text that is not blank"),
+        (
+            [{"content": "a", "status": "done"}],
+            (
+                "todos item 1 (a) has the status 'done'; "
+                "allowed are pending, in_progress, completed, cancelled, blocked"
+            ),
+        ),
+        ([{"content": "a", "id": 1.5}], "todos item 1 (a) has the id 1.5; an id is an integer or a text"),
+        ([{"content": "a", "reason": 1}], "todos item 1 (a) has a reason that is no text"),
+        ([{"content": "a", "evidence": []}], "todos item 1 (a) has a evidence that is no text"),
+        ([A, {"content": "b", "id": "1"}], "todos has the id '1' twice; every id may stand once"),
+    ],
+)
+def test_a_bad_list_in_the_words_of_its_refusal(value: Any, sentence: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        read_list(value)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize("key", [GREATEST, -GREATEST, True, " ", ""])
+def test_what_is_no_id(key: Any) -> None:
+    with pytest.raises(Refused, match="has the id"):
+        read_list([{"content": "a", "id": key}])
+
+
+@pytest.mark.parametrize("key", [GREATEST - 1, 1 - GREATEST, 0, "x"])
+def test_what_is_an_id(key: Any) -> None:
+    assert read_list([{"content": "a", "id": key}]) == [todo(key, "a")]
+
+
+@pytest.mark.parametrize(
+    ("difference", "sentence"),
+    [
+        ({"all": [{"content": "a"}]}, "todos has an item without an id under 'all', where each needs one"),
+        ({"put": [A, {"content": "b"}]}, "todos has an item without an id under 'put', where each needs one"),
+        ({"all": 7}, "todos must be a list of items with content and status, not int"),
+        ({"put": "x"}, "todos must be a list of items with content and status, not str"),
+        ({"drop": 7}, "todos has 'drop' of 7; a list of ids is due there"),
+        ({"drop": "ab"}, "todos has 'drop' of 'ab'; a list of ids is due there"),
+        ({"order": {1: 2}}, "todos has 'order' of {1: 2}; a list of ids is due there"),
+        ({"order": [1, None]}, "todos has 'order' of [1, None]; a list of ids is due there"),
+    ],
+)
+def test_a_bad_difference_in_the_words_of_its_refusal(difference: Any, sentence: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        check_changes(difference)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize("difference", [{}, {"all": [A]}, {"put": [A], "drop": [2, "x"], "order": (1,)}])
+def test_a_difference_that_is_in_order(difference: Any) -> None:
+    check_changes(difference)
+
+
+B, C = todo(2, "b"), todo(3, "c")
+DONE = todo(1, "a", "completed")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "difference"),
+    [
+        ([], [], {}),
+        ([A, B], [dict(A), B], {}),
+        ([A, B], [DONE, B], {"put": [DONE]}),
+        ([A, B], [dict(A), todo(2, "bb")], {"put": [todo(2, "bb")]}),
+        ([A], [A, B], {"put": [B]}),
+        ([A, B], [B], {"drop": [1]}),
+        ([A, B], [B, C], {"put": [C], "drop": [1]}),
+        ([A, B], [B, DONE], {"put": [DONE], "order": [2, 1]}),
+        ([A, B], [B, A], {"order": [2, 1]}),
+        ([A], [C, A], {"put": [C], "order": [3, 1]}),
+        ([A, B], [], {"drop": [1, 2]}),
+    ],
+)
+def test_a_difference_holds_no_more_than_has_changed(old: Any, new: Any, difference: Any) -> None:
+    assert changes(old, new) == difference
+
+
+@pytest.mark.parametrize(
+    ("items", "wanted"),
+    [
+        ([], 1),
+        ([{"content": "a"}], 1),
+        ([{"id": "x"}], 1),
+        ([{"id": "1" * 15}], int("1" * 15) + 1),
+        ([{"id": "1" * 16}], 1),  # such a text is no number that the thread could give
+        ([{"id": "²"}], 1),
+        ([{"id": 4}, {"id": "9"}], 10),
+    ],
+)
+def test_the_next_number(items: Any, wanted: int) -> None:
+    assert next_number(items) == wanted
+
+
+def test_numbers_go_on_from_the_threads_own() -> None:
+    assert number([{"content": "a", "status": "pending"}, A | {"id": 3}], 7) == (
+        [todo(7, "a"), todo(3, "a")],
+        8,
+    )
+
+
+def test_a_text_is_cut_at_sixty_where_nothing_else_is_said() -> None:
+    assert shorten("x" * 60) == "x" * 60
+    assert shorten("x" * 61) == "x" * 59 + "…"
+
+
+# -- gates and forks -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("drained", "left", "hindrance"),
+    [(False, 4, None), (False, 3, "step_limit"), (True, 4, "drained"), (True, 3, "drained")],
+)
+def test_what_keeps_one_more_request_from_being_made(drained: bool, left: int, hindrance: str | None) -> None:
+    assert hindered(Case(1, LoopSettings(), drained=drained, steps_left=left), 4) == hindrance
+
+
+def test_a_call_with_arguments_beyond_json_has_a_print_too() -> None:
+    assert fingerprint("a", {"x": 1j}) != fingerprint("a", {"x": 2j})
+
+
+def test_external_calls_alone_go_nowhere_else() -> None:
+    state: Any = {
+        "todo_ledger": {"nag": False, "todo_calls": []},
+        "messages": [calls(("a", {}, "1"), ("b", {}, "2"))],
+    }
+    sent: list[Any] = after_call_model(state)
+    assert [(send.node, send.arg["id"], "fault" in send.arg) for send in sent] == [
+        ("run_tools", "1", False),
+        ("run_tools", "2", False),
+    ]
+
+
+@pytest.mark.parametrize("state", [{}, {"todo_ledger": None}, {"todo_ledger": {}}])
+def test_a_thread_that_was_only_edited_by_hand_ends_at_the_guard(state: Any) -> None:
+    assert after_guard(state) == "a gate stops"
+
+
+def test_without_a_note_of_todo_calls_all_are_external() -> None:
+    state: Any = {"todo_ledger": {"nag": False}, "messages": [calls(("a", {}, "1"))]}
+    (sent,) = after_call_model(state)
+    assert isinstance(sent, Send)
+    assert (sent.node, sent.arg["id"]) == ("run_tools", "1")
+
+
+def test_a_round_that_nobody_sent_ends_at_the_guard() -> None:
+    state: Any = {"todo_ledger": {}}
+    assert after_round(state) == "cut off"

@@ -1,0 +1,571 @@
+"""The list and its rules, without a graph."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from agents import todo
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wakeloop.text.characters import shorten
+from wakeloop.todos.changes import changed_ids, changes
+from wakeloop.todos.items import (
+    Refused,
+    abridged,
+    brief,
+    count_open,
+    is_closed,
+    is_open,
+    next_number,
+    number,
+    open_items,
+    read_list,
+    worth_showing,
+)
+from wakeloop.todos.operations import (
+    Add,
+    Board,
+    Change,
+    Draft,
+    Operation,
+    Outcome,
+    Question,
+    Replace,
+    Reset,
+    Rules,
+    Show,
+)
+from wakeloop.todos.rounds import play_round, progress_fault
+
+STATUSES = ["pending", "in_progress", "completed", "cancelled", "blocked"]
+OPEN = {"pending", "in_progress"}
+
+
+def board(*items: dict[str, Any], **more: Any) -> Board:
+    return Board(tuple(items), next_id=more.pop("next_id", next_number(items)), **more)  # type: ignore[arg-type]
+
+
+def playing(
+    start: Board,
+    *calls: Operation | str,
+    rules: Rules | None = None,
+    verify: Callable[[dict[str, Any]], str | None] | None = None,
+) -> tuple[Board, list[Outcome], list[Any]]:
+    """Play a round; also return the items that the verifier was asked about."""
+    play, asked = play_round(start, calls, rules or Rules()), []
+    answer: str | None = None
+    try:
+        while True:
+            question = play.send(answer)
+            assert isinstance(question, Question)
+            asked.append(question.todo)
+            answer = verify(dict(question.todo)) if verify else None
+    except StopIteration as ended:
+        return *ended.value, asked
+
+
+def errors(outcomes: Sequence[Outcome]) -> list[str | None]:
+    return [outcome.error for outcome in outcomes]
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_open_is_pending_or_in_progress(status: str) -> None:
+    item = todo(1, "a", status)
+    assert is_open(item) is (status in OPEN)
+    assert is_closed(item) is (status in {"completed", "cancelled"})
+    assert open_items([item]) == ([item] if status in OPEN else [])
+    assert count_open([item]) == (1 if status in OPEN else 0)
+
+
+def test_worth_showing_is_open_and_blocked_up_to_the_limit() -> None:
+    items = [todo(n, "x", STATUSES[n]) for n in range(5)]
+    assert worth_showing(items, 3) == ([items[0], items[1], items[4]], 0)
+    assert worth_showing(items, 2) == ([items[0], items[1]], 1)
+    assert worth_showing(items, 1) == ([items[0]], 2)
+
+
+def test_beyond_the_limit_only_open_items_are_shown() -> None:
+    items = [todo(1, "x", "blocked"), todo(2, "x", "blocked"), todo(3, "x")]
+    assert worth_showing(items, 2) == ([items[2]], 2)
+
+
+def test_a_list_from_outside_keeps_known_keys_and_its_ids() -> None:
+    given_ = [
+        {"content": "a", "status": "blocked", "reason": "r", "colour": "red", "id": 7, "evidence": None},
+        {"content": "b"},
+    ]
+    assert read_list(given_) == [todo(7, "a", "blocked", reason="r"), {"content": "b", "status": "pending"}]
+    assert read_list(()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("[]", ["list"]),
+        ({"a": 1}, ["list"]),
+        (["a"], ["item 1", "'a'", "content"]),
+        ([{"status": "pending"}], ["item 1", "content"]),
+        ([{"content": " \n"}], ["item 1", "blank"]),
+        ([{"content": 3}], ["item 1"]),
+        ([{"content": "a"}, {"content": "b", "status": "done"}], ["item 2", "b", "'done'", *STATUSES]),
+        ([{"content": "a", "status": None}], ["item 1", "None"]),
+        ([{"content": "a", "status": ["pending"]}], ["item 1"]),
+        ([{"content": "a", "id": 1}, {"content": "b", "id": 1}], ["1", "twice"]),
+        ([{"content": "a", "id": 1}, {"content": "b", "id": "1"}], ["'1'", "twice"]),
+        ([{"content": "a", "id": True}], ["True"]),
+        ([{"content": "a", "id": 1.5}], ["1.5"]),
+        ([{"content": "a", "id": ""}], ["item 1", "id"]),
+        ([{"content": "a", "reason": 3}], ["reason"]),
+        ([{"content": "a", "evidence": []}], ["evidence"]),
+    ],
+)
+def test_a_bad_list_is_refused_with_item_value_and_what_is_allowed(value: object, words: list[str]) -> None:
+    with pytest.raises(Refused) as refused:
+        read_list(value)
+    for word in words:
+        assert word in str(refused.value)
+
+
+def test_a_refused_list_is_told_in_a_short_sentence() -> None:
+    with pytest.raises(Refused) as refused:
+        read_list([{"content": "x" * 5000, "status": "y" * 5000}])
+    assert len(str(refused.value)) < 300
+
+
+def test_a_number_is_never_one_that_an_item_has() -> None:
+    assert next_number([]) == 1
+    assert next_number([todo(3, "a"), todo("x", "b")]) == 4
+    assert next_number([todo(3, "a")], 9) == 9
+    assert next_number([todo("7", "a")]) == 8  # 7 and "7" are one id to whoever updates by it
+
+
+def test_missing_ids_are_given_in_order() -> None:
+    numbered, next_id = number(
+        [{"content": "a", "status": "pending"}, todo(5, "b"), {"content": "c", "status": "pending"}], 2
+    )  # type: ignore[list-item]
+    assert [(item["id"], item["content"]) for item in numbered] == [(6, "a"), (5, "b"), (7, "c")]
+    assert next_id == 8
+
+
+def test_shorten_cuts_and_says_so() -> None:
+    assert shorten("abc", 3) == "abc"
+    assert shorten("abcd", 3) == "ab…"
+
+
+# -- adding ----------------------------------------------------------------------------------------------
+
+
+def test_adding_appends_pending_items_with_new_numbers() -> None:
+    after, outcomes, _ = playing(board(todo(1, "a")), Add((" b ", "a")))
+    assert list(after.todos) == [todo(1, "a"), todo(2, "b"), todo(3, "a")]  # duplicates are stored
+    assert outcomes[0].touched == (2, 3)
+    assert after.next_id == 4
+
+
+@pytest.mark.parametrize("contents", [(), ("a", " "), ("",)])
+def test_an_empty_call_and_a_blank_item_are_refused_whole(contents: tuple[str, ...]) -> None:
+    after, outcomes, _ = playing(board(todo(1, "a")), Add(contents))
+    assert list(after.todos) == [todo(1, "a")]
+    assert after.next_id == 2
+    assert outcomes[0].error
+
+
+def test_max_items_bounds_what_is_not_closed_where_a_call_appends() -> None:
+    start = board(
+        todo(1, "a", "completed"),
+        todo(2, "b", "cancelled"),
+        todo(3, "c", "blocked", reason="r"),
+        todo(4, "d"),
+    )
+    assert errors(playing(start, Add(("e",)), rules=Rules(max_items=3))[1]) == [None]
+    after, outcomes, _ = playing(start, Add(("e", "f")), rules=Rules(max_items=3))
+    assert after == start
+    assert "3" in (outcomes[0].error or "")
+    assert "4" in (outcomes[0].error or "")
+
+
+# -- changing --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("old", STATUSES)
+@pytest.mark.parametrize("new", STATUSES)
+def test_every_status_leads_to_every_other(old: Any, new: Any) -> None:
+    start = board(todo(1, "a", old, **({"reason": "r"} if old == "blocked" else {})))
+    after, outcomes, asked = playing(start, Change(1, new, "why" if new == "blocked" else None))
+    assert errors(outcomes) == [None]
+    assert list(after.todos) == [todo(1, "a", new, **({"reason": "why"} if new == "blocked" else {}))]
+    assert len(asked) == (new == "completed" and old != "completed")
+
+
+def test_an_unknown_id_is_refused_and_the_ids_are_named() -> None:
+    after, outcomes, _ = playing(board(todo(1, "a"), todo("x", "b")), Change(9, "completed"))
+    assert "9" in (outcomes[0].error or "")
+    assert "1, x" in (outcomes[0].error or "")
+    assert count_open(after.todos) == 2
+
+
+def test_an_unknown_id_on_an_empty_list_says_that_it_is_empty() -> None:
+    assert "empty" in (playing(board(), Change(1, "completed"))[1][0].error or "")
+
+
+def test_a_refusal_is_short_whatever_the_model_sent() -> None:
+    start = board(*(todo(f"{n:0200}", "a" * 900) for n in range(60)))
+    rules = Rules(in_progress="at_most_one")
+    outcomes = playing(
+        start,
+        Change("9" * 5000, "completed"),
+        Replace((Draft("a", "pending", "b" * 5000),) * 2),
+        *(Change(f"{n:0200}", "in_progress") for n in range(20)),
+        rules=rules,
+    )[1]
+    assert all(len(outcome.error or "") < 2_000 for outcome in outcomes)
+
+
+def test_numbers_and_their_texts_are_one_id() -> None:
+    after, _, _ = playing(
+        board(todo(1, "a"), todo("2", "b")), Change("1", "completed"), Change(2, "completed")
+    )
+    assert count_open(after.todos) == 0
+
+
+@pytest.mark.parametrize("reason", [None, "", "  "])
+def test_blocked_needs_a_reason(reason: str | None) -> None:
+    after, outcomes, _ = playing(board(todo(1, "a")), Change(1, "blocked", reason))
+    assert list(after.todos) == [todo(1, "a")]
+    assert "reason" in (outcomes[0].error or "")
+
+
+def test_a_reason_goes_with_the_status_that_it_explains() -> None:
+    after, _, _ = playing(board(todo(1, "a", "blocked", reason="r")), Change(1, "pending"))
+    assert list(after.todos) == [todo(1, "a")]
+
+
+def test_calls_apply_in_order_and_a_refused_one_leaves_the_others() -> None:
+    after, outcomes, _ = playing(
+        board(), Add(("a", "b")), Change(7, "completed"), "refused already", Change(2, "completed"), Show()
+    )
+    assert list(after.todos) == [todo(1, "a"), todo(2, "b", "completed")]
+    assert [error is None for error in errors(outcomes)] == [True, False, False, True, True]
+    assert outcomes[2].error == "refused already"
+    assert [len(outcome.board.todos) for outcome in outcomes] == [2] * 5
+
+
+def test_reset_empties_list_and_goal_and_numbers_from_one() -> None:
+    after, _, _ = playing(board(todo(4, "a"), goal="old", refusals={"4": 2}), Reset("new"), Add(("b",)))
+    assert list(after.todos) == [todo(1, "b")]
+    assert (after.goal, after.refusals) == ("new", {})
+
+
+# -- in progress -----------------------------------------------------------------------------------------
+
+ONE = Rules(in_progress="at_most_one")
+
+
+def test_a_second_item_in_progress_is_an_error_that_names_both() -> None:
+    start = board(todo(1, "alpha", "in_progress"), todo(2, "beta"))
+    after, outcomes, _ = playing(start, Change(2, "in_progress"), rules=ONE)
+    assert after == start
+    for word in ("alpha", "beta", "[1]", "[2]"):
+        assert word in (outcomes[0].error or "")
+
+
+def test_start_two_close_one_in_one_round_is_legal() -> None:
+    start = board(todo(1, "a", "in_progress"), todo(2, "b"))
+    after, outcomes, _ = playing(start, Change(2, "in_progress"), Change(1, "completed"), rules=ONE)
+    assert errors(outcomes) == [None, None]
+    assert list(after.todos) == [todo(1, "a", "completed"), todo(2, "b", "in_progress")]
+
+
+def test_the_last_that_started_is_refused_first() -> None:
+    start = board(todo(1, "a"), todo(2, "b"), todo(3, "c"))
+    after, outcomes, _ = playing(
+        start,
+        Change(1, "in_progress"),
+        Change(2, "in_progress"),
+        Change(3, "in_progress"),
+        Add(("d",)),
+        rules=ONE,
+    )
+    assert [error is None for error in errors(outcomes)] == [True, False, False, True]
+    assert [item["status"] for item in after.todos] == ["in_progress", "pending", "pending", "pending"]
+
+
+def test_a_call_that_started_none_is_never_refused_for_it() -> None:
+    start = board(todo(1, "a", "in_progress"), todo(2, "b", "in_progress"), todo(3, "c"))
+    _, outcomes, _ = playing(start, Change(3, "completed"), Add(("d",)), rules=ONE)
+    assert errors(outcomes) == [None, None]
+    _, outcomes, _ = playing(start, Change(1, "in_progress"), rules=ONE)
+    assert errors(outcomes) == [None]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "at_most", "exactly"),
+    [
+        ([], True, True),
+        (["pending"], True, False),
+        (["in_progress"], True, True),
+        (["in_progress", "pending", "completed"], True, True),
+        (["in_progress", "in_progress"], False, False),
+        (["completed", "completed"], True, True),
+        (["completed", "cancelled"], True, True),
+        (["completed", "blocked"], True, True),  # what a verifier has blocked keeps no list from its end
+        (["pending", "blocked"], True, False),
+    ],
+)
+def test_rules_about_items_in_progress(statuses: list[str], at_most: bool, exactly: bool) -> None:
+    items: Any = [todo(n, "x", status) for n, status in enumerate(statuses, 1)]
+    assert progress_fault(items, Rules(in_progress="any")) is None
+    assert (progress_fault(items, ONE) is None) is at_most
+    assert (progress_fault(items, Rules(in_progress="exactly_one")) is None) is exactly
+
+
+def test_the_verifier_is_asked_once_although_the_round_is_played_again() -> None:
+    start = board(todo(1, "a", "in_progress"), todo(2, "b"), todo(3, "c"))
+    _, outcomes, asked = playing(
+        start, Change(3, "completed"), Change(2, "in_progress"), rules=ONE, verify=lambda _: "no"
+    )
+    assert [item["id"] for item in asked] == [3]
+    assert outcomes[0].denied == {3: "no"}
+    assert outcomes[1].error
+    assert outcomes[-1].board.refusals == {"3": 1}
+
+
+# -- replacing -------------------------------------------------------------------------------------------
+
+
+def test_an_item_without_id_takes_that_of_the_first_free_item_of_equal_content() -> None:
+    start = board(todo(1, "a"), todo(2, "b"), todo(3, "a"), next_id=8)
+    drafts = tuple(Draft(content, "pending") for content in ("a", "new", "a", "a"))
+    after, outcomes, _ = playing(start, Replace(drafts))
+    assert [(item["id"], item["content"]) for item in after.todos] == [
+        (1, "a"),
+        (8, "new"),
+        (3, "a"),
+        (9, "a"),
+    ]
+    assert after.next_id == 10
+    assert outcomes[0].dropped == (todo(2, "b"),)
+    assert outcomes[0].touched == (8, 9)
+
+
+def test_only_open_items_left_out_are_dropped() -> None:
+    start = board(todo(1, "a", "completed"), todo(2, "b", "blocked", reason="r"), todo(3, "c"))
+    assert playing(start, Replace(()))[1][0].dropped == (todo(3, "c"),)
+
+
+def test_a_repeated_id_and_a_blank_item_refuse_the_list_whole() -> None:
+    start = board(todo("x", "a"))
+    for drafts in (
+        (Draft("b", "pending", "y"), Draft("c", "pending", "y")),
+        (Draft("b", "pending"), Draft(" ", "pending")),
+    ):
+        after, outcomes, _ = playing(start, Replace(drafts))
+        assert after == start
+        assert outcomes[0].error
+
+
+def test_max_items_bounds_the_list_where_it_replaces() -> None:
+    start = board(todo(1, "a"))
+    drafts = tuple(Draft(str(n), "completed") for n in range(3))
+    assert errors(playing(start, Replace(drafts), rules=Rules(max_items=3))[1]) == [None]
+    after, outcomes, _ = playing(start, Replace(drafts), rules=Rules(max_items=2))
+    assert after == start
+    assert "2" in (outcomes[0].error or "")
+
+
+def test_more_than_one_whole_list_in_a_round_is_refused_and_others_run() -> None:
+    start = board(todo(1, "a"))
+    lists = (Replace((Draft("b", "pending"),)), Replace((Draft("c", "pending"),)))
+    after, outcomes, _ = playing(
+        start, lists[0], Change(1, "completed"), lists[1], rules=Rules(one_write=True)
+    )
+    assert list(after.todos) == [todo(1, "a", "completed")]
+    assert [error is None for error in errors(outcomes)] == [False, True, False]
+
+
+def test_exactly_one_refuses_a_list_without_one() -> None:
+    start = board(todo(1, "a", "in_progress"))
+    rules = Rules(in_progress="exactly_one", one_write=True)
+    after, outcomes, _ = playing(start, Replace((Draft("a", "pending"),)), rules=rules)
+    assert after == start
+    assert outcomes[0].error
+    after, outcomes, _ = playing(start, Replace((Draft("a", "completed"),)), rules=rules)
+    assert errors(outcomes) == [None]
+
+
+# -- the verifier (rule 12) ------------------------------------------------------------------------------
+
+
+def test_the_verifier_is_asked_before_an_item_becomes_completed_only() -> None:
+    start = board(todo(1, "a"), todo(2, "b", "completed"))
+    calls = (Change(2, "completed"), Change(1, "in_progress"), Change(1, "completed"), Change(2, "pending"))
+    _, _, asked = playing(start, *calls)
+    assert asked == [todo(1, "a", "completed")]
+
+
+def test_an_item_written_as_completed_at_once_is_asked_about() -> None:
+    drafts = (Draft("a", "completed"), Draft("b", "in_progress"))
+    after, outcomes, asked = playing(board(), Replace(drafts), verify=lambda _: "no proof")
+    assert asked == [todo(1, "a", "completed")]
+    assert outcomes[0].denied == {1: "no proof"}
+    assert [item["status"] for item in after.todos] == ["pending", "in_progress"]
+
+
+def test_a_refusal_holds_that_item_alone() -> None:
+    start = board(todo(1, "a"), todo(2, "b"))
+    after, outcomes, _ = playing(
+        start,
+        Change(1, "completed"),
+        Change(2, "completed"),
+        verify=lambda item: "no" if item["id"] == 1 else None,
+    )
+    assert list(after.todos) == [todo(1, "a"), todo(2, "b", "completed")]
+    assert [dict(outcome.denied) for outcome in outcomes] == [{1: "no"}, {}]
+
+
+def test_the_third_refusal_blocks_with_that_reason() -> None:
+    state = board(todo(1, "a"))
+    for _ in range(2):
+        state, _, _ = playing(state, Change(1, "completed"), verify=lambda _: "early")
+        assert state.todos == (todo(1, "a"),)
+    state, _, _ = playing(state, Change(1, "completed"), verify=lambda _: "third")
+    assert state.todos == (todo(1, "a", "blocked", reason="third"),)
+
+
+def test_three_refusals_in_one_round_block_too() -> None:
+    state, _, asked = playing(board(todo(1, "a")), *[Change(1, "completed")] * 4, verify=lambda _: "no")
+    assert state.todos == (todo(1, "a", "blocked", reason="no"),)
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("status", ["completed", "pending", "in_progress"])
+def test_what_was_refused_for_good_stays_blocked(status: Any) -> None:
+    start = board(todo(1, "a", "blocked", reason="no"), refusals={"1": 3})
+    after, outcomes, asked = playing(start, Change(1, status))
+    assert after.todos == start.todos
+    assert outcomes[0].error
+    assert asked == []
+    after, _, asked = playing(start, Replace((Draft("a", status), Draft("b", "pending"))))
+    assert after.todos == (start.todos[0], todo(2, "b"))
+    assert asked == []
+
+
+def test_what_was_refused_for_good_may_be_cancelled() -> None:
+    start = board(todo(1, "a", "blocked", reason="no"), refusals={"1": 3})
+    assert playing(start, Change(1, "cancelled"))[0].todos == (todo(1, "a", "cancelled"),)
+
+
+# -- differences -----------------------------------------------------------------------------------------
+
+ITEMS = st.lists(
+    st.tuples(st.integers(1, 6) | st.sampled_from("xyz"), st.sampled_from("ab"), st.sampled_from(STATUSES)),
+    unique_by=lambda row: row[0],
+    max_size=6,
+).map(lambda rows: [todo(*row) for row in rows])
+
+
+@given(ITEMS, ITEMS)
+def test_a_difference_leads_from_one_list_to_the_other(old: Any, new: Any) -> None:
+    from wakeloop.channels.todo_list import merge_todos
+
+    difference = changes(old, new)
+    assert merge_todos(old, [difference]) == new
+    assert (difference == {}) is (old == new)
+    touched = {item["id"] for item in new if item not in old} | {i["id"] for i in old} - {
+        i["id"] for i in new
+    }
+    assert set(changed_ids(difference)) == touched
+
+
+OPERATIONS = st.lists(
+    st.builds(Add, st.lists(st.sampled_from(["a", "b", " "]), max_size=3).map(tuple))
+    | st.builds(Change, st.integers(1, 5), st.sampled_from(STATUSES), st.sampled_from([None, "r"]))
+    | st.just(Show()),
+    max_size=8,
+)
+
+
+@given(ITEMS, OPERATIONS, st.sampled_from(["any", "at_most_one"]), st.sampled_from([None, 4]))
+def test_a_round_loses_nothing_and_keeps_the_rules(
+    items: Any, operations: Any, in_progress: Any, most: int | None
+) -> None:
+    start, rules = board(*items), Rules(most, in_progress)
+    after, outcomes, _ = playing(start, *operations, rules=rules)
+    assert len(outcomes) == len(operations)
+    assert {i["id"] for i in after.todos} >= {i["id"] for i in items}
+    assert len({str(i["id"]) for i in after.todos}) == len(after.todos)
+    if progress_fault(start.todos, rules) is None:
+        assert progress_fault(after.todos, rules) is None
+    accepted = [op for op, outcome in zip(operations, outcomes, strict=True) if outcome.error is None]
+    assert playing(start, *accepted, rules=rules)[0] == after  # a refused call leaves no trace
+    for item in after.todos:
+        assert (item["status"] != "blocked") or item.get("reason") or item in items
+
+
+# -- what is cut where a list is shown ---------------------------------------------------------------------
+
+
+def test_a_text_is_cut_with_a_count_of_what_is_left_out() -> None:
+    assert brief("a" * 300) == "a" * 300
+    assert brief("a" * 301) == "a" * 268 + "… (+33 characters)"
+    assert brief("a\n" * 5_000) == "a " * 133 + "a… (+9,732 characters)"
+    assert brief("a" * 267 + " " + "b" * 40) == "a" * 267 + "… (+41 characters)"
+    assert brief("a" * 267 + "   " + "b" * 40) == "a" * 267 + "… (+41 characters)"
+    assert brief(" a  b ") == "a b"
+    assert brief("a" * 151, 150) == "a" * 118 + "… (+33 characters)"
+
+
+def test_an_item_is_abridged_where_something_is_too_long() -> None:
+    fits = todo("k" * 50, "a" * 300, "blocked", reason="r" * 150, evidence="e" * 1_000)
+    spaced = todo(1, "a" + " " * 400 + "b", "blocked", reason="r" + " " * 200 + "s")
+    assert abridged(fits) is fits  # type: ignore[arg-type, comparison-overlap]
+    edge = todo(1, "a" * 150 + "  " + "b" * 149)  # 300 on one line
+    assert abridged(edge) is edge  # type: ignore[arg-type, comparison-overlap]
+    assert abridged(spaced) is spaced  # type: ignore[arg-type, comparison-overlap]
+    assert abridged(todo("k" * 51, "a")) == todo("k" * 49 + "…", "a")  # type: ignore[arg-type]
+    assert abridged(todo(1, "a" * 301)) == todo(1, "a" * 268 + "… (+33 characters)")  # type: ignore[arg-type]
+    for text in ("a", "a" * 301):
+        held = todo(1, text, "blocked", reason="r" * 151)
+        cut = todo(1, brief(text), "blocked", reason="r" * 118 + "… (+33 characters)")
+        assert abridged(held) == cut  # type: ignore[arg-type]
+
+
+def replaced(start: Board, *drafts: Draft) -> list[tuple[Any, str, str]]:
+    after, _, _ = playing(start, Replace(drafts), rules=Rules(in_progress="any"))
+    return [(item["id"], item["content"], item["status"]) for item in after.todos]
+
+
+def test_a_text_sent_back_as_cut_keeps_what_it_was() -> None:
+    """By its id where it has one, else in the order of the list; each text once."""
+    first, other, shown = "a" * 300 + "first", "a" * 300 + "other", brief("a" * 305)
+    start = board(todo(1, first), todo(2, other))
+    by_id = replaced(start, Draft(shown, "completed", 2), Draft(shown, "pending", 1))
+    assert by_id == [(2, other, "completed"), (1, first, "pending")]
+    assert replaced(start, Draft(shown, "completed", "2"))[0][1] == other
+    in_order = replaced(start, Draft(f" {shown} ", "completed"), Draft(shown, "pending"))
+    assert in_order == [(1, first, "completed"), (2, other, "pending")]
+    unknown = replaced(
+        start, Draft(shown, "pending", 9), Draft(shown, "pending", 2), Draft(shown, "pending", 3)
+    )
+    assert unknown == [(9, first, "pending"), (2, other, "pending"), (3, shown, "pending")]
+    even = "a\n" + "b" * 298  # shown whole: a line of the same words is another text
+    assert replaced(board(todo(1, even)), Draft("a " + "b" * 298, "pending", 1))[0][1] == "a " + "b" * 298
+
+
+def test_an_id_sent_back_as_cut_is_the_whole_one() -> None:
+    whole, shown = "k" * 60, "k" * 49 + "…"
+    start = board(todo(whole, "a"), todo(7, "b"))
+    assert replaced(start, Draft("a", "completed", shown), Draft("b", "pending", 7)) == [
+        (whole, "a", "completed"),
+        (7, "b", "pending"),
+    ]
+    both = replaced(start, Draft("a", "pending", whole), Draft("c", "pending", shown))
+    assert [key for key, _, _ in both] == [whole, shown]
+    named = board(todo(whole, "a"), todo(shown, "b"))  # an id that is there is itself
+    assert replaced(named, Draft("b", "pending", shown))[0] == (shown, "b", "pending")
+    beside = replaced(named, Draft("b", "pending", shown), Draft("c", "pending", "new"))
+    assert [key for key, _, _ in beside] == [shown, "new"]

@@ -1,0 +1,233 @@
+"""Rule 13: whatever the history, what is sent is legal."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from wakeloop.model.wire_order import Lines, legal, system_prompt
+from wakeloop.testing import calls, malformed, prompt_faults, says, wire_faults
+from wakeloop.text.marks import text_of
+
+LINES = Lines("(unanswered)", "(broken off)", "(no text)")
+
+
+def user(text: str = "u") -> HumanMessage:
+    return HumanMessage(text)
+
+
+def result(key: str, text: str = "r", **more: Any) -> ToolMessage:
+    return ToolMessage(text, tool_call_id=key, **more)
+
+
+def call(*keys: str, text: str = "") -> AIMessage:
+    return calls(*(("look", {}, key) for key in keys), text=text)
+
+
+def sent(*messages: AnyMessage, head: Any = ()) -> list[tuple[str, str]]:
+    wire = legal(list(messages), list(head), LINES)
+    ending = [] if not wire or wire[-1].type != "ai" else [user("end")]
+    assert wire_faults([[*wire, *ending]]) == []
+    return [(message.type, message.text) for message in wire]
+
+
+def test_a_legal_history_is_sent_as_it_is() -> None:
+    history: list[AnyMessage] = [user(), user(), call("1", "2"), result("2"), result("1"), says("x"), user()]
+    wire = legal(history, [], LINES)
+    assert all(one is other for one, other in zip(wire, history, strict=True))
+
+
+def test_each_result_goes_behind_its_call() -> None:
+    assert sent(user(), call("1"), user("two"), result("1", "late")) == [
+        ("human", "u"),
+        ("ai", ""),
+        ("tool", "late"),
+        ("ai", "(broken off)"),
+        ("human", "two"),
+    ]
+
+
+def test_the_first_result_counts_and_strays_are_left_out() -> None:
+    assert sent(
+        user(), result("9", "stray"), call("1"), result("1", "a"), result("1", "b"), result("8", "stray")
+    ) == [
+        ("human", "u"),
+        ("ai", ""),
+        ("tool", "a"),
+    ]
+
+
+def test_a_call_without_a_result_is_answered() -> None:
+    assert sent(user(), call("1", "2"), result("2", "b")) == [
+        ("human", "u"),
+        ("ai", ""),
+        ("tool", "b"),
+        ("tool", "(unanswered)"),
+    ]
+    wire = legal([user(), call("1")], [], LINES)
+    assert isinstance(wire[-1], ToolMessage)
+    assert wire[-1].status == "error"
+
+
+def test_a_line_closes_between_a_result_and_a_user_message() -> None:
+    assert sent(user(), call("1"), result("1"), user("next")) == [
+        ("human", "u"),
+        ("ai", ""),
+        ("tool", "r"),
+        ("ai", "(broken off)"),
+        ("human", "next"),
+    ]
+
+
+def test_assistants_in_a_row_are_joined() -> None:
+    assert sent(user(), says("a"), says("b"), says(""), call("1", text="c"), result("1")) == [
+        ("human", "u"),
+        ("ai", "a\n\nb\n\n(no text)\n\nc"),
+        ("tool", "r"),
+    ]
+
+
+def test_assistants_of_blocks_are_joined_as_blocks() -> None:
+    blocks: Any = [{"type": "text", "text": "b"}]
+    wire = legal([user(), says("a"), AIMessage(blocks), user()], [], LINES)
+    assert wire[1].content == [{"type": "text", "text": "a"}, *blocks]
+
+
+@pytest.mark.parametrize("content", ["", " \n", [], [{"type": "text", "text": ""}]])
+def test_an_empty_assistant_message_is_never_sent(content: Any) -> None:
+    assert sent(user(), AIMessage(content), user()) == [("human", "u"), ("ai", "(no text)"), ("human", "u")]
+
+
+def test_a_call_that_could_not_be_parsed_is_sent_without_arguments() -> None:
+    wire = legal([user(), calls(malformed("look", "{", "1")), result("1")], [], LINES)
+    assert isinstance(wire[1], AIMessage)
+    assert (wire[1].tool_calls[0]["args"], wire[1].invalid_tool_calls) == ({}, [])
+
+
+def test_missing_and_repeated_ids_are_replaced_the_same_way_each_time() -> None:
+    odd = AIMessage(
+        "", id="m", tool_calls=[{"name": "look", "args": {}, "id": key} for key in ("1", "1", None)]
+    )
+    history: list[AnyMessage] = [user(), odd, result("1", "a"), result("1", "b")]
+    assert [m.text for m in legal(history, [], LINES)] == ["u", "", "a", "b", "(unanswered)"]
+    assert wire_faults([legal(history, [], LINES)]) == []
+    again = [*history, says("x"), user()]
+    assert prompt_faults([[SystemMessage("s"), *legal(h, [], LINES)] for h in (history, again)]) == []
+
+
+def test_the_same_id_may_be_used_by_two_replies() -> None:
+    assert sent(user(), call("1"), result("1", "a"), call("1"), result("1", "b"))[2::2] == [
+        ("tool", "a"),
+        ("tool", "b"),
+    ]
+
+
+def test_later_system_messages_are_left_out_or_sent_as_the_users() -> None:
+    head = [SystemMessage("rules")]
+    assert sent(user(), SystemMessage(" rules "), says("a"), SystemMessage("news"), head=head) == [
+        ("human", "u"),
+        ("ai", "a"),
+        ("human", "news"),
+    ]
+
+
+# -- the system prompt -----------------------------------------------------------------------------------
+
+
+def prompt(given_: Any, messages: list[Any], instructions: str) -> Any:
+    made = system_prompt([*([SystemMessage(given_)] if given_ else []), *messages], instructions)
+    return None if made is None else made.content
+
+
+def test_the_callers_text_first_then_the_historys_then_the_instructions() -> None:
+    messages = [
+        SystemMessage("history"),
+        SystemMessage("mine"),
+        SystemMessage("more"),
+    ]
+    assert prompt("mine", messages, "todos") == "mine\n\nhistory\n\nmore\n\ntodos"
+
+
+@pytest.mark.parametrize(
+    ("given_", "messages", "instructions", "made"),
+    [
+        (None, [], "", None),
+        ("mine", [], "", "mine"),
+        (None, [], "todos", "todos"),
+        (None, [SystemMessage("h")], "", "h"),
+        (None, [SystemMessage("h"), SystemMessage("h")], "t", "h\n\nt"),
+        ("mine", [SystemMessage("h")], "", "mine\n\nh"),
+    ],
+)
+def test_prompts_of_fewer_parts(given_: Any, messages: Any, instructions: str, made: Any) -> None:
+    assert prompt(given_, messages, instructions) == made
+
+
+def test_a_prompt_of_blocks_keeps_them() -> None:
+    block: Any = {"type": "text", "text": "mine", "cache_control": {"type": "ephemeral"}}
+    made = prompt([block], [SystemMessage("h")], "todos")
+    assert made[0] == block
+    assert "".join(part["text"] for part in made).replace("\n\n", "|").strip("|").split("|")[-1] == "todos"
+    assert [part["text"].strip() for part in made] == ["mine", "h", "todos"]
+
+
+# -- any history -----------------------------------------------------------------------------------------
+
+KEYS = st.sampled_from(["1", "2", "3"])
+ANY = st.one_of(
+    st.builds(user, st.sampled_from(["a", "b"])),
+    st.builds(SystemMessage, st.sampled_from(["s", "t"])),
+    st.builds(result, KEYS, st.sampled_from(["x", "y"])),
+    st.builds(says, st.sampled_from(["", " ", "a"])),
+    st.builds(
+        lambda keys, text: calls(*(("look", {}, key) for key in keys), text=text),
+        st.lists(KEYS | st.none(), max_size=3),
+        st.sampled_from(["", "t"]),
+    ),
+    st.builds(lambda key: calls(malformed("look", "{", key)), KEYS | st.none()),
+)
+
+
+@given(st.lists(ANY, max_size=12))
+def test_any_history_becomes_legal(history: list[AnyMessage]) -> None:
+    history = [m.model_copy(update={"id": str(n)}) for n, m in enumerate(history)]
+    before = [m.model_copy(deep=True) for m in history]
+    wire = legal(history, [SystemMessage("s")], LINES)
+    ending = [user("end")] if wire and wire[-1].type == "ai" else []
+    if (wire and wire[-1].type == "tool") or not wire:
+        ending = []
+    assert wire_faults([[SystemMessage("s"), *wire, *ending]]) == []
+    assert history == before
+    said = [m.text for m in history if m.type == "human"]
+    assert [m.text for m in wire if m.type == "human" and m.text != "t"] == said
+    texts = "|".join(m.text for m in wire if m.type == "ai")
+    for message in history:
+        assert message.type != "ai" or text_of(message) in texts
+
+
+@given(st.lists(ANY, max_size=8), st.sampled_from(["text", "round"]))
+def test_the_next_request_begins_with_this_one(history: list[AnyMessage], reply: str) -> None:
+    history = [m.model_copy(update={"id": str(n)}) for n, m in enumerate([*history, user()])]
+    head = [SystemMessage("s")]
+    grown: list[AnyMessage] = (
+        [says("x"), user()] if reply == "text" else [call("n1", "n2"), result("n1"), result("n2")]
+    )
+    requests = [[*head, *legal(h, head, LINES)] for h in (history, [*history, *grown])]
+    assert prompt_faults(requests) == []
+
+
+def test_roles_of_other_kinds_are_sent_as_the_users() -> None:
+    history = [user("a"), ChatMessage("critic's words", role="critic"), FunctionMessage("f", name="f")]
+    wire = legal(history, [], LINES)
+    assert [(m.type, m.text) for m in wire] == [("human", "a"), ("human", "critic's words"), ("human", "f")]
+    assert wire_faults([wire]) == []

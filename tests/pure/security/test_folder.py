@@ -1,0 +1,245 @@
+"""The files tool stays in its root, whatever lies there and whoever moves it."""
+
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from langchain_core.tools import ToolException
+
+from wakeloop.tools.files import Limits, file_tools
+from wakeloop.tools.folder import Folder
+
+SECRET = "the secret of another folder"
+TRIES = 300
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root with a folder `sub` that another folder outside looks like, name for name."""
+    for base in (tmp_path / "root" / "sub", tmp_path / "outside"):
+        (base / "deep").mkdir(parents=True)
+        for name in ("a.txt", "deep/b.txt"):
+            (base / name).write_text("inside" if "root" in base.parts else SECRET)
+    (tmp_path / "outside" / "only-outside.txt").write_text(SECRET)
+    return tmp_path / "root"
+
+
+def call(root: Path, name: str, **args: object) -> str:
+    """Call one of the tools; a refusal is its sentence."""
+    (tool,) = [tool for tool in file_tools(root) if tool.name == name]
+    try:
+        return str(tool.invoke(args))
+    except ToolException as refusal:
+        return f"refused: {refusal}"
+
+
+def untouched(root: Path) -> bool:
+    """Whether nothing outside was changed."""
+    files = sorted(path for path in (root.parent / "outside").rglob("*") if path.is_file())
+    return [(path.name, path.read_text()) for path in files] == [
+        (name, SECRET) for name in ("a.txt", "b.txt", "only-outside.txt")
+    ]
+
+
+CALLS: list[tuple[str, dict[str, object]]] = [
+    ("read_file", {"path": "sub/a.txt"}),
+    ("read_file", {"path": "sub/deep/b.txt"}),
+    ("write_file", {"path": "sub/a.txt", "content": "written"}),
+    ("write_file", {"path": "sub/deep/new.txt", "content": "written"}),
+    ("write_file", {"path": "sub/made/new.txt", "content": "written"}),
+    ("list_files", {"path": "."}),
+    ("list_files", {"path": "sub"}),
+    ("search_files", {"query": "secret", "path": "."}),
+    ("search_files", {"query": "secret", "path": "sub"}),
+    ("search_files", {"query": "secret", "path": "sub/a.txt"}),
+]
+
+
+def swapped(root: Path) -> None:
+    """Put a link that leads out in the place of the folder."""
+    with suppress(OSError):  # a write has put a new one there
+        (root / "sub").rename(root / "aside")
+    with suppress(FileExistsError):
+        (root / "sub").symlink_to(root.parent / "outside")
+
+
+def swapped_once(root: Path) -> None:
+    """The same, where nobody else is at work."""
+    (root / "sub").rename(root / "aside")
+    (root / "sub").symlink_to(root.parent / "outside")
+
+
+@pytest.mark.parametrize(("name", "args"), CALLS)
+def test_a_folder_swapped_for_a_link_between_check_and_use(
+    root: Path, name: str, args: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hook: the folder is another one at the moment when the first folder below the root is opened."""
+    opened, done = os.open, []
+
+    def late(path: object, flags: int, *more: object, dir_fd: int | None = None, **rest: object) -> int:
+        if path == "sub" and not done:
+            done.append(path)
+            swapped_once(root)
+        return opened(path, flags, *more, dir_fd=dir_fd, **rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", late)
+    said = call(root, name, **args)
+    assert done == ["sub"]
+    assert SECRET not in said
+    assert "only-outside" not in said
+    assert untouched(root)
+
+
+@pytest.mark.parametrize(("name", "args"), CALLS)
+def test_a_thread_that_swaps_folder_and_link_all_the_time(
+    root: Path, name: str, args: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, swaps = threading.Event(), 0
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # the disk is not what is raced with
+
+    def swap() -> None:
+        nonlocal swaps
+        while not over.is_set():
+            swapped(root)
+            with suppress(OSError):
+                (root / "sub").unlink()
+            with suppress(OSError):
+                shutil.rmtree(root / "sub")  # a write has made it anew, inside
+            with suppress(OSError):
+                (root / "aside").rename(root / "sub")
+            swaps += 1
+
+    (tool,) = [tool for tool in file_tools(root) if tool.name == name]
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    try:
+        for _ in range(TRIES):
+            try:
+                said = str(tool.func(**args))  # type: ignore[attr-defined]
+            except ToolException as refusal:
+                said = str(refusal)
+            assert SECRET not in said
+            assert "only-outside" not in said
+    finally:
+        over.set()
+        swapper.join()
+    assert swaps > 0
+    assert untouched(root)
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        lambda root: root.parent / "outside",
+        lambda root: Path("../outside"),
+        lambda root: Path("../../../../../../../../") / str(root.parent / "outside").lstrip("/"),
+        lambda root: Path("/proc/self/cwd/../../../") / str(root.parent / "outside").lstrip("/"),
+    ],
+)
+def test_links_out_are_no_way_out(root: Path, lead: Callable[[Path], Path]) -> None:
+    (root / "out").symlink_to(lead(root))
+    (root / "sub" / "out").symlink_to("../out")
+    (root / "sub" / "file").symlink_to(root.parent / "outside" / "a.txt")
+    (root / "dangling").symlink_to(root.parent / "outside" / "new.txt")
+    for path in (
+        "out/a.txt",
+        "sub/out/a.txt",
+        "sub/file",
+        "out/../outside/a.txt",
+        "dangling",
+        "out/new/x.txt",
+    ):
+        for name, args in (
+            ("read_file", {}),
+            ("write_file", {"content": "x"}),
+            ("search_files", {"query": "secret"}),
+        ):
+            said = call(root, name, path=path, **args)
+            assert said.startswith("refused: "), (path, name, said)
+            assert SECRET not in said
+    listed = call(root, "list_files", path=".")
+    assert listed.splitlines()[1:] == ["sub/a.txt", "sub/deep/b.txt"]
+    assert untouched(root)
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "/proc/self/environ", "/dev/zero", "//etc/passwd", "~/x", "\0", "a\0b"]
+)
+def test_absolute_paths_and_odd_ones(root: Path, path: str) -> None:
+    assert call(root, "read_file", path=path).startswith("refused: ")
+    before = sorted(Path(root).rglob("*"))
+    if path != "~/x":  # a folder of that name, below the root
+        assert call(root, "write_file", path=path, content="x").startswith("refused: ")
+        assert sorted(Path(root).rglob("*")) == before
+
+
+def test_the_systems_own_view_of_itself_is_not_read_even_below_the_root() -> None:
+    said = call(Path("/"), "read_file", path="proc/self/environ")
+    assert said == "refused: 'proc/self/environ' is no file but a view of the system, which is not read."
+    assert call(Path("/proc/self"), "read_file", path="environ").endswith("which is not read.")
+    assert "root:" in call(
+        Path("/"), "read_file", path="etc/passwd"
+    )  # that a root is wide is the caller's choice
+
+
+def test_a_huge_and_sparse_file_costs_no_memory(root: Path) -> None:
+    with (root / "huge").open("wb") as file:
+        file.truncate(1 << 40)
+    said = call(root, "read_file", path="huge")
+    assert said.startswith(f"refused: 'huge' has {1 << 40} bytes, more than the 5000000 that can be read")
+    assert "1 files were not searched" in call(root, "search_files", query="nothing")
+
+
+def test_one_byte_more_than_allowed_is_too_much(root: Path) -> None:
+    (root / "big").write_bytes(b"x" * 11)
+    assert Folder(root).read("big", 11) == b"x" * 11
+    with pytest.raises(ToolException, match="has 11 bytes, more than the 10"):
+        Folder(root).read("big", 10)
+
+
+def test_binary_files_and_names_that_are_not_utf_8(root: Path) -> None:
+    name = os.fsdecode(b"b\xffd")
+    (root / name).write_bytes(b"\xff\xfe\x00")
+    assert "'b\\udcffd'" in call(root, "list_files")
+    assert call(root, "read_file", path=name).startswith("refused: ")
+    (root / name).write_bytes(b"caf\xe9\x1b[2J")
+    assert "caf\ufffd" in call(root, "read_file", path=name)
+    call(root, "list_files").encode()
+
+
+def test_a_hard_link_is_read_as_the_file_that_it_is_and_never_written_through(root: Path) -> None:
+    os.link(root.parent / "outside" / "a.txt", root / "hard")
+    assert SECRET in call(root, "read_file", path="hard")
+    assert call(root, "write_file", path="hard", content="x") == "Replaced 'hard': 1 bytes."
+    assert untouched(root)
+
+
+def test_what_is_written_lends_nobody_the_owners_rights(root: Path) -> None:
+    (root / "tool").write_text("x")
+    (root / "tool").chmod(0o6755)
+    assert stat.S_IMODE((root / "tool").stat().st_mode) == 0o6755
+    call(root, "write_file", path="tool", content="y")
+    assert stat.S_IMODE((root / "tool").stat().st_mode) == 0o755
+
+
+def test_a_link_inside_to_the_inside_is_followed_and_kept(root: Path) -> None:
+    (root / "in").symlink_to("sub/a.txt")
+    assert call(root, "write_file", path="in", content="new") == "Replaced 'in': 3 bytes."
+    assert (root / "in").is_symlink()
+    assert (root / "sub" / "a.txt").read_text() == "new"
+
+
+def test_a_very_deep_folder_is_walked(root: Path) -> None:
+    deep = root
+    for _ in range(40):
+        deep /= "d" * 50
+    deep.mkdir(parents=True)
+    (deep / "x").write_text("found")
+    assert "1 of 3" not in call(root, "list_files", path=".")
+    assert f"{'/'.join(['d' * 50] * 40)}/x" in Folder(root).walk()[0]
+    assert Limits().scanned == 20_000

@@ -1,0 +1,42 @@
+"""The kit's names, its captions, and what importing it costs."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import wakeloop.testing as kit
+
+FILES = sorted(Path(kit.__file__).parent.glob("*.py"))
+
+
+def test_every_public_name_is_there() -> None:
+    assert kit.__all__ == [
+        "ScriptError",
+        "ScriptedModel",
+        "UnreliableModel",
+        "awalk",
+        "calls",
+        "malformed",
+        "prompt_faults",
+        "says",
+        "walk",
+        "wire_faults",
+    ]
+    assert [getattr(kit, name).__name__ for name in kit.__all__] == kit.__all__
+    assert set(kit.__all__) <= set(dir(kit))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"module 'wakeloop\.testing' has no attribute 'talks'"):
+        kit.talks  # noqa: B018
+
+
+def test_no_file_takes_the_place_of_a_name() -> None:
+    assert {file.stem for file in FILES} & set(kit.__all__) == set()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_file_opens_with_a_caption(file: Path) -> None:
+    caption = (ast.get_docstring(ast.parse(file.read_text())) or "").splitlines()[0]
+    assert 0 < len(caption) <= 60

@@ -1,0 +1,337 @@
+"""The benchmarks run: each part on the smallest jobs. What they measure is no matter of tests."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+BENCHMARKS = ROOT / "benchmarks"
+DIALECTS = ["wakeloop parley", "wakeloop loki", "wakeloop checklist", "wakeloop write_todos"]
+PLAIN = ["while loop", "floor", "hand", "create_react_agent", *DIALECTS]
+
+
+@pytest.fixture(autouse=True)
+def on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    yield
+    for name in [name for name in sys.modules if name == "parts" or name.startswith("parts.")]:
+        del sys.modules[name]
+
+
+def agents() -> Any:
+    from parts import agents
+
+    return agents
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("n", [1, 4])
+def test_an_agent_does_the_whole_job(name: str, n: int) -> None:
+    parts = agents()
+    agent = next(
+        a
+        for a in (parts.WHILE, parts.FLOOR, parts.HAND, *parts.PEERS, *parts.OURS.values())
+        if a.name == name
+    )
+    does_the_job(agent, n)
+
+
+@pytest.mark.parametrize("name", ["langchain", "deepagents"])
+def test_a_peer_does_the_whole_job(name: str) -> None:
+    pytest.importorskip(name)
+    does_the_job(next(agent for agent in agents().PEERS if agent.needs == name), 4)
+
+
+def does_the_job(agent: Any, n: int) -> None:
+    parts = agents()
+    from parts.job import Costless
+
+    asked: list[int] = []
+
+    class Counting(Costless):
+        def reply(self, messages: Any) -> Any:
+            asked.append(len(messages))
+            return super().reply(messages)
+
+    model = Counting(script=parts.model_of(n, agent.vocabulary).script)
+    state = parts.run(agent.build(model, None))
+    parts.check(agent, n, state)
+    assert len(asked) == 2 * n + 2
+
+
+async def test_awaited_agents_do_the_same() -> None:
+    parts = agents()
+    for agent in (parts.FLOOR, parts.HAND, *parts.OURS.values()):
+        parts.check(agent, 3, await parts.arun(agent.graph(3, awaits=True)))
+
+
+def test_a_list_that_is_not_done_is_noticed() -> None:
+    parts = agents()
+    state = {"todos": [{"status": "completed"}, {"status": "pending"}], "messages": []}
+    with pytest.raises(AssertionError, match="hand: 1 of 2 items are closed"):
+        parts.check(parts.HAND, 2, state)
+
+
+def test_the_grid_has_every_agent_and_place() -> None:
+    from parts import grid
+
+    settings = [(group.setting, list(group.rounds)) for group in grid.plan((10, 100, 500), 5)]
+    assert {(s.place, s.mode) for s, _ in settings} == {
+        ("none", "sync"),
+        ("memory", "sync"),
+        ("sqlite", "sync"),
+        ("command", "sync"),
+        ("postgres", "sync"),
+        ("none", "async"),
+        ("sqlite", "async"),
+    }
+    assert [s.n for s, _ in settings if (s.place, s.mode) == ("none", "sync")] == [10, 100, 500]
+    assert [agent.name for agent in settings[0][1]] == [
+        *PLAIN[:4],
+        "create_agent + TodoList",
+        "deepagents + TodoList",
+        *DIALECTS,
+    ]
+
+
+def test_the_targets_ask_for_their_rows_and_no_others() -> None:
+    from parts import grid
+
+    left = grid.needed(grid.plan((10, 100, 500), 3))
+    assert [
+        (
+            g.setting.n,
+            g.setting.place,
+            g.setting.mode,
+            g.setting.durability,
+            [agent.name for agent in g.rounds],
+        )
+        for g in left
+    ] == [
+        (100, "none", "sync", "", ["floor", "hand", "create_agent + TodoList", "wakeloop parley"]),
+        (500, "none", "sync", "", ["floor", "hand", "wakeloop parley"]),
+        (100, "sqlite", "sync", "", ["hand", "create_agent + TodoList", "wakeloop parley"]),
+        (500, "sqlite", "sync", "", ["hand", "wakeloop parley"]),
+        (1000, "sqlite", "sync", "", ["wakeloop parley"]),
+        (100, "command", "sync", "", ["wakeloop parley"]),
+        (500, "command", "sync", "", ["wakeloop parley"]),
+        (1000, "command", "sync", "", ["wakeloop parley"]),
+        (100, "sqlite", "sync", "sync", ["hand", "wakeloop parley"]),
+        (100, "none", "async", "", ["floor", "hand", "wakeloop parley"]),
+        (100, "sqlite", "async", "", ["hand", "wakeloop parley"]),
+    ]
+
+
+def test_figures_go_into_their_places_of_a_page(tmp_path: Path) -> None:
+    from parts import page
+
+    file = tmp_path / "page.md"
+    file.write_text("a\n<!-- figures: x -->\nold\n<!-- end -->\nb\n<!-- figures: y -->\n<!-- end -->\n")
+    for text in ("| \\1 |", "| 2 |"):
+        assert page.fill(file, "x", text)
+        assert file.read_text() == (
+            f"a\n<!-- figures: x -->\n\n{text}\n\n<!-- end -->\nb\n<!-- figures: y -->\n<!-- end -->\n"
+        )
+    assert not page.fill(file, "z", "text")
+
+
+@pytest.mark.parametrize(
+    "name", ["versions", "targets", "grid", "reading", "rounds", "starting", "crowd", "talk"]
+)
+def test_the_book_has_a_place_for_every_table(name: str, tmp_path: Path) -> None:
+    from parts import page
+
+    copy = tmp_path / "RESULTS.md"
+    copy.write_text((BENCHMARKS / "RESULTS.md").read_text())
+    assert page.fill(copy, name, "text")
+
+
+def test_the_page_for_users_has_a_place_for_the_short_table(tmp_path: Path) -> None:
+    from parts import page
+
+    copy = tmp_path / "performance.md"
+    copy.write_text((ROOT / "docs" / "performance.md").read_text())
+    assert page.fill(copy, "summary", "text")
+
+
+def test_the_short_table_has_a_dash_where_nothing_was_measured() -> None:
+    from parts import summary
+
+    row = {
+        "agent": "hand",
+        "n": 100,
+        "place": "none",
+        "mode": "sync",
+        "durability": "",
+        "ms": [2.0, 1.0, 3.0],
+    }
+    said = summary.table({"grid": [{**row, "resume": [], "bytes": None}]})
+    assert "| CPU a model step, no saver, 100 items | – | 2.00 ms | – | – |" in said
+    assert "| the thread on SQLite, 500 items | – | – | – | – |" in said
+
+
+def test_a_target_is_met_missed_or_not_measured() -> None:
+    from parts import targets
+
+    row = {"mode": "sync", "durability": "", "bytes": None}
+    ours = [
+        {**row, "agent": "wakeloop parley", "place": "sqlite", "n": n, "bytes": size} for n, size in SIZES
+    ]
+    said = targets.table({"grid": ours})
+    assert "| a thread on SQLite, N = 100 | ≤ 1.4 MB | 1.40 MB | met |" in said
+    assert "| a thread on SQLite, N = 500 | ≤ 8.5 MB | 8.60 MB | **missed** |" in said
+    assert "| its growth exponent, N = 100 to 1000 | ≤ 1.2 | 1.15 | met |" in said
+    assert "| a thread in the command's database, N = 100 | ≤ 0.85 MB | | not measured |" in said
+
+
+SIZES = ((100, 1.4e6), (500, 8.6e6), (1000, 2e7))
+
+
+def figures(part: str, *more: str, tmp_path: Path) -> tuple[Any, str]:
+    """Run the suite's command on a part, in a process of its own; return its figures and what it says."""
+    kept = tmp_path / "bench.json"
+    command = [sys.executable, str(BENCHMARKS / "bench.py"), part, "--tiny", "--json", str(kept), *more]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(kept.read_text()), done.stdout
+
+
+@pytest.mark.slow
+def test_grid(tmp_path: Path) -> None:
+    found, said = figures("grid", tmp_path=tmp_path)
+    rows = [
+        row for row in found["grid"] if (row["place"], row["n"]) == ("sqlite", 2) and row["agent"] == "hand"
+    ]
+    assert [(row["mode"], row["durability"]) for row in rows] == [
+        ("sync", ""),
+        ("sync", "sync"),
+        ("async", ""),
+    ]
+    # the input before and after it is taken in, six model steps, five rounds of tools
+    assert [row["checkpoints"] for row in rows] == [13, 13, 13]
+    ours = {row["place"]: row for row in found["grid"] if (row["agent"], row["n"]) == ("wakeloop parley", 2)}
+    assert set(ours) == {"none", "sqlite", "command", "memory", "postgres"}
+    assert ours["postgres"]["bytes"] is None
+    assert "| a thread on SQLite, N = 2 | ≤ 1.4 MB | 0.0" in said
+    assert "| 32 calls in one round, SQLite, of hand | ≤ 1.5 | | not measured |" in said
+
+
+@pytest.mark.slow
+def test_reading(tmp_path: Path) -> None:
+    found, said = figures("reading", tmp_path=tmp_path)
+    # twelve messages before the end, and the end: a question, and two messages a step but for the last
+    assert [row["messages"] for row in found["reading"]] == [18, 24]
+    assert "| worst | " in said
+
+
+def test_rounds(tmp_path: Path) -> None:
+    found, said = figures("rounds", tmp_path=tmp_path)
+    assert [(row["width"], len(row["ms"])) for row in found["rounds"]][:2] == [(2, 1), (2, 1)]
+    assert "| 2 | hand | " in said
+
+
+@pytest.mark.slow
+def test_starting(tmp_path: Path) -> None:
+    found, _ = figures("starting", tmp_path=tmp_path)
+    started = [row["start"] for row in found["starting"]]
+    assert started[:2] == ["import langgraph.graph", "import wakeloop"]
+    assert started[-1] == "wakeloop --help"
+
+
+@pytest.mark.slow
+def test_crowd(tmp_path: Path) -> None:
+    found, said = figures("crowd", tmp_path=tmp_path)
+    assert [row["complete"] for row in found["crowd"]] == [[5]] * len(found["crowd"])
+    assert "| 1,000 threads at once, AsyncSqlite: not complete | ≤ 0 | 0.00 | another size |" in said
+
+
+def test_a_part_that_is_not_measured_keeps_its_figures(tmp_path: Path) -> None:
+    kept = tmp_path / "bench.json"
+    kept.write_text(json.dumps({"size": "tiny", "crowd": []}))
+    found, _ = figures("talk", tmp_path=tmp_path)
+    assert set(found) == {"size", "crowd", "talk", "versions"}
+    kept.write_text(json.dumps({"size": "full", "crowd": []}))
+    found, _ = figures("talk", tmp_path=tmp_path)
+    assert set(found) == {"size", "talk", "versions"}
+
+
+def test_an_unknown_part_is_refused() -> None:
+    command = [sys.executable, str(BENCHMARKS / "bench.py"), "nothing"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "there is no part 'nothing'; there are grid, reading, rounds, starting, crowd, talk" in done.stderr
+
+
+# -- characters: what is exact -----------------------------------------------------------------------------
+
+
+def test_each_request_begins_with_the_one_before() -> None:
+    from parts import talk
+
+    told = [talk.talk(name, talk.ours(name), talk.preset(name).dialect, 10) for name in talk.PRESETS]
+    # plan, ten items' work and update, five more rounds of work, and two stops
+    assert [row.requests for row in told] == [28] * 6
+    assert [row.broken for row in told] == [0] * 6
+    assert [row.people for row in told] == [0, 0, 0, 1, 0, 0]  # the lesson's never wakes
+    assert [{kind: len(sizes) for kind, sizes in row.injected.items()} for row in told] == [
+        {"wake": 1, "nag": 1},
+        {"wake": 1},
+        {"wake": 1},
+        {"nag": 4},
+        {"guard": 1, "nag": 1},
+        {"guard": 1, "nag": 1},
+    ]
+
+
+def test_a_request_that_does_not_begin_with_the_one_before_is_noticed() -> None:
+    from parts import talk
+
+    assert talk.common(["ab", "cde"], ["ab", "cde", "f"]) == 5
+    assert talk.common(["ab", "cde"], ["ab", "cdx", "f"]) == 2
+    assert talk.common(["ab"], ["xb", "f"]) == 0
+
+
+@pytest.mark.parametrize("dialect", ["parley", "loki", "checklist", "write_todos"])
+def test_long_lists_make_no_long_nudges(dialect: str) -> None:
+    from parts import talk
+
+    at = {n: talk.nudged(dialect, n) for n in (30, 100, 1000)}
+    for kind in ("wake", "guard", "nag"):  # nothing grows but the digits of the counts
+        assert 0 <= at[1000][kind] - at[100][kind] <= 4, kind
+    assert at[1000]["wake"] < at[30]["contents"] + 1000 < at[1000]["contents"]
+    long = {n: talk.nudged(dialect, n, 10_000) for n in (30, 1000)}
+    shown = 300 - len("Look at module_0001.py and note what it needs")  # the most of a text
+    for kind in ("wake", "guard"):
+        assert long[30][kind] - at[30][kind] < 30 * shown + 200  # and how to see all of it
+        assert 0 < long[1000][kind] - long[30][kind] < 150  # the counts, and how to see all items
+
+
+def test_plots(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from parts import plots
+
+    row = {"agent": "hand", "mode": "sync", "durability": "", "bytes": 1e6}
+    row |= {"ms": [1.0], "resume": [2.0]}
+    rows = [{**row, "place": place, "n": n} for place in ("none", "sqlite") for n in (10, 100)]
+    files = plots.draw(rows, tmp_path)
+    assert [file.name for file in files] == ["bytes.svg", "cpu.svg", "cpu-sqlite.svg", "resume.svg"]
+    before = files[0].read_bytes()
+    plots.draw(rows, tmp_path)
+    assert files[0].read_bytes() == before
+    assert [file.name for file in plots.draw(rows[:2], tmp_path)] == ["cpu.svg"]
+
+
+def test_the_short_comparison(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench_loop.py", "2", "--repeat", "1"])
+    runpy.run_path(str(BENCHMARKS / "bench_loop.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "2 items, 6 model steps, median of 1" in said
+    assert "two nodes by hand" in said

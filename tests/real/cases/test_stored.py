@@ -1,0 +1,148 @@
+"""Cases C28 and C30: what a thread costs, and how it is written."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import DOORS, Rig, statuses
+
+from wakeloop import preset
+from wakeloop.testing import calls
+
+HERE = Path(__file__).parent
+ONE_WAKE = preset("wakeloop").model_copy(
+    update={"max_wake_cycles": 1, "guard_retries": 0, "max_idle_wakes": 0}
+)
+PLAN = calls(("todo_write", {"items": ["a"]}, "w"))
+WAKING = pytest.mark.parametrize("waking", [False, True], ids=["plain", "waking"])
+
+# -- C28 -------------------------------------------------------------------------------------------------
+
+
+def talking(rig: Rig, count: int, *, waking: bool) -> None:
+    """An agent that answers with 1 kB; over an open list each turn wakes once."""
+    texts = ["x" * 1000] * count * (2 if waking else 1)
+    rig.build(*([PLAN] if waking else []), *texts, settings=ONE_WAKE)
+
+
+def stored(rig: Rig) -> tuple[int, int, int]:
+    """Checkpoints, bytes written to our own channels, bytes written to all others."""
+    if not rig.requests:
+        return 0, 0, 0  # a saver makes its tables at the first run
+    if rig.kind == "memory":
+        steps = sum(len(rows) for spaces in rig.saver.storage.values() for rows in spaces.values())
+        written = [(w[1], len(w[2][1])) for task in rig.saver.writes.values() for w in task.values()]
+    else:
+        with closing(sqlite3.connect(rig.path)) as connection:
+            ((steps,),) = connection.execute("SELECT count(*) FROM checkpoints").fetchall()
+            written = connection.execute("SELECT channel, length(value) FROM writes").fetchall()
+    own = sum(size for channel, size in written if channel.startswith("todo"))
+    return steps, own, sum(size for _, size in written) - own
+
+
+def block(rig: Rig, turns: int) -> tuple[int, int, int]:
+    """What these turns added."""
+    before = stored(rig)
+    for _ in range(turns):
+        rig.run("go on")
+    steps, own, others = (new - old for new, old in zip(stored(rig), before, strict=True))
+    return steps, own, others
+
+
+@WAKING
+def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> None:
+    """A plain turn is 5 checkpoints, a turn with a wake 8; the plan is 2 more."""
+    talking(kept, 40, waking=waking)
+    first, second = block(kept, 20), block(kept, 20)
+    kept.model.assert_done()
+    assert first[:2] == ((162, 43359) if waking else (100, 19274))
+    assert second[:2] == ((160, 43156) if waking else (100, 19422))
+    kept.follow_up()
+
+
+@WAKING
+def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
+    """200 turns: the last 50 add to the byte what the 50 before them added."""
+    rig = Rig("invoke", "sqlite", tmp_path / "threads.db")
+    rig.saver.conn.execute("PRAGMA synchronous=OFF")
+    talking(rig, 200, waking=waking)
+    blocks = [block(rig, 50) for _ in range(4)]
+    assert blocks[3] == blocks[2]
+    assert blocks[2][:2] == ((400, 108100) if waking else (250, 48750))
+    rows = [
+        size
+        for (size,) in rig.saver.conn.execute(
+            "SELECT length(checkpoint) + length(metadata) FROM checkpoints ORDER BY checkpoint_id"
+        )
+    ]
+    # every so many supersteps LangGraph stores the messages whole; else a row holds names and versions alone
+    assert len([size for size in rows if size > 10_000]) == (1 if waking else 0)
+    assert max(size for size in rows if size <= 10_000) < 3_000
+    rig.follow_up()
+    rig.check()
+    rig.shut()
+
+
+# -- C30 -------------------------------------------------------------------------------------------------
+
+PATHS = [f"{door}-{saver}" for door, savers in DOORS.items() for saver in savers if saver != "none"]
+
+
+def half(folder: Path, which: str, *, strict: bool) -> dict[str, Any]:
+    """One half of the run in a new process, through every door; by door and saver how the thread stands."""
+    env = {
+        **os.environ,
+        "LANGGRAPH_STRICT_MSGPACK": "true" if strict else "false",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONWARNINGS": "error",
+    }
+    command = [sys.executable, str(HERE / "fresh_process.py"), str(folder), which]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return dict(json.loads(done.stdout))
+
+
+def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
+    """No allow-list, no warning, the same behaviour; a thread in memory lives in the first process."""
+    strict, loose = tmp_path / "strict", tmp_path / "loose"
+    for folder in (strict, loose):
+        folder.mkdir()
+    begun, ended = (half(strict, which, strict=True) for which in ("begin", "end"))
+    assert begun == half(loose, "begin", strict=False)
+    assert ended == half(loose, "end", strict=False)
+    one, *others = begun.values()
+    assert others == [one] * 7
+    assert one["session"]["reason"] == "interrupted"
+    assert one["ledger"]["wake_cycles"] == 1
+    assert one["ledger"]["refusals"] == {"2": 1}
+    assert one["todo_settings"] == {"max_wake_cycles": 7}
+    end, *others = ended.values()
+    assert others == [end] * 3
+    assert list(begun) == [*PATHS]
+    assert list(ended) == [path for path in PATHS if "sqlite" in path]
+    assert end["structured_response"] == {"number": 7}
+    assert statuses(end["todos"]) == ["completed", "blocked", "completed"]
+    assert end["session"] == {"state": "dormant", "reason": "settled", "open": 0, "wakes": 0, "budget": 7}
+    kinds = [kind for *_, kind in end["messages"] if kind]
+    assert kinds == ["nag", "wake", "retry", "wake", *["format"] * 4]
+
+
+def test_c30_no_type_of_ours_is_stored(tmp_path: Path) -> None:
+    """Whatever the rows hold is plain JSON or a langchain message."""
+    half(tmp_path, "begin", strict=True)
+    files = sorted(tmp_path.glob("*.db"))
+    assert len(files) == 4
+    for file in files:
+        with closing(sqlite3.connect(file)) as connection:
+            rows = connection.execute(
+                "SELECT value FROM writes UNION ALL SELECT checkpoint FROM checkpoints"
+            ).fetchall()
+        assert len(rows) > 20
+        assert not [row for (row,) in rows if b"wakeloop." in row]

@@ -1,0 +1,73 @@
+"""The command in processes of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from wakeloop.cli.commands.app import app
+
+COMMAND = [sys.executable, "-m", "wakeloop.cli.commands.app"]
+
+
+class Shell:
+    """Runs the command in processes of its own, in a folder and with a database of the test."""
+
+    def __init__(self, folder: Path, db: Path) -> None:
+        self.folder, self.db = folder, db
+        self.env: dict[str, str] = {
+            **os.environ,
+            "WAKELOOP_DB": str(db),
+            "OPENAI_API_KEY": "sk-loopback-secret",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def start(self, *args: str, **more: Any) -> subprocess.Popen[str]:
+        options: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+        }
+        env = {**self.env, **more.pop("env", {})}
+        return subprocess.Popen([*COMMAND, *args], text=True, cwd=self.folder, env=env, **(options | more))
+
+    def __call__(self, *args: str, typed: str | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
+        if typed is not None:
+            more["stdin"] = subprocess.PIPE
+        process = self.start(*args, **more)
+        out, err = process.communicate(typed, timeout=60)
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+
+def wakeloop(*args: str, **more: Any) -> tuple[int, str, str]:
+    """Run a command in this process, which has imported all of it already; return code, output, errors."""
+    done = CliRunner().invoke(app, list(args), **more)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+def lines(text: str, beginning: str) -> Sequence[str]:
+    return [line for line in text.splitlines() if line.startswith(beginning)]
+
+
+def until(
+    reached: Callable[[], object], process: subprocess.Popen[str], seconds: float = 30, pause: float = 0.02
+) -> None:
+    """Wait for a process to come so far; one that ends before, or takes too long, is a failure."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            out, err = process.communicate()
+            pytest.fail(f"It ended or took too long:\n{out}\n{err}")
+        time.sleep(pause)

@@ -1,0 +1,250 @@
+"""Configuration in the command: levels, where they come from, what a thread keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+from typer.testing import CliRunner
+
+from wakeloop.cli.commands.app import app
+from wakeloop.cli.configured import configured
+from wakeloop.cli.failures import CommandError
+from wakeloop.cli.reader import reader
+from wakeloop.cli.recipe import Recipe, options
+from wakeloop.cli.store import Place, writing
+from wakeloop.errors import SettingsError
+from wakeloop.settings import LoopSettings
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of configuration in which every level says something."""
+    folder = tmp_path / "config"
+    for name in ("roles", "agents"):
+        (folder / name).mkdir(parents=True)
+    (folder / "config.yaml").write_text(
+        "max_items: 50\nnag_after: 6\nmodel: openai:small\nbase_url: http://a:1\n"
+    )
+    (folder / "roles" / "coder.md").write_text("---\nnag_every: 7\ntools: [shell]\n---\nYou write code.\n")
+    (folder / "agents" / "ant.yaml").write_text(
+        "model: big\npreset: agentparley\nsettings:\n  max_wake_cycles: 2\n"
+    )
+    monkeypatch.setenv("WAKELOOP_CONFIG", str(folder))
+    monkeypatch.setenv("WAKELOOP_DB", str(tmp_path / "threads.sqlite"))
+    monkeypatch.setenv("WAKELOOP_NUDGE_ITEMS", "9")
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def wakeloop(*args: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, list(args))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+def rows(*args: str) -> dict[str, tuple[object, str, str]]:
+    code, out, err = wakeloop("config", *args, "--json")
+    assert (code, err) == (0, "")
+    values = json.loads(out)["values"]
+    return {key: (row["value"], row["level"], row["from"]) for key, row in values.items()}
+
+
+@pytest.fixture
+def thread(folder: Path, tmp_path: Path) -> str:
+    """A thread with a recipe and values of its own."""
+    recipe = configured(None, options(role="coder", settings=["guard_retries=0"], preset="wakeloop"))
+    with writing(Place(tmp_path / "threads.sqlite", named=True)) as store:
+        store.remember("mine", recipe, "hello")
+        assert isinstance(store.saver, SqliteSaver)
+        reader(store.saver).update_state(
+            {"configurable": {"thread_id": "mine"}},
+            {"todo_settings": {"max_auto_continues": 3}},
+            as_node="finalization_guard",
+        )
+    return "mine"
+
+
+LEVELS: list[tuple[str, object, str, Callable[[Path], str]]] = [
+    ("nag_when", "open", "built-in", lambda folder: "wakeloop"),
+    ("max_items", 50, "global", lambda folder: str(folder / "config.yaml")),
+    ("model", "openai:small", "global", lambda folder: str(folder / "config.yaml")),
+    ("base_url", "http://a:1", "global", lambda folder: str(folder / "config.yaml")),
+    ("nudge_items", 9, "global", lambda folder: "WAKELOOP_NUDGE_ITEMS"),
+    ("nag_every", 7, "role", lambda folder: str(folder / "roles" / "coder.md")),
+    ("tools", ["shell"], "role", lambda folder: str(folder / "roles" / "coder.md")),
+    ("system_prompt", "You write code.", "role", lambda folder: str(folder / "roles" / "coder.md")),
+    ("guard_retries", 0, "base", lambda folder: "--set"),
+    ("preset", "wakeloop", "base", lambda folder: "--preset"),
+    ("max_wake_cycles", 3, "thread", lambda folder: ".set in mine"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "level", "place"), LEVELS)
+def test_each_level_is_shown_with_its_place(
+    folder: Path, thread: str, key: str, value: object, level: str, place: Callable[[Path], str]
+) -> None:
+    assert rows("--thread", thread)[key] == (value, level, place(folder))
+
+
+def test_every_setting_is_shown_once(folder: Path) -> None:
+    assert set(rows()) == {
+        "model", "base_url", "preset", "tools", "system_prompt", *LoopSettings.model_fields
+    }  # fmt: skip
+
+
+def test_the_table_for_people(folder: Path, tmp_path: Path) -> None:
+    code, out, err = wakeloop("config", "--set", "nag_after=1", "--preset", "loki")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].split() == ["KEY", "VALUE", "LEVEL", "FROM"]
+    cells = {line.split()[0]: line.split()[1:] for line in lines[1:] if line}
+    assert cells["nag_after"] == ["1", "base", "--set"]
+    assert cells["dialect"] == ['"loki"', "base", "--preset"]
+    assert cells["auto_continue"] == ["true", "command", "line", "switched", "on", "under", "loki"]
+    assert cells["tools"] == ["files", "built-in", "wakeloop"]
+    assert f"file: {folder / 'config.yaml'}" in lines
+    assert f"file: {folder / 'roles' / 'coder.md'}" in lines
+    assert f"file: {tmp_path / 'threads.sqlite'} (not there)" in lines
+    assert not (tmp_path / "threads.sqlite").exists()
+
+
+def test_an_agent_file_overrides_all_settings(folder: Path, thread: str) -> None:
+    shown = rows("--agent", "ant")
+    path = str(folder / "agents" / "ant.yaml")
+    assert shown["max_wake_cycles"] == (2, "agent", path)
+    assert shown["nag_after"] == (0, "agent", path)
+    assert shown["nudge_items"] == (30, "built-in", "wakeloop")
+    assert shown["model"] == ("big", "agent", path)
+    _, out, _ = wakeloop("config", "--agent", "ant", "--thread", thread)
+    assert f"The agent file {path} overrides all settings; not counted: global, role, base, thread." in out
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--set", "nag_after=1"], "The agent 'ant' overrides all settings: leave --set out"),
+        (["--preset", "loki"], "The agent 'ant' overrides all settings: leave --preset out"),
+        (["--model", "m"], "The agent 'ant' says its model itself: leave --model out"),
+    ],
+)
+def test_options_beside_an_agent_are_refused(folder: Path, given: list[str], says: str) -> None:
+    code, out, err = wakeloop("run", "x", "--agent", "ant", *given)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"wakeloop: {says}")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "args", "says"),
+    [
+        (
+            "config.yaml",
+            "\nnag_aftre: 1\n",
+            [],
+            "config.yaml, line 2: there is no setting 'nag_aftre'",
+        ),
+        ("roles/r.md", "---\nnag_after: x\n---\n", ["--role", "r"], "r.md, line 2: The setting 'nag_after'"),
+        (
+            "agents/a.yaml",
+            "tool: 1\n",
+            ["--agent", "a"],
+            "a.yaml, line 1: there is no key 'tool'",
+        ),
+        ("config.yaml", "", ["--role", "none"], "There is no role 'none' in"),
+        ("config.yaml", "", ["--agent", "none"], "There is no agent 'none' in"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence(folder: Path, name: str, text: str, args: list[str], says: str) -> None:
+    (folder / name).write_text(text)
+    for command in (["config"], ["run", "x", "--model", "m"], ["chat", "--model", "m"]):
+        code, out, err = wakeloop(*command, *args)
+        assert (code, out) == (2, "")
+        assert says in err
+        assert len(err.splitlines()) == 1
+
+
+def test_an_unknown_thread(folder: Path) -> None:
+    assert wakeloop("config", "--thread", "nobody")[0] == 2
+
+
+def test_a_wrong_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAKELOOP_NAG_EVRY", "1")
+    code, _, err = wakeloop("config")
+    assert code == 2
+    assert "There is no variable WAKELOOP_NAG_EVRY; did you mean WAKELOOP_NAG_EVERY?" in err
+
+
+# -- what becomes of levels ------------------------------------------------------------------------------
+
+
+def test_levels_become_the_recipe(folder: Path, tmp_path: Path) -> None:
+    recipe = configured(None, options(role="coder", settings=["nag_after=1"]))
+    assert (recipe.model, recipe.base_url, recipe.tools) == ("openai:small", "http://a:1", ("shell",))
+    assert (recipe.system, recipe.root, recipe.role) == ("You write code.", str(tmp_path), "coder")
+    assert recipe.settings == {"max_items": 50, "nudge_items": 9, "nag_after": 1, "nag_every": 7}
+
+
+def test_a_thread_keeps_its_levels_and_options_are_added(folder: Path) -> None:
+    kept = Recipe.read(configured(None, options(role="coder", settings=["nag_after=1"])).written())
+    (folder / "config.yaml").write_text("max_items: 51\nmodel: other\n")
+    (folder / "roles" / "coder.md").write_text("You are new.\n")
+    assert configured(kept, {}).written() == kept.written()
+    more = configured(kept, options(settings=["guard_retries=0"], model="m"))
+    assert (more.model, more.settings) == ("m", {**kept.settings, "guard_retries": 0})
+    anew = configured(kept, options(role="coder"))
+    assert (anew.model, anew.system) == ("other", "You are new.")
+    assert anew.settings == {"max_items": 51, "nudge_items": 9, "nag_after": 1}
+    assert configured(kept, options(role="null")).system == ""
+
+
+def test_a_recipe_without_levels_is_all_base(folder: Path) -> None:
+    old = Recipe(model="m", preset="lesson", settings={"nag_after": 1}, root="/", system="Be brief.")
+    new = configured(old, options(settings=["nag_every=2"]))
+    assert (new.model, new.preset, new.system) == ("m", "lesson", "Be brief.")
+    assert new.settings == {"nag_after": 1, "nag_every": 2}
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "on", "switched"),
+    [
+        ("", {"preset": "loki"}, True, True),
+        ("auto_continue: false\n", {"preset": "loki"}, False, False),
+        ("auto_continue: true\n", {"preset": "loki"}, True, False),
+        ("", {"preset": "loki", "settings": ["auto_continue=false"]}, False, False),
+        ("preset: loki\n", {}, True, True),
+        ("preset: loki\n", {"preset": "wakeloop"}, True, False),
+        ("", {}, True, False),
+    ],
+)
+def test_loki_is_switched_on_unless_a_level_says_otherwise(
+    folder: Path, config: str, given: dict[str, object], on: bool, switched: bool
+) -> None:
+    (folder / "config.yaml").write_text(config)
+    recipe = configured(None, options(model="m", **given))
+    found = rows("--preset", "loki") if given.get("preset") == "loki" and not given.get("settings") else None
+    assert recipe.switched_on is switched
+    assert recipe.settings.get("auto_continue", recipe.preset != "loki") is on
+    if found is not None:
+        assert found["auto_continue"][0] is on
+
+
+def test_an_address_is_for_models_of_its_kind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert configured(None, options(model="anthropic:m")).base_url == ""
+    assert configured(None, options(model="anthropic:m", base_url="http://b:2")).base_url == "http://b:2"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://c:3")
+    assert configured(None, options()).base_url == "http://a:1"
+    (folder / "config.yaml").write_text("")
+    assert configured(None, options(model="m")).base_url == "http://c:3"
+
+
+def test_no_model(folder: Path) -> None:
+    (folder / "config.yaml").write_text("")
+    with pytest.raises(CommandError, match="No model is named"):
+        configured(None, {})
+    with pytest.raises(SettingsError, match="There is no setting 'max_wake'"):
+        configured(None, options(model="m", settings=["max_wake=1"]))

@@ -1,0 +1,593 @@
+"""serve, send, ps, cron and drain: servers in processes of their own, killed, drained, started again."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from chat_server import Reply, Server
+from processes import Shell, wakeloop
+from processes import until as until_it
+
+from wakeloop.cli.sessions.where import Where
+from wakeloop.sessions.dbos.cron_line import following
+
+pytestmark = [pytest.mark.loopback, pytest.mark.timeout(300)]
+
+ONE, TWO = {"items": ["a"]}, {"items": ["a", "b"]}
+WHEN = re.compile(r", 20[\dT:.+-]+\]")  # in the label of an event
+DONE = ("todo_update", {"id": 1, "status": "done"})
+
+
+@dataclass
+class Mind:
+    """Says what a model says: the first message of a session tells what it is to play.
+
+    One that begins with `hold` stops at its second request until `go` is set; that request then fails if it
+    is in `failing`.
+    """
+
+    go: Event = field(default_factory=Event)
+    held: list[str] = field(default_factory=list)
+    failing: list[str] = field(default_factory=list)
+
+    def __call__(self, number: int, asked: dict[str, Any]) -> Reply:  # noqa: PLR0911 - a reply a case
+        messages = asked["messages"]
+        told = [m["content"] for m in messages if m["role"] == "user"]
+        called = [c["function"]["name"] for m in messages for c in m.get("tool_calls") or ()]
+        match told[0]:
+            case task if task.startswith("hold"):
+                return self.holding(task, called, told)
+            case "work" if "todo_update" not in called:
+                return Reply(calls=[DONE if called else ("todo_write", ONE)])
+            case "leave" if not called:
+                return Reply(calls=[("todo_write", ONE)])
+            case "ask" if not called:
+                return Reply(calls=[("ask_user", {"question": "Which colour?"})])
+            case "ask ada" if not called:
+                return Reply(calls=[("talk_to_agent", {"agent": "ada", "message": "What is 2+2?"})])
+            case "break":
+                return Reply(status=400, words="the key sk-loopback-secret is not for this model")
+            case task if "What is 2+2?" in task:
+                return Reply("It is 4.")
+            case _:
+                return Reply(f"{asked['model']}: {last_of(messages)}")
+
+    def holding(self, task: str, called: list[str], told: list[str]) -> Reply:
+        if not called:
+            return Reply(calls=[("todo_write", TWO)])
+        if called == ["todo_write"]:
+            self.held.append(task)
+            assert self.go.wait(240)
+            if task in self.failing:
+                self.failing.remove(task)
+                return Reply(status=400, words="not now")
+            return Reply(calls=[DONE, ("todo_update", {"id": 2, "status": "done"})])
+        return Reply(f"Read: {told[-1]}")
+
+
+def last_of(messages: list[dict[str, Any]]) -> str:
+    """What the last message says that is not the model's own."""
+    return str([m["content"] for m in messages if m["role"] in ("user", "tool")][-1])
+
+
+until = partial(until_it, seconds=120, pause=0.2)  # a look costs as much as a command
+
+
+class World:
+    """A folder with a configuration, a model's server, and what was started on its database."""
+
+    def __init__(self, folder: Path, db: str | None = None) -> None:
+        self.mind = Mind()
+        self.model = Server(self.mind)
+        self.config = folder / "config"
+        (self.config / "agents").mkdir(parents=True)
+        (self.config / "agents" / "ada.yaml").write_text("model: ada-model\ntools: none\n")
+        (folder / "root").mkdir()
+        self.shell = Shell(folder / "root", folder / "threads.sqlite")
+        own = {"WAKELOOP_CONFIG": str(self.config), "XDG_DATA_HOME": str(folder / "data")}
+        self.db = db or str(self.shell.db)
+        others = ("LANG", "WAKELOOP_", "PYTHONWARNINGS")  # a model's client is closed by the process's end
+        clean = {k: v for k, v in self.shell.env.items() if not k.startswith(others)}
+        self.shell.env = {**clean, **own, "WAKELOOP_DB": self.db}
+        self.servers: list[subprocess.Popen[str]] = []
+
+    def serve(self, *args: str, begin: bool = True) -> subprocess.Popen[str]:
+        """Start a server and wait until it is up."""
+        server = self.shell.start("serve", "--model", "m", "--base-url", self.model.url, *args)
+        self.servers.append(server)
+        if begin:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            assert line.startswith("Serving main, ada; "), (line, server.communicate())
+        return server
+
+    def here(self, *args: str, **more: Any) -> tuple[int, str, str]:
+        """Run a command in this process."""
+        names = ("WAKELOOP_CONFIG", "WAKELOOP_DB", "XDG_DATA_HOME", "OPENAI_API_KEY")
+        return wakeloop(*args, env={name: self.shell.env[name] for name in names}, **more)
+
+    def ps(self, thread: str) -> dict[str, Any]:
+        """A session, as `ps --json` has it."""
+        code, out, err = self.here("ps", "--json")
+        assert (code, err) == (0, "")
+        found: list[dict[str, Any]] = json.loads(out)
+        return next((one for one in found if one["thread"] == thread), {})
+
+    def settled(self, thread: str) -> bool:
+        found = self.ps(thread)
+        return (found["state"], found["reason"], found["queued"]) == ("dormant", "settled", 0)
+
+    def said(self, thread: str) -> list[tuple[str, str]]:
+        """Who said what in a session: texts without times, and the tools that were called."""
+        with Where(self.db).post() as post:
+            snapshot = post.agents["main"].get_state({"configurable": {"thread_id": thread}})
+        found = []
+        for message in snapshot.values["messages"]:
+            calls = [call["name"] for call in getattr(message, "tool_calls", ())]
+            if message.type != "tool":
+                found.append((message.type, " ".join(calls) or WHEN.sub("]", message.text)))
+        return found
+
+    def close(self) -> None:
+        self.mind.go.set()
+        for server in self.servers:
+            server.kill()
+            server.communicate()
+        self.model.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One server for many sessions."""
+    with closing(World(tmp_path_factory.mktemp("shared"))) as world:
+        world.serve()
+        yield world
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A world without a server."""
+    with closing(World(tmp_path)) as world:
+        yield world
+
+
+def ended(server: subprocess.Popen[str]) -> tuple[int, list[str], str]:
+    """How a server has ended: its code, the rest of its lines, its complaints."""
+    out, err = server.communicate(timeout=120)
+    return server.returncode, out.splitlines(), err
+
+
+# -- one server for many sessions ------------------------------------------------------------------------
+
+
+def test_a_job_sent_from_elsewhere_settles(shared: World) -> None:
+    sent = shared.shell("send", "job", "work")
+    assert (sent.returncode, sent.stdout, sent.stderr) == (0, "Sent to job.\n", "")
+    until(lambda: shared.settled("job"), shared.servers[0])
+    assert shared.said("job") == [
+        ("human", "work"), ("ai", "todo_write"), ("ai", "todo_update"),
+        ("ai", "m: [1] done: a. 1 of 1 closed, 0 open."),
+    ]  # fmt: skip
+    shown = shared.shell("ps")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    head, *rows = shown.stdout.splitlines()
+    assert head.split() == ["SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS", "FOR", "QUEUED", "ERROR"]
+    assert [row.split() for row in rows if row.startswith("job ")] == [
+        ["job", "dormant", "settled", "0", "0/25", "-", "0", "-"]
+    ]
+
+
+def test_send_waits_for_an_answer(shared: World) -> None:
+    assert shared.here("send", "answer", "hello", "--wait") == (0, "m: hello\n", "")
+
+
+def test_send_waits_for_what_stays_open(shared: World) -> None:
+    code, out, err = shared.here("send", "open", "leave", "--wait")
+    assert (code, err) == (3, "")
+    assert out.splitlines()[-1] == "open: idle, stalled; 1 open, 3/25 wakes"
+    assert shared.ps("open")["open"] == 1
+
+
+def test_send_waits_for_a_failure(shared: World) -> None:
+    code, out, err = shared.here("send", "failure", "break", "--wait", "--json")
+    found = json.loads(out)
+    assert (code, err, found["queued"], found["answer"]) == (1, "", 0, "")
+    assert found["error"] == "OpenAIInvalidRequestError: Error code: 400 - the key … is not for this model"
+    assert b"sk-loopback" not in b"".join(p.read_bytes() for p in Path(shared.db).parent.glob("threads*"))
+    code, out, _ = shared.here("send", "failure", "again", "--wait")
+    assert (code, out.splitlines()[-1][:16]) == (1, "failure: dormant")
+
+
+def test_send_waits_for_a_question_and_answers_it(shared: World) -> None:
+    code, out, err = shared.here("send", "question", "ask", "--wait")
+    assert (code, err) == (4, "")
+    assert out == "Which colour?\n  on: human\nquestion: waiting, interrupted; 0 open, 0/25 wakes\n"
+    assert shared.here("send", "question", "ignored", "--kind", "cron")[0] == 0
+    found = shared.ps("question")
+    assert (found["state"], found["on"], found["queued"]) == ("waiting", "human", 1)
+    row = next(r for r in shared.here("ps")[1].splitlines() if r.startswith("question"))
+    assert row.split() == ["question", "waiting", "interrupted", "0", "0/25", "human", "1", "-"]
+    code, out, _ = shared.here("send", "question", "-", "--wait", input="blue")
+    assert code == 0
+    until(lambda: shared.settled("question"), shared.servers[0])
+    assert shared.said("question") == [
+        ("human", "ask"), ("ai", "ask_user"), ("ai", "m: blue"), ("human", "[cron] ignored"),
+        ("ai", "m: [cron] ignored"),
+    ]  # fmt: skip
+
+
+def test_an_id_is_taken_once(shared: World) -> None:
+    first = shared.here("send", "once", "first", "--id", "e1", "--wait", "--json")
+    again = shared.here("send", "once", "first", "--id", "e1", "--json")
+    assert (first[0], json.loads(again[1])) == (0, {"thread": "once", "event": "e1"})
+    assert shared.here("send", "once", "other words", "--id", "e1", "--wait") == (0, "m: first\n", "")
+    assert shared.here("send", "once", "next", "--wait")[:2] == (0, "m: next\n")
+    assert shared.said("once") == [
+        ("human", "first"), ("ai", "m: first"), ("human", "next"), ("ai", "m: next"),
+    ]  # fmt: skip
+
+
+def test_an_agent_file_is_a_session_and_a_peer(shared: World) -> None:
+    assert shared.here("send", "ada:desk", "hello", "--wait")[:2] == (0, "ada-model: hello\n")
+    assert shared.ps("ada:desk")["agent"] == "ada"
+    assert shared.here("send", "nobody:desk", "hello", "--wait")[:2] == (0, "m: hello\n")
+    assert shared.ps("nobody:desk")["agent"] == "main"
+    assert shared.here("send", "peers", "ask ada")[0] == 0
+    until(lambda: len(shared.said("peers") if shared.ps("peers")["budget"] else ()) == 5, shared.servers[0])
+    until(lambda: shared.settled("peers"), shared.servers[0])
+    assert shared.said("peers")[-2:] == [
+        ("human", "[peer_reply from ada] It is 4."), ("ai", "m: [peer_reply from ada] It is 4."),
+    ]  # fmt: skip
+    assert shared.said("ada")[0] == ("human", "[peer_message from peers] What is 2+2?")
+
+
+def test_a_cron_line_wakes_its_session(shared: World) -> None:
+    line = ("cron", "add", "clock", "0 0 1 1 *", "Happy new year")
+    code, out, err = shared.here(*line)
+    due = following("0 0 1 1 *", datetime.now(UTC)).isoformat()
+    key = out.partition(":")[0]
+    assert (code, out, err) == (0, f"{key}: due {due}\n", "")
+    assert shared.here(*line)[1] == out  # the same again is the same
+    assert json.loads(shared.here("cron", "list", "--json")[1]) == [
+        {"id": key, "thread": "clock", "cron": "0 0 1 1 *", "text": "Happy new year", "due": due}
+    ]
+    head, row = shared.here("cron", "list")[1].splitlines()
+    assert head.split() == ["SCHEDULE", "SESSION", "CRON", "DUE", "TEXT"]
+    assert row == f"{key}  clock    0 0 1 1 *  {due}  Happy new year"
+    with Where(shared.db).post() as post:  # its time has come
+        past = datetime.now(UTC) - timedelta(seconds=1)
+        post.mailbox.next_due(key, past)
+        post.set_timer(key, past)
+    until(lambda: shared.ps("clock"), shared.servers[0])
+    until(lambda: shared.settled("clock"), shared.servers[0])
+    assert shared.said("clock") == [
+        ("human", "[cron] Happy new year"), ("ai", "m: [cron] Happy new year"),
+    ]  # fmt: skip
+    until(lambda: due in shared.here("cron", "list")[1], shared.servers[0])  # and comes again
+    assert shared.here("cron", "remove", key) == (0, f"Removed {key}.\n", "")
+    assert shared.here("cron", "remove", key) == (
+        2, "", f"wakeloop: There is no schedule {key!r}: wakeloop cron list shows them.\n",
+    )  # fmt: skip
+    assert shared.here("cron", "list") == (0, "Nothing is scheduled.\n", "")
+    assert shared.here("cron", "list", "--json") == (0, "[]\n", "")
+
+
+def test_a_second_server_on_one_file_is_refused(shared: World) -> None:
+    said = f"Another wakeloop serve has {shared.db!r}: stop it, or use Postgres for more."
+    assert shared.here("serve", "--model", "m") == (1, "", f"wakeloop: {said}\n")
+
+
+def test_the_files_are_for_their_owner_alone(shared: World) -> None:
+    found = {p.name: stat.S_IMODE(p.stat().st_mode) for p in Path(shared.db).parent.glob("threads.sqlite*")}
+    assert {"threads.sqlite", "threads.sqlite-sessions", "threads.sqlite-serve"} <= set(found)
+    assert set(found.values()) == {0o600}
+
+
+# -- killed, drained, started again ----------------------------------------------------------------------
+
+
+def test_a_kill_loses_and_repeats_nothing(world: World) -> None:
+    first = world.serve()
+    assert world.here("send", "job", "hold")[0] == 0
+    until(lambda: world.mind.held, first)
+    assert world.here("send", "job", "while it works")[0] == 0
+    first.kill()
+    first.wait()
+    found = world.ps("job")
+    assert (found["state"], found["open"], found["queued"]) == ("running", 2, 1)
+    for text in ("while it is down", "and once more"):
+        assert world.here("send", "job", text)[0] == 0
+    assert world.here("send", "ada", "hello")[0] == 0
+    world.mind.go.set()
+    second = world.serve()
+    until(lambda: world.settled("job") and world.settled("ada"), second)
+    assert world.said("job") == [
+        ("human", "hold"), ("ai", "todo_write"), ("ai", "todo_update todo_update"), ("ai", "Read: hold"),
+        ("human", "while it works"), ("human", "while it is down"), ("human", "and once more"),
+        ("ai", "Read: and once more"),
+    ]  # fmt: skip
+    assert world.said("ada") == [("human", "hello"), ("ai", "ada-model: hello")]
+    assert world.mind.held == ["hold", "hold"]  # the request that was cut off, again
+    assert len(world.model.requests) == 6
+
+
+def test_a_drain_stops_at_a_step_and_the_next_start_goes_on(world: World) -> None:
+    first = world.serve()
+    world.mind.failing.append("hold b")
+    for thread in ("a", "b"):
+        assert world.here("send", thread, f"hold {thread}")[0] == 0
+    until(lambda: len(world.mind.held) == 2, first)
+    first.send_signal(signal.SIGTERM)
+    assert first.stdout is not None
+    assert first.stdout.readline() == "Draining: each run stops at its next step.\n"
+    assert world.here("send", "a", "later")[0] == 0
+    world.mind.go.set()
+    assert ended(first) == (0, ["Stopped."], "")
+    assert [(world.ps(t)["error"], world.ps(t)["queued"]) for t in ("a", "b")] == [(None, 1), (None, 0)]
+    assert world.said("a")[-1] == ("ai", "todo_update todo_update")
+    assert world.said("b")[-1] == ("ai", "todo_write")
+    second = world.serve()
+    until(lambda: world.settled("a") and world.settled("b"), second)
+    ends = [("human", "later"), ("ai", "Read: later")]
+    for thread, more in (("a", ends), ("b", [])):
+        assert world.said(thread) == [
+            ("human", f"hold {thread}"), ("ai", "todo_write"), ("ai", "todo_update todo_update"),
+            ("ai", f"Read: hold {thread}"), *more,
+        ]  # fmt: skip
+    assert sorted(world.mind.held) == ["hold a", "hold b", "hold b"]
+    done = world.shell("drain")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "1 drained. What was under way goes on at the next start.\n"
+    code, lines, err = ended(second)
+    assert (code, lines[-2:], err) == (0, ["Draining: each run stops at its next step.", "Stopped."], "")
+    assert world.here("drain") == (0, "No worker is at work here.\n", "")
+
+
+def test_a_second_signal_ends_the_server(world: World) -> None:
+    server = world.serve()
+    assert world.here("send", "job", "hold")[0] == 0
+    until(lambda: world.mind.held, server)
+    server.send_signal(signal.SIGTERM)
+    assert server.stdout is not None
+    server.stdout.readline()
+    server.send_signal(signal.SIGINT)
+    assert ended(server) == (130, [], "")
+    code, out, _ = world.here("drain", "--timeout", "0")
+    assert code == 1
+    assert out == "1 of 1 workers are still at work, or died and were not missed yet.\n"
+
+
+@pytest.mark.slow
+def test_a_request_that_nobody_answers_is_cut_off_by_a_drain(world: World) -> None:
+    quick = "import wakeloop.cli.sessions.serve as s; s.GRACE = 0"
+    code = f"{quick}; from wakeloop.cli.commands.app import main; main()"
+    args = ["serve", "--model", "m", "--base-url", world.model.url]
+    server = subprocess.Popen(
+        [sys.executable, "-c", code, *args],
+        env=world.shell.env,
+        cwd=world.shell.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    world.servers.append(server)
+    assert world.here("send", "job", "hold")[0] == 0
+    until(lambda: world.mind.held, server)
+    server.send_signal(signal.SIGTERM)
+    code_, lines, err = ended(server)
+    assert (code_, err) == (0, "")
+    assert lines[-1] == "Stopped, with 1 cut off in the middle of a step."
+    assert world.ps("job")["state"] == "running"
+
+
+def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
+    assert world.here("ps") == (0, "No sessions yet.\n", "")
+    assert world.here("ps", "--json") == (0, "[]\n", "")
+    sent = json.loads(world.here("send", "early", "hello", "--json")[1])
+    assert sorted(sent) == ["event", "thread"]
+    assert world.ps("early") == {
+        "thread": "early", "agent": "main", "state": "dormant", "reason": None, "open": 0, "wakes": 0,
+        "budget": 0, "on": None, "queued": 1, "error": None,
+    }  # fmt: skip
+    waiting = world.shell.start("send", "early", "and this", "--wait")
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline() == "Waiting for a wakeloop serve: none is up.\n"
+    world.serve()
+    out, err = waiting.communicate(timeout=120)
+    assert (waiting.returncode, out, err) == (0, "m: and this\n", "")
+    assert world.said("early") == [("human", "hello"), ("human", "and this"), ("ai", "m: and this")]
+
+
+def test_the_offline_stand_in_is_served(shell: Shell, files: Callable[[Path, int], None]) -> None:
+    files(shell.folder, 1)
+    server = shell.start("serve", "--demo", ".", "--set", "max_wake_cycles=4")
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline().startswith("Serving main; ")
+        code, out, err = wakeloop(
+            "send", "audit", "Audit the files", "--wait", env={"WAKELOOP_DB": str(shell.db)}
+        )
+        assert (code, err) == (0, "")
+        assert "1 files; the report is in wakeloop-report.md." in out
+        assert (shell.folder / "wakeloop-report.md").is_file()
+        assert server.stdout.readline() == "audit: dormant, settled; 0 open, 4/4 wakes\n"
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@pytest.mark.slow
+def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str) -> None:
+    with closing(World(tmp_path, postgres)) as world:
+        workers = [world.serve(begin=False) for _ in range(2)]
+        for worker in workers:
+            assert worker.stdout is not None
+            assert worker.stdout.readline().startswith("Serving main, ada; ")
+        for number in range(4):
+            assert world.here("send", f"job:{number}", "work")[0] == 0
+        until(lambda: all(world.settled(f"job:{number}") for number in range(4)), workers[0])
+        assert world.here("send", "long", "hold")[0] == 0
+        until(lambda: world.mind.held, workers[0])
+        with Where(postgres).post() as post:
+            busy = busy_worker(post, workers)
+        busy.kill()
+        busy.wait()
+        (other,) = [worker for worker in workers if worker is not busy]
+        world.mind.go.set()
+        until(lambda: world.settled("long"), other)
+        assert world.said("long") == [
+            ("human", "hold"), ("ai", "todo_write"), ("ai", "todo_update todo_update"), ("ai", "Read: hold"),
+        ]  # fmt: skip
+        assert world.mind.held == ["hold", "hold"]
+        assert world.here("drain") == (
+            0, "1 drained. What was under way goes on at the next start.\n", "",
+        )  # fmt: skip
+        assert ended(other)[::2] == (0, "")
+
+
+def busy_worker(post: Any, workers: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
+    """The one that runs the turn of `long`: its name in the engine's records holds its process id."""
+    pending = post.client.list_workflows(status="PENDING", queue_name="wakeloop-turns")
+    (name,) = [turn.executor_id for turn in pending if turn.queue_partition_key == "long"]
+    return next(worker for worker in workers if f"-{worker.pid}-" in name)
+
+
+# -- what is refused -------------------------------------------------------------------------------------
+
+CRON_USAGE = 'Write: cron add THREAD "MIN HOUR DAY MONTH WEEKDAY" TEXT, cron list, or cron remove ID.'
+ODD = "A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit."
+NO_LINE = "is no cron line: write five fields, minute, hour, day, month and weekday."
+ADDRESS = (
+    "The address of the database cannot be read: write the name of a file or a postgresql://…, "
+    "with %40 and %2F for @ and / in a password."
+)
+KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["cron", "add"], CRON_USAGE),
+        (["cron", "add", "x", "* * * * *"], CRON_USAGE),
+        (["cron", "list", "x"], CRON_USAGE),
+        (["cron", "remove"], CRON_USAGE),
+        (["cron", "alter"], CRON_USAGE),
+        (["cron", "remove", "no"], "There is no schedule 'no': wakeloop cron list shows them."),
+        (["cron", "add", "x", "every day", "Hello"], f"'every day' {NO_LINE}"),
+        (["cron", "add", "x", "61 * * * *", "Hello"], f"'61 * * * *' {NO_LINE}"),
+        (["cron", "add", "x y", "* * * * *", "Hello"], ODD),
+        (["cron", "add", "x", "* * * * *", " "], "The text is empty: say what the session is to read."),
+        (["send", " ", "Hello"], ODD),
+        (["send", "a\nb", "Hello"], ODD),
+        (["send", "a\udcff", "Hello"], ODD),
+        (["send", "x", " "], "The text is empty: say what is to be sent."),
+        (["send", "x", "a\udcff"], "The text is not UTF-8: type it again, or give it on stdin."),
+        (
+            ["send", "x", "Hello", "--kind", "whisper"],
+            f"The event is refused: kind must be one of {KINDS}, not 'whisper'.",
+        ),
+        (["serve"], "No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL."),
+        (["serve", "--model", "m", "--set", "a=1"], "There is no setting 'a'"),
+        (["ps", "--db", "mysql://root:hidden@host/x"], ADDRESS),
+        (["ps", "--db", "postgresql+psycopg://root:hidden@host/x"], ADDRESS),
+        (["ps", "--db", "postgresql://root:hid@den@host/x"], ADDRESS),
+        (["ps", "--db", "postgresql://root:hid/den@host/x@"], ADDRESS),
+        (["ps", "--db", "postgresql://root:hidden@[host/x"], ADDRESS),
+        (
+            ["ps", "--db", "nowhere/threads.db"],
+            "There is no folder 'nowhere' for the database: make it first.",
+        ),
+        (["ps", "--db", "."], "The database '.' is a folder, not a file: name another file with --db."),
+    ],
+)
+def test_wrong_usage_is_one_sentence(world: World, args: list[str], sentence: str) -> None:
+    code, out, err = world.here(*args)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"wakeloop: {sentence}")
+    assert err.count("\n") == 1
+    assert "hid" not in err
+
+
+EVERY = (
+    ["ps"], ["send", "x", "Hello"], ["cron", "list"], ["drain"], ["serve", "--model", "m"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("args", EVERY, ids=lambda args: args[0])
+def test_a_database_of_another_program_is_left_alone(world: World, args: list[str]) -> None:
+    db = Path(world.db)
+    with closing(sqlite3.connect(db)) as connection:
+        connection.execute("CREATE TABLE bookmarks (x)")
+    before = db.read_bytes()
+    said = f"The database {world.db!r} belongs to another program: name another file with --db."
+    assert world.here(*args) == (2, "", f"wakeloop: {said}\n")
+    assert db.read_bytes() == before
+    assert [p.name for p in db.parent.glob("threads*")] == ["threads.sqlite"]
+
+
+@pytest.mark.parametrize("args", EVERY, ids=lambda args: args[0])
+def test_events_that_cannot_be_read_are_named(world: World, args: list[str]) -> None:
+    Path(f"{world.db}-sessions").write_bytes(b"this is no database " * 100)
+    assert world.here(*args) == (
+        1, "", f"wakeloop: The database '{world.db}-sessions' cannot be used: file is not a database.\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("args", EVERY, ids=lambda args: args[0])
+def test_a_postgres_that_is_not_there(world: World, tmp_path: Path, args: list[str]) -> None:
+    url = f"postgresql://somebody:hidden@/nobody?host={tmp_path}"
+    code, out, err = world.here(*args, "--db", url)
+    assert (code, out) == (1, "")
+    assert err.startswith("wakeloop: The database cannot be reached: ")
+    assert "failed: No such file or directory" in err
+    assert err.count("\n") == 1
+    assert "hidden" not in err
+
+
+def test_a_postgres_that_refuses(world: World, postgres: str) -> None:
+    gone = postgres.replace("/test_", "/gone_").replace("postgres@", "postgres:hidden@")
+    code, out, err = world.here("ps", "--db", gone)
+    assert (code, out) == (1, "")
+    assert "does not exist" in err
+    assert (err.count("\n"), "hidden" in err) == (1, False)
+
+
+@pytest.mark.parametrize("name", ["dbos", "psycopg"])
+def test_a_missing_extra_is_named(world: World, name: str) -> None:
+    code = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {name!r}: raise ModuleNotFoundError(f'No module named {{name!r}}', name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "from wakeloop.cli.commands.app import main\n"
+        "main()\n"
+    )
+    args = [sys.executable, "-c", code, "ps", "--db", f"postgresql:///x?host={world.config}"]
+    ran = subprocess.run(args, env=world.shell.env, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == f"wakeloop: This command needs {name}: pip install 'wakeloop[cli,sessions]'.\n"
+
+
+def test_a_sqlite_that_is_too_old_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 40, 1))
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.40.1")
+    monkeypatch.setitem(sys.modules, "pysqlite3", None)
+    said = "SQLite 3.40.1 is too old for durable sessions, which need 3.42"
+    how = "pip install pysqlite3-binary, or use Postgres"
+    assert world.here("ps") == (1, "", f"wakeloop: {said}: {how}.\n")

@@ -1,0 +1,219 @@
+"""Wrong usage and databases: one sentence, the right exit code, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from processes import wakeloop
+
+
+@pytest.fixture
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "threads.sqlite"
+    monkeypatch.setenv("WAKELOOP_DB", str(path))
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["run", "x"], 2, "No model is named"),
+        (["run", "  ", "--model", "m"], 2, "The request is empty"),
+        (["run", "x", "--model", "m"], 1, "There is no key for the model: set OPENAI_API_KEY"),
+        (["run", "x", "--model", "m", "--set", "max_wake=1"], 2, "There is no setting 'max_wake'"),
+        (
+            ["run", "x", "--model", "m", "--set", "max_wake_cycles=many"],
+            2,
+            "'max_wake_cycles' cannot be 'many'",
+        ),
+        (["run", "x", "--model", "m", "--set", "max_wake_cycles"], 2, "--set takes key=value"),
+        (["run", "x", "--model", "m", "--preset", "nope"], 2, "There is no preset 'nope'"),
+        (["run", "x", "--model", "m", "--tools", "web"], 2, "There are no tools 'web'"),
+        (["run", "x", "--model", "m", "--root", "nowhere"], 2, "does not exist or is not a folder"),
+        (
+            ["run", "x", "--model", "m", "--system", "nothing.txt"],
+            2,
+            "for --system cannot be read: No such file",
+        ),
+        (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread's id is of letters"),
+        (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "of another provider"),
+        (["run", "x", "--model", "groq:m"], 1, "langchain-groq"),
+        (["resume", "nobody"], 2, "There is no thread 'nobody'"),
+        (["show", "nobody"], 2, "There is no thread 'nobody'"),
+        (["todo", "nobody", "add", "x"], 2, "There is no thread 'nobody'"),
+        (["todo", "nobody", "fly"], 2, "There is no action 'fly'"),
+        (["todo", "nobody", "block", "1"], 2, "needs an id and a reason"),
+        (["todo", "nobody", "clear", "1"], 2, "takes nothing more"),
+        (["demo", "nowhere"], 2, "does not exist or is not a folder: name another folder."),
+        (["demo", ".", "--preset", "nope"], 2, "There is no Python"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says: str) -> None:
+    got, out, err = wakeloop(*args)
+    assert (got, out) == (code, "")
+    assert says in err
+    assert err.startswith("wakeloop: ")
+    assert len(err.splitlines()) == 1
+    assert not db.exists()
+
+
+def test_commands_that_read_make_no_database(db: Path) -> None:
+    assert wakeloop("threads") == (0, f"No threads yet in {db}.\n", "")
+    assert wakeloop("threads", "--json") == (0, "[]\n", "")
+    assert wakeloop("graph")[0] == 0
+    assert not db.exists()
+    assert list(db.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command", [["threads"], ["show", "t"], ["demo", "."], ["todo", "t", "list"], ["resume", "t"]]
+)
+def test_a_broken_database_is_one_sentence(db: Path, command: list[str]) -> None:
+    db.write_bytes(b"this is no database " * 100)
+    (db.parent / "a.py").write_text("x = 1\n")
+    code, out, err = wakeloop(*command)
+    assert (code, out) == (1, "")
+    assert "cannot be used: file is not a database" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_folder_is_no_database(db: Path) -> None:
+    assert wakeloop("threads", "--db", str(db.parent))[0] == 2
+    assert "is a folder" in wakeloop("threads", "--db", str(db.parent))[2]
+
+
+def test_a_database_of_another_program_is_left_alone(db: Path) -> None:
+    with sqlite3.connect(db) as connection:
+        connection.execute("CREATE TABLE bookmarks (x)")
+    connection.close()
+    (db.parent / "a.py").write_text("x = 1\n")
+    before = db.read_bytes()
+    code, _, err = wakeloop("demo", ".")
+    assert code == 2
+    assert "belongs to another program" in err
+    assert db.read_bytes() == before
+
+
+def test_an_old_schema_is_one_sentence(db: Path) -> None:
+    with sqlite3.connect(db) as connection:
+        connection.execute("CREATE TABLE checkpoints (thread_id, thread_ts, parent_ts, checkpoint)")
+    connection.close()
+    for command in (["threads"], ["resume", "t"]):
+        code, _, err = wakeloop(*command)
+        assert code == 1
+        assert "is of another version (checkpoints)" in err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_place_that_may_only_be_read(db: Path) -> None:
+    (db.parent / "a.py").write_text("x = 1\n")
+    db.parent.chmod(0o500)
+    try:
+        code, _, err = wakeloop("demo", ".")
+    finally:
+        db.parent.chmod(0o700)
+    assert code == 1
+    assert "cannot be made" in err
+
+
+def test_an_empty_file_is_an_empty_database(db: Path) -> None:
+    db.touch()
+    assert wakeloop("threads")[0] == 0
+    assert wakeloop("show", "t")[0] == 2
+
+
+def test_threads_of_a_program_of_ones_own_are_seen(db: Path) -> None:
+    from langchain_core.messages import HumanMessage
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    from wakeloop import create_todo_agent
+    from wakeloop.testing import ScriptedModel, calls, says
+
+    with SqliteSaver.from_conn_string(str(db)) as saver:
+        script = [calls(("todo_write", {"items": ["a", "b"]})), *[says("no")] * 5]
+        agent = create_todo_agent(ScriptedModel(script), checkpointer=saver)
+        agent.invoke({"messages": [HumanMessage("do \x1b[31mthis")]}, {"configurable": {"thread_id": "own"}})
+    code, out, _ = wakeloop("threads")
+    assert code == 0
+    assert out.splitlines()[1].split()[:5] == ["own", "idle", "stalled", "2/2", "3"]
+    assert out.endswith("do this\n")
+    assert wakeloop("todo", "own", "done", "1")[1] == "list: 1/2 closed\n  [x] 1 a\n  [ ] 2 b\n"
+    assert wakeloop("todo", "own", "done", "7")[0] == 2
+    assert (
+        wakeloop("todo", "own", "block", "2", "no", "wood")[1].splitlines()[2]
+        == "  [!] 2 b (blocked: no wood)"
+    )
+    assert wakeloop("todo", "own", "edit", "2", "bb")[0] == 0
+    assert wakeloop("todo", "own", "reopen", "2")[1].splitlines()[2] == "  [ ] 2 bb"
+    assert wakeloop("todo", "own", "start", "2")[1].splitlines()[2] == "  [>] 2 bb"
+    assert wakeloop("todo", "own", "cancel", "2")[0] == 0
+    assert wakeloop("todo", "own", "add", "c", "d")[1].splitlines()[0] == "list: 2/4 closed"
+    assert wakeloop("todo", "own", "add", " ")[0] == 2
+    assert wakeloop("todo", "own", "remove", "3", "4")[0] == 0
+    assert wakeloop("todo", "own", "list")[1] == "list: 2/2 closed\n  [x] 1 a\n  [-] 2 bb\n"
+    assert wakeloop("todo", "own", "clear")[1] == "list: 0/0 closed\n"
+    shown = wakeloop("show", "own", "--history")[1]
+    assert "graph wake: Your turn ended" in shown
+    assert "graph correction: This run is about to end" in shown
+    assert "user: do this" in shown
+
+
+def test_help_is_quick_and_imports_nothing_slow() -> None:
+    code = (
+        "import sys\n"
+        "from wakeloop.cli.commands.app import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "slow = {'langgraph', 'langchain_core', 'langchain_openai', 'rich', 'pydantic', 'platformdirs'}\n"
+        "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else 0)\n"
+    )
+    unmeasured = {key: v for key, v in os.environ.items() if not key.startswith("COVERAGE_")}
+    done = subprocess.run(  # coverage imports, too
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=unmeasured
+    )
+    assert done.returncode == 0, done.stderr
+    for command in ("run", "resume", "threads", "show", "todo", "graph", "demo"):
+        assert f"  {command} " in done.stdout
+    assert wakeloop("-h")[0] == 0
+    assert wakeloop("--version")[1].startswith("wakeloop ")
+
+
+def test_the_picture_needs_no_key() -> None:
+    code, out, _ = wakeloop("graph")
+    assert code == 0
+    assert all(
+        name in out
+        for name in (
+            "activate",
+            "call_model",
+            "run_tools",
+            "validate_todos",
+            "nag",
+            "finalization_guard",
+            "wake",
+        )
+    )
+
+
+def test_a_damaged_thread_is_named_and_hides_no_other(db: Path) -> None:
+    (db.parent / "a.md").write_text("# A\n")
+    for _ in range(2):
+        assert wakeloop("demo", ".")[0] == 0
+    with sqlite3.connect(db) as connection:
+        rows = connection.execute("SELECT thread_id FROM wakeloop_threads ORDER BY rowid").fetchall()
+        (first,), (second,) = rows
+        connection.execute("UPDATE checkpoints SET checkpoint = x'00' WHERE thread_id = ?", (first,))
+        connection.execute("UPDATE wakeloop_threads SET recipe = '{' WHERE thread_id = ?", (second,))
+    connection.close()
+    listed = json.loads(wakeloop("threads", "--json")[1])
+    assert {row["thread"]: row["state"] for row in listed} == {first: "damaged", second: "dormant"}
+    code, out, err = wakeloop("show", first)
+    assert (code, out) == (1, "")
+    assert err == f"wakeloop: The thread '{first}' cannot be read: what is stored of it is damaged.\n"

@@ -1,0 +1,57 @@
+"""What holds under this preset in a new process: cubepi."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from stage import Stage, elsewhere
+
+NAME, STRICT = "cubepi", "cubepi-strict"
+WORDS = {"p": "pending", "i": "in_progress", "c": "completed"}
+GUARD = "open_todos"
+
+
+def rows(short: str) -> list[dict[str, str]]:
+    """Items by their short names: `a:i b:p`."""
+    return [{"content": content, "status": WORDS[mark]} for content, mark in map(split, short.split())]
+
+
+def split(part: str) -> list[str]:
+    return part.split(":")
+
+
+def told(s: Stage, place: int) -> Any:
+    """What a result says, as JSON."""
+    return json.loads(str(s.results[place].content))
+
+
+def test_a_resumed_session_starts_with_the_list_that_was_left(tmp_path: Path) -> None:
+    db = tmp_path / "threads.db"
+    first = elsewhere(db, NAME, [["write_todos", {"todos": rows("a:c b:i")}]], "Done!", None)
+    assert first is None
+    resumed = elsewhere(db, NAME, [["look", {"path": "x"}]], "Sorry.", given=None)
+    assert resumed["found"]["ledger"]["todo_guard_retries"] == {GUARD: 1}
+    assert resumed["found"]["ledger"]["todo_finalization_correction"] is True
+    assert resumed["ledger"]["todo_guard_retries"] == {GUARD: 1}
+    assert len(resumed["corrections"]) == 1
+    assert resumed["session"] == {"state": "idle", "reason": "disabled", "open": 1, "wakes": 0, "budget": 0}
+    later = elsewhere(db, NAME, [["write_todos", {"todos": rows("b:c")}]], "Done.", given="go on")
+    assert [(t["content"], t["status"]) for t in later["found"]["todos"]] == [
+        ("a", "completed"),
+        ("b", "in_progress"),
+    ]
+    assert later["todos"] == [{"id": 2, "content": "b", "status": "completed"}]
+    assert later["faults"] == []
+
+
+def test_strict_suppression_is_kept_over_a_restart(tmp_path: Path) -> None:
+    db = tmp_path / "threads.db"
+    plan = [["write_todos", {"todos": rows("a:i")}]]
+    first = elsewhere(db, STRICT, plan, "1", "2", "3", None)
+    assert first is None
+    told = elsewhere(db, STRICT, "I could not.", given=None)
+    assert told["found"]["ledger"]["todo_guard_blocked"]["guard"] == GUARD
+    assert (told["session"]["reason"], told["tools"]) == ("guard_blocked", [])
+    later = elsewhere(db, STRICT, "Still not.", given="and now?")
+    assert later["found"]["ledger"]["todo_guard_suppressed"] is True
+    assert (later["asked"], later["corrections"]) == (1, told["corrections"])

@@ -1,0 +1,171 @@
+"""Every code block of README and docs, run as a reader would run it.
+
+`python` blocks of one page share a namespace, top to bottom. A `text` block right after one is what it
+printed. In `console` blocks the lines after `$ ` are run, and what stands beneath is what they printed. A
+line that is only `…` stands for any lines. A block that cannot run has `<!-- not run: why -->` above it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakeloop.settings import LoopSettings
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BESIDE = [
+    ROOT / name
+    for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "benchmarks/RESULTS.md", "tests/RESULTS.md")
+]
+
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w+)?[^\n]*\n(?P<body>.*?)^(?P=indent)```[ ]*$",
+    re.MULTILINE | re.DOTALL,
+)
+SKIP = re.compile(r"<!-- not run: \S[^\n]* -->\s*\Z")
+SHOWN = ("text", "mermaid", "toml", "json", "make", "yaml", "ini", "markdown")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, the line its body begins at, whether it is run."""
+
+    language: str
+    body: str
+    line: int
+    runs: bool
+    follows: str  # the language of the block that it stands right under, if any
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text, end, last = page.read_text(encoding="utf-8"), 0, ""
+    for fence in FENCE.finditer(text):
+        between = text[end : fence.start()]
+        indent = len(fence["indent"])
+        body = "".join(line[indent:] or "\n" for line in fence["body"].splitlines(keepends=True))
+        yield Block(
+            language=fence["language"] or "",
+            body=body,
+            line=text.count("\n", 0, fence.start("body")),
+            runs=SKIP.search(between) is None,
+            follows=last if not between.strip() else "",
+        )
+        end, last = fence.end(), fence["language"] or ""
+
+
+def assert_shown(shown: str, printed: str, where: str) -> None:
+    """`…` alone on a line stands for any lines."""
+    lines = shown.rstrip().split("\n")
+    pattern = r"\n".join(
+        r"(?:.*\n)*?.*" if line.strip() == "…" else re.escape(line.rstrip()) for line in lines
+    )
+    printed = "\n".join(line.rstrip() for line in printed.rstrip().split("\n"))
+    if not re.fullmatch(pattern, printed):
+        assert printed == shown, where
+
+
+def run_python(block: Block, page: Path, namespace: dict[str, Any]) -> str:
+    source = "\n" * block.line + block.body  # so that a traceback names the page's own line
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(source, str(page), "exec", dont_inherit=True), namespace)
+    return out.getvalue()
+
+
+def run_console(block: Block, page: Path) -> None:
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "110",
+        "NO_COLOR": "1",
+        "PYTHONWARNINGS": "default",
+    }
+    for step in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
+        command, _, shown = step.partition("\n")
+        done = subprocess.run(
+            ["bash", "-c", command], check=False, env=environment, text=True, capture_output=True, timeout=100
+        )
+        where = f"{page.name}:{block.line}: {command}\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, where
+        if shown.strip():
+            assert_shown(shown, done.stdout, where)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    printed = ""
+    for block in blocks(page):
+        where = f"{page.relative_to(ROOT)}:{block.line}"
+        if not block.runs or (not block.language and not block.follows):
+            continue
+        if block.language == "python":
+            printed = run_python(block, page, namespace)
+        elif block.language == "console":
+            run_console(block, page)
+        elif block.language == "text" and block.follows == "python":
+            assert_shown(block.body, printed, where)
+        else:
+            assert block.language in SHOWN, f"{where}: a {block.language} block is neither run nor marked"
+
+
+def test_the_pages_of_the_menu_are_the_pages_there_are() -> None:
+    docs = ROOT / "docs"
+    menu = re.findall(
+        r"[:-]\s+([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(menu) == sorted(str(page.relative_to(docs)) for page in docs.rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)", prose)
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_bound_on_langgraph_is_the_one_that_the_pages_name() -> None:
+    needed = re.search(r'"(langgraph>=[^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert needed is not None
+    named = {
+        found for page in PAGES for found in re.findall(r"`(langgraph>=[^`]+)`", page.read_text("utf-8"))
+    }
+    assert named == {needed[1]}
+
+
+HEAD = "| setting | default | meaning |\n|---|---|---|\n"
+
+
+def settings_table() -> str:
+    """The table as README and docs show it; `python tests/real/docs/test_docs.py` prints it."""
+    rows = []
+    for name, field in LoopSettings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        assert field.description, f"{name} has no line of documentation"
+        rows.append(f"| `{name}` | `{default!r}` | {' '.join(field.description.split())} |\n")
+    return HEAD + "".join(rows)
+
+
+def test_the_settings_tables_are_the_settings() -> None:
+    tables = {
+        page.name: (HEAD + text.split(HEAD)[1]).split("\n\n")[0].rstrip() + "\n"
+        for page in PAGES
+        if HEAD in (text := page.read_text(encoding="utf-8"))
+    }
+    assert "settings.md" in tables
+    assert tables == dict.fromkeys(tables, settings_table())
+
+
+if __name__ == "__main__":
+    print(settings_table())

@@ -1,0 +1,249 @@
+"""A row that somebody else wrote fails closed."""
+
+import itertools
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import ormsgpack
+import pytest
+from langchain_core.tools import tool
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command, interrupt
+
+from wakeloop import DamagedError, WakeloopError, create_todo_agent, session_of
+from wakeloop.cli.store import Place, writing
+from wakeloop.cli.threads import overview
+from wakeloop.testing import ScriptedModel, calls, says
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+NEWEST = "(SELECT MAX(checkpoint_id) FROM checkpoints)"
+
+
+@tool
+def ask() -> str:
+    """Ask the person."""
+    return str(interrupt("?"))
+
+
+def saver(connection: sqlite3.Connection) -> SqliteSaver:
+    """A saver that is strict, whatever the environment says."""
+    return SqliteSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+
+
+def begun(connection: sqlite3.Connection, *, parked: bool) -> None:
+    """A thread with two items, parked at a question or stalled."""
+    end = calls(("ask", {})) if parked else says("x")
+    model = ScriptedModel([calls(("todo_write", {"items": ["a", "b"]})), *[end] * (1 if parked else 5)])
+    create_todo_agent(model, [ask], checkpointer=saver(connection)).invoke(
+        {"messages": [("user", "go")]}, THREAD
+    )
+    model.assert_done()
+
+
+def kept(blob: bytes) -> Any:
+    """A blob without what its extensions stand for."""
+    return ormsgpack.unpackb(blob, ext_hook=ormsgpack.Ext, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def changed(connection: sqlite3.Connection, change: Callable[[dict[str, Any]], None]) -> None:
+    """Write other values into the newest checkpoint."""
+    (blob,) = connection.execute(
+        f"SELECT checkpoint FROM checkpoints WHERE checkpoint_id = {NEWEST}"
+    ).fetchone()
+    checkpoint = kept(blob)
+    change(checkpoint["channel_values"])
+    put(connection, "msgpack", ormsgpack.packb(checkpoint))
+
+
+def put(connection: sqlite3.Connection, kind: str, blob: bytes) -> None:
+    """Replace the newest checkpoint."""
+    connection.execute(
+        f"UPDATE checkpoints SET type = ?, checkpoint = ? WHERE checkpoint_id = {NEWEST}", (kind, blob)
+    )
+    connection.commit()
+
+
+def tried(connection: sqlite3.Connection) -> Iterator[tuple[str, int, Any]]:
+    """Read and run a thread in every way: what was done, the requests, the session or the exception."""
+    ways: dict[str, Callable[[Any, Any], Any]] = {
+        "read": lambda agent, config: session_of(agent.get_state(config)),
+        "go on": lambda agent, config: agent.invoke(None, config),
+        "answer": lambda agent, config: agent.invoke(Command(resume="yes"), config),
+        "message": lambda agent, config: agent.invoke({"messages": [("user", "more")]}, config),
+    }
+    for way, do in ways.items():
+        with closing(sqlite3.connect(":memory:", check_same_thread=False)) as copy:
+            connection.backup(copy)
+            model = ScriptedModel([says("y")] * 100)
+            agent = create_todo_agent(model, [ask], checkpointer=saver(copy))
+            try:
+                result = do(agent, {**THREAD, "recursion_limit": 60})
+            except Exception as error:  # noqa: BLE001 - it is what is looked at
+                result = error
+            yield way, len(model.requests), result
+
+
+@pytest.fixture
+def db() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", check_same_thread=False)) as connection:
+        yield connection
+
+
+LEDGERS: list[Any] = [
+    {"next": "run_tools"},
+    {"next": 5},
+    {"after": "run_tools"},
+    {"after": "__end__"},
+    {"wake_cycles": -(10**9)},
+    {"idle_wakes": -1},
+    {"todo_stale_iterations": 2**60},
+    {"wake_cycles": "1"},
+    {"wake_cycles": True},
+    {"wake_cycles": None},
+    {"next_id": 1.5},
+    {"todo_guard_retries": -5},
+    {"todo_calls": "call"},
+    {"refusals": [1]},
+    {"events": 5},
+    {"seen": 5},
+    {"settings": "x"},
+    {"end": 5},
+    {"waking": "yes"},
+    {"todo_guard_blocked": "x"},
+]
+CHANNELS: list[Any] = [
+    *({"todo_ledger": value} for value in ([1], "x", 5, [["a", 1]], True)),
+    *({"todos": value} for value in (["a"], 5, "ab", {"all": []}, [{"id": 1}], [[]], [{"content": 5}])),
+    {"todos": [{"id": 1, "content": "a", "status": "run"}]},
+    *({"messages": value} for value in (5, "x", {"role": "user"})),
+    *({"todo_session": value} for value in ("x", 5, ["state"])),
+    *({"todo_settings": value} for value in ("x", 5)),
+    {"todo_goal": ["x"]},
+]
+
+
+@pytest.mark.parametrize("parked", [False, True])
+@pytest.mark.parametrize("ledger", LEDGERS, ids=repr)
+def test_notes_that_the_graph_cannot_have_written(db: sqlite3.Connection, ledger: Any, parked: bool) -> None:
+    begun(db, parked=parked)
+    changed(db, lambda values: values["todo_ledger"].update(ledger))
+    # an ended thread has nothing to go on with, and a question is only put again
+    idle = ("go on",) if parked else ("go on", "answer")
+    for way, requests, result in tried(db):
+        assert requests == 0
+        assert isinstance(result, DamagedError) or way in idle, (way, result)
+
+
+@pytest.mark.parametrize("parked", [False, True])
+@pytest.mark.parametrize("channels", CHANNELS, ids=repr)
+def test_channels_of_another_shape(db: sqlite3.Connection, channels: Any, parked: bool) -> None:
+    begun(db, parked=parked)
+    changed(db, lambda values: values.update(channels))
+    results = {way: (requests, result) for way, requests, result in tried(db)}
+    assert isinstance(results["read"][1], DamagedError)
+    assert results["message"][0] == 0
+    assert isinstance(results["message"][1], DamagedError)
+    for requests, result in results.values():
+        assert requests <= 5  # a question that is answered goes on with the list as its notes have it
+        assert not isinstance(result, Exception) or isinstance(result, WakeloopError), result
+
+
+@pytest.mark.parametrize("values", [{}, {"max_wake_cycles": 10**9, "max_idle_wakes": 0}])
+def test_settings_in_the_notes_bound_nothing_away(db: sqlite3.Connection, values: Any) -> None:
+    begun(db, parked=True)
+    changed(db, lambda channels: channels["todo_ledger"].update(settings=values))
+    asked = {way: requests for way, requests, _ in tried(db)}
+    assert all(requests <= (60 - 3) / 2 for requests in asked.values())
+
+
+def blobs() -> Iterator[tuple[str, str, bytes]]:
+    """Rows that try to run code, or are none."""
+    command = f"touch {{}}{os.sep}ran"
+    for code, module, name in itertools.product(range(7), ("os", "builtins"), ("system", "exec")):
+        inner = [
+            module,
+            name,
+            [command] if code == 1 else {"command": command} if code > 1 else command,
+            "run",
+        ]
+        value = ormsgpack.Ext(code, ormsgpack.packb(inner))
+        yield f"ext {code} {module}.{name}", "msgpack", ormsgpack.packb({"channel_values": {"todos": value}})
+    yield "lc", "json", b'{"lc":2,"type":"constructor","id":["os","system"],"args":["touch {}/ran"]}'
+    yield (
+        "lc 1",
+        "json",
+        b'{"lc":1,"type":"constructor","id":["os","system"],"kwargs":{"command":"touch {}/ran"}}',
+    )
+    yield "pickle", "pickle", b"cos\nsystem\n(S'touch {}/ran'\ntR."
+    yield "nonsense", "msgpack", b"\xc1\xc1"
+    yield "nothing", "msgpack", b""
+    yield "another type", "python", b"import os"
+    yield "a list", "msgpack", ormsgpack.packb([1, 2])
+    yield "null", "null", b""
+    yield "deep", "msgpack", b"\x91" * 5_000 + b"\xc0"
+
+
+BLOBS = list(blobs())
+
+
+@pytest.mark.parametrize(("kind", "blob"), [row[1:] for row in BLOBS], ids=[row[0] for row in BLOBS])
+def test_no_row_runs_code(db: sqlite3.Connection, kind: str, blob: bytes, tmp_path: Path) -> None:
+    begun(db, parked=True)
+    put(db, kind, blob.replace(b"{}", str(tmp_path).encode()))
+    for _, requests, result in tried(db):
+        assert requests == 0 or not isinstance(result, Exception)
+        assert list(tmp_path.iterdir()) == []
+    with pytest.raises(Exception):  # noqa: B017, PT011 - the saver's own, where it is one
+        saver(db).get_tuple(THREAD).checkpoint["channel_values"]["todo_ledger"]  # type: ignore[union-attr]
+
+
+def test_the_pickle_would_have_run(tmp_path: Path) -> None:
+    blob = next(row for row in BLOBS if row[0] == "pickle")[2].replace(b"{}", str(tmp_path).encode())
+    pickle.loads(blob)
+    assert [path.name for path in tmp_path.iterdir()] == ["ran"]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+def test_a_blob_that_was_cut_short(db: sqlite3.Connection, share: float) -> None:
+    begun(db, parked=True)
+    (blob,) = db.execute(f"SELECT checkpoint FROM checkpoints WHERE checkpoint_id = {NEWEST}").fetchone()
+    put(db, "msgpack", blob[: int(len(blob) * share)])
+    for _, requests, result in tried(db):
+        assert requests == 0
+        assert isinstance(result, Exception)
+
+
+def test_the_command_line_reads_strictly_whatever_the_environment_says(tmp_path: Path) -> None:
+    """In the library's own default the row would run: in a process of its own, to see that it is not."""
+    path, ran = tmp_path / "db", tmp_path / "ran"
+    with writing(Place(path, named=True)) as store:
+        assert store.connection is not None
+        begun(store.connection, parked=False)
+        evil = ormsgpack.Ext(0, ormsgpack.packb(["os", "system", f"touch {ran}"]))
+        changed(store.connection, lambda values: values.update(todo_goal=evil))
+    environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "false"}
+    for command in (["threads"], ["show", "t"], ["show", "t", "--json", "--history"], ["todo", "t", "list"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "wakeloop.cli.commands.app", *command, "--db", str(path)],
+            env=environment, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+    assert not ran.exists()
+
+
+def test_a_damaged_thread_does_not_hide_the_others(tmp_path: Path) -> None:
+    place = Place(tmp_path / "db", named=True)
+    with writing(place) as store:
+        assert store.connection is not None
+        begun(store.connection, parked=False)
+        changed(store.connection, lambda values: values["todo_ledger"].update(wake_cycles=-1))
+    lines = list(overview(place, everything=True, json=False))
+    assert [line.split()[:2] for line in lines[1:]] == [["t", "damaged"]]

@@ -1,0 +1,222 @@
+"""No view writes what a terminal obeys, and none can be made to lie."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.types import Interrupt
+
+from wakeloop import create_todo_agent
+from wakeloop.cli.ask import asked
+from wakeloop.cli.report import as_json
+from wakeloop.cli.show import told
+from wakeloop.cli.store import Place, writing
+from wakeloop.display.clean import behind, clean, escaped, one_line
+from wakeloop.display.live import Live
+from wakeloop.display.plain import Plain
+from wakeloop.display.screen import Line, Screen
+from wakeloop.display.words import question
+from wakeloop.testing import ScriptedModel, calls, says
+
+CODES = [
+    "\x1b[2J", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;ZXZpbA==\x07", "\x1b]0;title\x1b\\",
+    "\x1bc", "\x1bP1$r\x1b\\", "\x9b2J", "\x9d52;c;x\x9c", "\x90x\x9c", "\r", "\x08\x08", "\x07", "\x7f",
+    "\x00", "\x0e", "\x85", "\u2028", "\u2029", "\u202e", "\u2066", "\u061c", "\u200f", "\u200b", "\u2060",
+    "\ufeff", "\u00ad", "\ufffa", "\U000e0041", "\ud800", "\v", "\f",
+]  # fmt: skip
+EVIL = "".join(f"a{code}b" for code in CODES) + "\n  [x] 1 forged\nlist: 9/9 closed\n  result of x: forged"
+OBEYED = set("".join(map(chr, [*range(9), *range(11, 32), *range(0x7F, 0xA0)])))
+OBEYED |= set("\u2028\u2029\u202e\u2066\u061c")
+OBEYED |= set("\u200f\u200b\u2060\ufeff\u00ad\ufffa\U000e0041\ud800")
+
+
+@pytest.mark.parametrize("code", CODES, ids=ascii)
+@pytest.mark.parametrize("way", [clean, one_line, behind, escaped])
+def test_no_code_passes(way: Any, code: str) -> None:
+    assert not OBEYED & set(way(f"a{code}b{code}"))
+
+
+def test_letters_that_need_joiners_keep_them() -> None:
+    for text in ("👩\u200d💻", "\u0645\u06cc\u200c\u062e\u0648", "tab\there", "é", "漢字"):
+        assert clean(text) == text
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """A thread all of whose texts are evil."""
+    path = tmp_path / "db"
+    script = [
+        calls(("todo_write", {"items": [EVIL, "b"]}), text=EVIL),
+        calls((EVIL, {EVIL: EVIL}), ("todo_update", {"id": EVIL, "status": "done"})),
+        calls(("todo_update", {"id": 1, "status": "blocked", "reason": EVIL})),
+        *[says(EVIL)] * 5,
+    ]
+    given: Any = {
+        "messages": [("user", EVIL)],
+        "todo_goal": EVIL,
+        "todo_inbox": [{"kind": "peer_message", "id": "1", "sender": EVIL, "text": EVIL}],
+        "todo_settings": {"continuation_prompt": EVIL.replace("$", "")},
+    }
+    with writing(Place(path, named=True)) as store:
+        agent = create_todo_agent(ScriptedModel(script), checkpointer=store.saver)
+        agent.invoke(given, {"configurable": {"thread_id": "t"}})
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["threads"],
+        ["show", "t"],
+        ["show", "t", "--history"],
+        ["todo", "t", "list"],
+        ["todo", "t", "edit", "1", "x\x1b[2J\u202e"],
+        ["todo", "t", "\x1b[2J"],
+        ["todo", "t", "done", "\x1b]0;x\x07"],
+        ["show", "\x1b[2J"],
+        ["config", "--thread", "t"],
+        ["resume", "t", "--model", "\x1b[2J\u202e:x"],
+        ["run", "x", "--root", "/nowhere\x1b[2J"],
+        ["run", "x", "--set", "a\x1b[2J=5", "--model", "m"],
+        ["demo", "/nowhere\x1b[2J"],
+    ],
+    ids=ascii,
+)
+def test_no_command_writes_what_a_terminal_obeys(db: Path, command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "wakeloop.cli.commands.app", *command, "--db", str(db)],
+        capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert not OBEYED & set(done.stdout + done.stderr)
+    assert "Traceback" not in done.stderr
+    assert done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", [["threads"], ["show", "t", "--history"], ["config", "--thread", "t"]])
+def test_json_is_valid_and_escaped(db: Path, command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "wakeloop.cli.commands.app", *command, "--json", "--db", str(db)],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    json.loads(done.stdout, parse_constant=pytest.fail)
+    assert set(done.stdout) <= {chr(code) for code in range(32, 127)} | {"\n"}
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (float("nan"), None),
+        ({"a": [float("inf"), 1.5]}, {"a": [None, 1.5]}),
+        ({(1, 2): 3}, {"(1, 2)": 3}),
+        ("\x7f\x1b\u202e", "\x7f\x1b\u202e"),
+        ({"x": {1}}, {"x": "{1}"}),
+        (Path("a"), "a"),
+    ],
+)
+def test_json_of_anything(value: Any, read: Any) -> None:
+    text = as_json(value)
+    assert json.loads(text, parse_constant=pytest.fail) == read
+    assert text.isprintable()
+    assert text.isascii()
+
+
+def test_json_of_what_is_too_deep_or_holds_itself() -> None:
+    ring: list[Any] = []
+    ring.append(ring)
+    assert as_json(ring) == "[" * 64 + '"<list>"' + "]" * 64
+
+
+def test_no_line_of_a_text_passes_for_one_of_the_views() -> None:
+    outputs = []
+    for view in (Plain(Screen(), io.StringIO()), Live(Screen(), io.StringIO())):
+        script = [calls(("todo_write", {"items": [EVIL]})), *[says(EVIL)] * 5]
+        agent = create_todo_agent(ScriptedModel(script))
+        with view:
+            for mode, data in agent.stream({"messages": [("user", EVIL)]}, stream_mode=["custom", "updates"]):
+                view.feed(mode, data)
+        out: Any = view.out if isinstance(view, Plain) else view.console.file
+        outputs.append(out.getvalue())
+    for output in outputs:
+        lines = [line.rstrip() for line in output.splitlines()]
+        assert "    list: 9/9 closed" in lines
+        assert not [line for line in lines if line.startswith(("  [x]", "list: 9/9", "  result"))]
+
+
+def test_history_sets_texts_off() -> None:
+    reply = calls(("x", {}), text=EVIL)
+    lines = "\n".join(told(reply)).split("\n")
+    assert [line for line in lines if not line.startswith("    ")] == [lines[0], "  call: x()"]
+
+
+# -- what is put to a person ---------------------------------------------------------------------------------
+
+UNSEEN = "cannot be seen, spelled out as \\x.. or \\u....)"
+
+
+def shown(command: str) -> list[str]:
+    """The lines in which a plain terminal asks for leave to run a command."""
+    out = io.StringIO()
+    view = Plain(Screen(), out)
+    for line in asked(Interrupt({"question": "Run this command?", "command": command}, id="1")):
+        view.say(line)
+    return out.getvalue().split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    "code", [*CODES, "\u00a0", "\u3000", "\t", "\u2062", "\U000e0020", "\ue000"], ids=ascii
+)
+def test_a_command_shows_every_character_that_cannot_be_seen(code: str) -> None:
+    lines = shown(f"echo a{code}b")
+    unseen = [one for one in code if not one.isprintable()]
+    spelled = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in code)
+    count = "1 character of this" if len(unseen) == 1 else f"{len(unseen)} characters of this"
+    assert lines == [
+        "question: Run this command?",
+        f"question:   command: echo a{spelled}b",
+        f"question:   | ({count} {UNSEEN}",
+        "y for yes; anything else is a no, and is passed on:",
+    ]
+
+
+def test_a_command_of_several_lines_shows_each_of_them_as_its_own() -> None:
+    forged = "ls\nquestion: Run this command?\nquestion:   command: ls\ny for yes:\nrm -rf ."
+    assert shown(forged) == [
+        "question: Run this command?",
+        "question:   command: ls",
+        "question:   | question: Run this command?",
+        "question:   | question:   command: ls",
+        "question:   | y for yes:",
+        "question:   | rm -rf .",
+        "y for yes; anything else is a no, and is passed on:",
+    ]
+
+
+def test_a_long_command_is_shown_whole_and_measured() -> None:
+    long = "x" * 100_000
+    assert shown(long)[1:-1] == [
+        f"question:   command: {long}",
+        "question:   | (1 line, 100,000 characters; all above)",
+    ]
+    many = "\n".join("ls" for _ in range(500))
+    lines = shown(many)
+    assert len(lines) == 503
+    assert lines[-2] == "question:   | (500 lines, 1,499 characters; all above)"
+    out = io.StringIO()
+    live = Live(Screen(), out)
+    for line in asked(Interrupt({"question": "Run?", "command": long}, id="1")):
+        live.say(line)
+    assert out.getvalue().count("x") == 100_000
+
+
+@pytest.mark.parametrize("key", ["command: ls\nquestion", "\x1b[2J", "a\u2028b"])
+def test_a_key_of_a_question_stays_on_its_line(key: str) -> None:
+    assert [len(line.splitlines()) for line in question({key: "x", "command": "y"})] == [1, 1]
+
+
+def test_a_line_is_clean_whoever_makes_it() -> None:
+    assert not OBEYED & set(Line("note", EVIL).text)

@@ -1,0 +1,141 @@
+"""What stories do with a host, whichever it is: agents on scripts, one turn after another, what is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wakeloop import create_todo_agent, preset, session_of
+from wakeloop.inbox import WakeEvent
+from wakeloop.sessions import Schedule, SessionStatus, agent_of, session_tools
+from wakeloop.sessions.tools import Limits
+from wakeloop.testing import ScriptedModel, wire_faults
+
+TIME = re.compile(r", [0-9T:.+-]{25,32}\]")
+
+
+class Stage:
+    """A host whose agents play scripts; `settle` runs turns until nothing can run, the oldest event first."""
+
+    queue: Any  # thread and event of all that waits, oldest first
+    failures: Any  # for what turns were given up
+
+    def __init__(self, saver: Any) -> None:
+        self.saver = saver
+        self.made: dict[str, Any] = {}
+        self.models: dict[str, ScriptedModel] = {}
+        self.accepted: dict[str, tuple[str, WakeEvent]] = {}
+        self.turns: list[str] = []
+        self.limit: int | None = None
+
+    def agent(
+        self,
+        name: str,
+        *replies: Any,
+        tools: Sequence[Any] = (),
+        limits: Limits | None = None,
+        names: Any = None,
+        **change: Any,
+    ) -> Any:
+        """Add an agent with all session tools on a script."""
+        self.models[name] = ScriptedModel(list(replies))
+        given = {} if names is None else {"names": names}
+        own = session_tools(self, limits=limits, **given)
+        settings = preset("wakeloop").model_copy(update=change)
+        made = create_todo_agent(
+            self.models[name], tools=[*tools, *own], settings=settings, checkpointer=self.saver
+        )
+        self.made[name] = made if self.limit is None else made.with_config(recursion_limit=self.limit)
+        return self
+
+    # -- the interface: what each host does in its own way -------------------------------------------------
+
+    @property
+    def agents(self) -> Mapping[str, object]:
+        return self.made
+
+    def send(self, thread_id: str, event: WakeEvent) -> str:
+        raise NotImplementedError
+
+    def schedule(self, thread_id: str, cron: str, text: str) -> str:
+        raise NotImplementedError
+
+    def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
+        raise NotImplementedError
+
+    def status(self, thread_id: str) -> SessionStatus:
+        raise NotImplementedError
+
+    def cancel(self, key: str) -> bool:
+        raise NotImplementedError
+
+    def drain(self, timeout: float | None = None) -> bool:
+        raise NotImplementedError
+
+    def list(self) -> Sequence[SessionStatus]:
+        raise NotImplementedError
+
+    def turn(self, thread_id: str) -> bool:
+        """Run a thread with what waits for it, if it can run."""
+        raise NotImplementedError
+
+    # -- turns -------------------------------------------------------------------------------------------
+
+    def tick(self, key: str, name: str) -> None:
+        """A schedule is due."""
+        [plan] = [plan for plan in self.schedules() if plan.id == key]
+        self.send(plan.thread, {"kind": "cron", "id": name, "text": plan.text})
+
+    def say(self, thread_id: str, text: str) -> Any:
+        """A person writes; everything runs until nothing can."""
+        self.send(thread_id, {"kind": "human", "text": text})
+        return self.settle()
+
+    def settle(self) -> Any:
+        while any(self.turn(thread) for thread in dict.fromkeys(t for t, _ in self.queue)):
+            pass
+        return self
+
+    # -- what is kept ------------------------------------------------------------------------------------
+
+    def graph(self, thread_id: str) -> Any:
+        return self.made[agent_of(thread_id, self.made)]
+
+    def snapshot(self, thread_id: str) -> Any:
+        return self.graph(thread_id).get_state({"configurable": {"thread_id": thread_id}})
+
+    def values(self, thread_id: str) -> dict[str, Any]:
+        return self.snapshot(thread_id).values
+
+    def ending(self, thread_id: str) -> tuple[Any, ...]:
+        """State and reason, and what it waits on where it does."""
+        session = session_of(self.snapshot(thread_id))
+        ending: tuple[Any, ...] = (session["state"], session["reason"])
+        return (*ending, session["on"]) if "on" in session else ending
+
+    def sent(self, kind: str, to: str | None = None) -> list[str]:
+        """The texts of the accepted events of a kind."""
+        return [e["text"] for t, e in self.accepted.values() if e["kind"] == kind and to in (None, t)]
+
+    def asked(self, agent: str) -> int:
+        return len(self.models[agent].requests)
+
+    def last(self, agent: str, request: int = -1) -> str:
+        """The text of a request's last message, as `read` gives it."""
+        return self.read(agent, request)[-1]
+
+    def read(self, agent: str, request: int = -1) -> Sequence[str]:
+        """The texts of a request's messages, without the times of events."""
+        return [TIME.sub("]", m.text) for m in self.models[agent].requests[request]]
+
+    def results(self, thread_id: str) -> list[tuple[str, str]]:
+        """Status and text of every tool result."""
+        return [(m.status, m.text) for m in self.values(thread_id)["messages"] if m.type == "tool"]
+
+    def done(self) -> None:
+        """No script has replies left, nothing is queued, no request breaks the wire order."""
+        assert self.queue == []
+        for model in self.models.values():
+            model.assert_done()
+            assert wire_faults(model.requests) == []

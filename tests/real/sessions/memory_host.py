@@ -1,0 +1,122 @@
+"""A host in memory, for tests: deterministic, one turn after another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from host_stage import Stage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from wakeloop import SessionError
+from wakeloop.inbox import WakeEvent
+from wakeloop.sessions import (
+    Schedule,
+    SessionStatus,
+    aclose_run,
+    agent_of,
+    close_run,
+    derived_id,
+    event_fault,
+    next_input,
+    refusal_of,
+)
+from wakeloop.sessions.host import CANCELLED
+
+
+class MemoryHost(Stage):
+    """Implements `SessionHost` without an engine: what is sent stays in a list until `settle` plays it."""
+
+    def __init__(self, door: str = "sync", *, batch: bool = True) -> None:
+        super().__init__(InMemorySaver())
+        self.door, self.batch = door, batch
+        self.queue: list[tuple[str, WakeEvent]] = []
+        self.planned: dict[str, Schedule] = {}
+        self.events: list[dict[str, Any]] = []
+        self.draining = False
+        self.failures: list[str] = []
+
+    # -- the interface -----------------------------------------------------------------------------------
+
+    @property
+    def agents(self) -> Mapping[str, object]:
+        return self.made
+
+    def send(self, thread_id: str, event: WakeEvent) -> str:
+        agent_of(thread_id, self.made)
+        if fault := event_fault(event):
+            raise SessionError(f"The event is refused: {fault}.")
+        key = event.get("id") or f"e{len(self.accepted) + 1}"
+        if key not in self.accepted:
+            self.accepted[key] = (thread_id, {**event, "id": key})
+            self.queue.append(self.accepted[key])
+        return key
+
+    def schedule(self, thread_id: str, cron: str, text: str) -> str:
+        agent_of(thread_id, self.made)
+        key = derived_id("cron", thread_id, cron, text)
+        self.planned[key] = Schedule(key, thread_id, cron, text)
+        return key
+
+    def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
+        return [s for s in self.planned.values() if thread_id in (None, s.thread)]
+
+    def status(self, thread_id: str) -> SessionStatus:
+        if thread_id not in {to for to, _ in self.accepted.values()}:
+            raise SessionError(f"Nothing was ever sent to the thread {thread_id!r}.")
+        waiting = sum(to == thread_id for to, _ in self.queue)
+        return SessionStatus.of(thread_id, agent_of(thread_id, self.made), self.snapshot(thread_id), waiting)
+
+    def cancel(self, key: str) -> bool:
+        if self.planned.pop(key, None):
+            return True
+        found = next((item for item in self.queue if item[1]["id"] == key), None)
+        if found is None:
+            return False
+        self.queue.remove(found)
+        if letter := refusal_of(found[1], found[0], CANCELLED):
+            self.send(letter.thread, letter.event)
+        return True
+
+    def drain(self, timeout: float | None = None) -> bool:
+        self.draining = True
+        return True
+
+    def list(self) -> Sequence[SessionStatus]:
+        return [self.status(thread) for thread in sorted({to for to, _ in self.accepted.values()})]
+
+    # -- turns -------------------------------------------------------------------------------------------
+
+    def turn(self, thread_id: str) -> bool:
+        """Run one turn of a thread, if it can run."""
+        events = [event for to, event in self.queue if to == thread_id]
+        step = next_input(self.snapshot(thread_id), events if self.batch else events[:1])
+        if not step.run and not self.batch:  # an answer may stand behind what an interrupt holds
+            step = next_input(self.snapshot(thread_id), events)
+        if not step.run or self.draining:
+            return False
+        self.queue = [item for item in self.queue if item[1] not in step.taken]
+        self.turns.append(thread_id)
+        graph, failure = self.graph(thread_id), None
+        try:
+            self.run(graph, step.input, {"configurable": {"thread_id": thread_id}})
+        except Exception as error:  # noqa: BLE001 - a turn given up
+            failure = f"{type(error).__name__}: {error}"
+            self.failures.append(failure)
+        if self.door == "sync":
+            close_run(graph, thread_id, self, failure)
+        else:
+            asyncio.run(aclose_run(graph, thread_id, self, failure))
+        return True
+
+    def run(self, graph: Any, given: Any, config: Any) -> None:
+        """By the synchronous or the asynchronous door."""
+        if self.door == "sync":
+            self.events += graph.stream(given, config, stream_mode="custom")
+            return
+
+        async def play() -> None:
+            self.events += [e async for e in graph.astream(given, config, stream_mode="custom")]
+
+        asyncio.run(play())

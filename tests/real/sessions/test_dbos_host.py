@@ -1,0 +1,278 @@
+"""The host on DBOS: SQLite in this process, Postgres with workers that are killed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import interrupt
+
+from wakeloop import create_todo_agent
+from wakeloop.errors import SessionError
+from wakeloop.sessions.dbos import DbosHost, Post
+from wakeloop.sessions.dbos.cron_line import following
+from wakeloop.sessions.host import SessionHost
+from wakeloop.sessions.tools import session_tools
+from wakeloop.testing import ScriptedModel, calls, says
+
+Graph = Any
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
+    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
+        yield SqliteSaver(connection)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'sessions.db'}"
+
+
+def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
+    """Wait for what another thread does."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def quiet(host: Post) -> None:
+    """Wait until no event waits."""
+    assert host.wait(timeout=20)
+
+
+def said(graph: Graph, thread: str) -> list[tuple[str, str]]:
+    values = graph.get_state({"configurable": {"thread_id": thread}}).values
+    return [(m.type, m.text) for m in values.get("messages", ())]
+
+
+def host_on(url: str, **agents: Graph) -> DbosHost:
+    return DbosHost(url, agents, polling=0.05)
+
+
+def test_it_is_a_host(url: str) -> None:
+    with closing(Post(url)) as post:
+        assert isinstance(post, SessionHost) is False  # it cannot drain
+    host = DbosHost(url)
+    assert isinstance(host, SessionHost)
+    Post.close(host)
+
+
+def test_events_wake_a_session_in_their_order_and_once(url: str, saver: SqliteSaver) -> None:
+    model = ScriptedModel(
+        [
+            calls(("todo_write", {"items": ["a"]})),
+            calls(("todo_update", {"id": 1, "status": "done"})),
+            says("one"),
+            says("two"),
+        ]
+    )
+    agent = create_todo_agent(model, checkpointer=saver)
+    with host_on(url, main=agent) as host:
+        assert host.send("x", {"kind": "human", "id": "e1", "text": "first"}) == "e1"
+        quiet(host)
+        assert host.send("x", {"kind": "human", "id": "e1", "text": "first"}) == "e1"  # a repeat
+        host.send("x", {"kind": "human", "id": "e2", "text": "second"})
+        quiet(host)
+        assert [text for kind, text in said(agent, "x") if kind == "human"] == ["first", "second"]
+        status = host.status("x")
+        assert (status.state, status.reason, status.open, status.queued, status.error) == (
+            "dormant",
+            "settled",
+            0,
+            0,
+            None,
+        )
+        assert host.list() == [status]
+    model.assert_done()
+
+
+def test_what_is_sent_while_no_host_is_up_waits_for_one_batch(url: str, saver: SqliteSaver) -> None:
+    model = ScriptedModel([says("both")])
+    agent = create_todo_agent(model, checkpointer=saver)
+    with closing(Post(url, {"main": agent})) as post:
+        post.send("x", {"kind": "human", "text": "first"})
+        post.send("x", {"kind": "human", "text": "second"})
+        assert post.status("x").queued == 2
+    with host_on(url, main=agent) as host:
+        quiet(host)
+    assert said(agent, "x") == [("human", "first"), ("human", "second"), ("ai", "both")]
+
+
+def test_an_interrupt_is_answered_by_a_person_and_nothing_else(url: str, saver: SqliteSaver) -> None:
+    def ask() -> str:
+        """Ask."""
+        return str(interrupt("which?"))
+
+    model = ScriptedModel([calls(("ask", {})), says("thanks"), says("ticked")])
+    agent = create_todo_agent(model, tools=[ask], checkpointer=saver)
+    with host_on(url, main=agent) as host:
+        host.send("x", {"kind": "human", "text": "go"})
+        until(lambda: host.status("x").reason == "interrupted")
+        host.send("x", {"kind": "cron", "text": "tick"})
+        time.sleep(0.5)
+        assert (host.status("x").state, host.status("x").on, host.status("x").queued) == (
+            "waiting",
+            "human",
+            1,
+        )
+        host.send("x", {"kind": "human", "text": "this one"})
+        quiet(host)
+    assert [t for kind, t in said(agent, "x") if kind == "tool"] == ["this one"]
+    assert [t for kind, t in said(agent, "x") if kind == "ai"] == ["", "thanks", "ticked"]
+
+
+def test_a_turn_that_fails_is_given_up_with_its_reason(url: str, saver: SqliteSaver) -> None:
+    model = ScriptedModel([ValueError("no such thing, key sk-abcdefghijklmnop"), says("fine")])
+    agent = create_todo_agent(model, checkpointer=saver)
+    with host_on(url, main=agent) as host:
+        host.send("x", {"kind": "human", "text": "first"})
+        quiet(host)
+        assert (host.status("x").error or "").startswith("ValueError: no such thing")
+        host.send("x", {"kind": "human", "text": "second"})
+        quiet(host)
+        assert host.status("x").error is None
+    assert said(agent, "x")[-1] == ("ai", "fine")
+
+
+def test_two_agents_ask_each_other(url: str, saver: SqliteSaver) -> None:
+    host = DbosHost(url, polling=0.05)
+    a = ScriptedModel(
+        [calls(("talk_to_agent", {"agent": "b", "message": "2+2?"})), says("asked"), says("it is 4")]
+    )
+    b = ScriptedModel([calls(("reply_to_peer", {"message": "4"})), says("told")])
+    tools = ["talk_to_agent", "reply_to_peer"]
+    agents = {
+        "a": create_todo_agent(a, tools=session_tools(host, tools), checkpointer=saver),
+        "b": create_todo_agent(b, tools=session_tools(host, tools), checkpointer=saver),
+    }
+    host.start(agents)
+    with closing(host):
+        host.send("a", {"kind": "human", "text": "ask b"})
+        until(lambda: host.status("a").queued == 0 and said(agents["a"], "a")[-1:] == [("ai", "it is 4")])
+        quiet(host)
+        assert host.status("a").state == "dormant"
+    a.assert_done()
+    b.assert_done()
+
+
+def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, saver: SqliteSaver) -> None:
+    model = ScriptedModel([says("ticked")])
+    agent = create_todo_agent(model, checkpointer=saver)
+    with closing(Post(url, {"main": agent})) as post:
+        key = post.schedule("x", "0 0 1 1 *", "happy new year")
+        assert post.schedule("x", "0 0 1 1 *", "happy new year") == key  # the same again is the same
+        [row] = post.schedules("x")
+        assert datetime.fromisoformat(row.due or "") == following("0 0 1 1 *", datetime.now(UTC))
+        post.mailbox.next_due(key, datetime.now(UTC) - timedelta(days=800))  # two new years were missed
+    with host_on(url, main=agent) as host:
+        until(lambda: said(agent, "x"))
+        quiet(host)
+        [row] = host.schedules()
+        assert datetime.fromisoformat(row.due or "") > datetime.now(UTC)
+        assert host.cancel(key) is True
+        assert host.cancel(key) is False
+        assert host.schedules() == []
+    assert [kind for kind, _ in said(agent, "x")] == ["human", "ai"]
+
+
+@pytest.mark.parametrize("line", ["", "* * * *", "* * * * * *", "61 * * * *", "soon"])
+def test_a_bad_cron_line_is_refused(url: str, line: str) -> None:
+    with closing(Post(url, {"main": None})) as post, pytest.raises(SessionError, match="no cron line"):  # type: ignore[dict-item]
+        post.schedule("x", line, "text")
+
+
+def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:
+    with closing(Post(url, {"a": None})) as post:  # type: ignore[dict-item]
+        with pytest.raises(SessionError, match="no agent for the thread 'x'"):
+            post.send("x", {"kind": "human", "text": "hi"})
+        with pytest.raises(SessionError, match="kind must be one of"):
+            post.send("a", {"kind": "shout", "text": "hi"})
+        with pytest.raises(SessionError, match="no session 'a'"):
+            post.status("a")
+        assert post.list() == []
+
+
+def test_an_event_that_no_turn_has_taken_can_be_cancelled_and_its_sender_is_told(url: str) -> None:
+    with closing(Post(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
+        asks: Any = {"kind": "peer_message", "id": "q", "text": "?", "sender": "b", "correlation_id": "q"}
+        post.send("a", asks)
+        assert post.cancel("q") is True
+        assert post.cancel("q") is False
+        assert post.mailbox.waiting("a") == []
+        [answer] = post.mailbox.waiting("b")
+        assert (answer.event["kind"], answer.event["correlation_id"]) == ("peer_reply", "q")
+
+
+def test_a_drain_stops_a_turn_and_the_next_start_goes_on_with_it(url: str, saver: SqliteSaver) -> None:
+    reached: list[int] = []
+
+    def work(n: int) -> str:
+        """Work."""
+        reached.append(n)
+        time.sleep(0.05)
+        return "done"
+
+    replies: list[AIMessage] = [calls(("work", {"n": n})) for n in range(40)]
+    model = ScriptedModel([*replies, says("all done")])
+    agent = create_todo_agent(model, tools=[work], checkpointer=saver)
+    with host_on(url, main=agent) as host:
+        host.send("x", {"kind": "human", "id": "e", "text": "go"})
+        until(lambda: len(reached) > 2)
+        assert host.drain(10) is True
+        before = list(reached)
+    assert len(before) < 40
+    with host_on(url, main=agent) as host:
+        quiet(host)
+    assert reached == list(range(40))  # nothing twice, nothing left out
+    assert [kind for kind, _ in said(agent, "x")].count("human") == 1
+    model.assert_done()
+
+
+def test_drain_is_asked_for_from_outside(url: str, saver: SqliteSaver) -> None:
+    agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
+    with host_on(url, main=agent) as host, closing(Post(url, {"main": agent})) as post:
+        [(worker, _, draining)] = post.mailbox.workers()
+        assert (worker, draining) == ("local", False)
+        post.mailbox.ask_drain()
+        until(host.draining.is_set)
+    with closing(Post(url)) as post:
+        assert post.mailbox.workers() == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_killed_workers_lose_and_repeat_nothing() -> None:
+    script = Path(__file__).parents[3] / "benchmarks" / "session_kills.py"
+    command = [
+        sys.executable,
+        str(script),
+        "--threads",
+        "8",
+        "--events",
+        "120",
+        "--workers",
+        "2",
+        "--kills",
+        "4",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert {key: figures[key] for key in ("lost", "repeated", "out of order")} == {
+        "lost": 0,
+        "repeated": 0,
+        "out of order": 0,
+    }

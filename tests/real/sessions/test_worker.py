@@ -1,0 +1,114 @@
+"""A turn that dies at any point of its way and is run again: nothing twice, nothing lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import RunControl
+
+from wakeloop import create_todo_agent
+from wakeloop.inbox import WakeEvent
+from wakeloop.sessions import session_tools
+from wakeloop.sessions.dbos.database import engine_on
+from wakeloop.sessions.mailbox import Mailbox
+from wakeloop.sessions.worker import Runs
+from wakeloop.testing import ScriptedModel, calls, says
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing of ours catches it."""
+
+
+class Frail(Mailbox):
+    """Dies before or after it notes that a turn begins, or before it lets go of a turn."""
+
+    point: str | None = None
+
+    def dies(self, point: str) -> None:
+        if Frail.point == point:
+            Frail.point = None
+            raise Killed
+
+    def begin(self, turn: str, events: Sequence[WakeEvent]) -> None:
+        self.dies("before it begins")
+        super().begin(turn, events)
+        self.dies("before its input is stored")
+
+    def settle(self, thread: str, turn: str, error: str | None = None) -> None:
+        self.dies("before it is let go")
+        super().settle(thread, turn, error)
+        self.dies("after it was let go")
+
+
+class Sender:
+    """What of a host a turn needs: it keeps what is sent, each id once."""
+
+    def __init__(self, mailbox: Frail) -> None:
+        self.agents = {"main": None, "ada": None}
+        self.mailbox = mailbox
+
+    def send(self, thread_id: str, event: WakeEvent) -> str:
+        self.mailbox.dies("before its answer is sent")
+        self.mailbox.put(thread_id, event)
+        self.mailbox.dies("after its answer was sent")
+        return event["id"]
+
+
+POINTS = [
+    "before it begins",
+    "before its input is stored",
+    "in its first request",
+    "in its tool",
+    "in its last request",
+    "before its answer is sent",
+    "after its answer was sent",
+    "before it is let go",
+    "after it was let go",
+]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_turn_that_died_is_run_again_and_repeats_nothing(point: str, tmp_path: Path) -> None:
+    mailbox = Frail(engine_on(f"sqlite:///{tmp_path / 'sessions.db'}"))
+    mailbox.create()
+    worked: list[str] = []
+
+    def work(what: str) -> str:
+        """Work."""
+        mailbox.dies("in its tool")
+        worked.append(what)
+        return "done"
+
+    def reply(request: Any) -> Any:
+        if request[-1].type == "tool":
+            mailbox.dies("in its last request")
+            return says("It is done.")
+        mailbox.dies("in its first request")
+        return calls(("work", {"what": "it"}))
+
+    host: Any = Sender(mailbox)
+    model = ScriptedModel([reply] * 4)
+    tools = [work, *session_tools(host, ["reply_to_peer"])]
+    agent: Any = create_todo_agent(
+        model, tools=tools, checkpointer=InMemorySaver(), settings="lesson"
+    )  # no wakes: the host answers
+    question: Any = {"kind": "peer_message", "text": "do it", "sender": "ada", "correlation_id": "q"}
+    mailbox.put("main", {"id": "q", **question})
+    Frail.point = point
+    for _ in range(2):
+        with suppress(Killed):
+            Runs(mailbox, host).take(agent, "main", RunControl())
+    assert Frail.point is None  # it died there
+    values = agent.get_state({"configurable": {"thread_id": "main"}}).values
+    assert [m.type for m in values["messages"]] == ["human", "ai", "tool", "ai"]
+    assert worked == ["it"]
+    assert values["owed_replies"] == []
+    assert mailbox.waiting("main") == []
+    [answer] = mailbox.waiting("ada")
+    assert (answer.event["kind"], answer.event["text"]) == ("peer_reply", "It is done.")
+    mailbox.engine.dispose()
