@@ -24,9 +24,19 @@ FIVE = "write five fields, minute, hour, day, month and weekday."
 class SessionStatus:
     """How one session stands: `wakeloop ps` shows a line of it.
 
-    `state`, `reason`, `open`, `wakes`, `budget` and `on` are what `session_of` reads from the checkpoint
-    (`on` is None unless the session waits); `queued` counts the events that no run has taken yet; `error`
-    says why the newest run was given up, where it was.
+    From `state` to `on` it is what `session_of` reads from the thread's newest checkpoint.
+
+    Attributes:
+        thread: The thread's id.
+        agent: The name of its agent.
+        state: `running`, `idle` (with open items), `dormant` (with none) or `waiting`.
+        reason: Why the last run ended; None before the first.
+        open: How many items are open.
+        wakes: How many wakes the activation has spent.
+        budget: How many it may spend.
+        on: What a waiting session waits for: `human`, `peer` or `subagent`; else None.
+        queued: How many events no run has taken yet.
+        error: Why the newest run was given up; None where it was not.
     """
 
     thread: str
@@ -59,7 +69,15 @@ class SessionStatus:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A cron line that sends a `cron` event to a thread; `due` is its next time in ISO 8601, with offset."""
+    """A cron line that sends a `cron` event to a thread.
+
+    Attributes:
+        id: What `cancel` takes.
+        thread: The thread's id.
+        cron: The five fields: minute, hour, day, month, weekday; in UTC.
+        text: What the session reads.
+        due: Its next time in ISO 8601, with offset; None where the host does not tell.
+    """
 
     id: str
     thread: str
@@ -98,9 +116,15 @@ class SessionHost(Protocol):
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Accept an event for a thread, which need not exist yet, and return the event's id.
 
-        An event without an id gets a new one, one without a time the present. Accepted means stored: the
-        event outlives the process. A draining host still accepts. Raises `SessionError` for a thread that
-        belongs to no agent of the host, and for an event with a fault (`wakeloop.sessions.event_fault`).
+        Accepted means stored: the event outlives the process. A draining host still accepts.
+
+        Args:
+            thread_id: `AGENT`, `AGENT:NAME`, or any other name for the agent `main`.
+            event: The event; without an id it gets a new one, without a time the present.
+
+        Raises:
+            SessionError: The thread belongs to no agent of the host, or the event has a fault
+                (`wakeloop.sessions.event_fault`).
         """
         ...
 
@@ -108,7 +132,15 @@ class SessionHost(Protocol):
         """Send a `cron` event with this text whenever the cron line (five fields) is due; return an id.
 
         The same thread, line and text again is the same schedule. A time that passed while the host was down
-        fires once at its start. Raises `SessionError` for a bad line and as `send` does.
+        fires once at its start.
+
+        Args:
+            thread_id: As for `send`.
+            cron: Minute, hour, day, month, weekday; in UTC.
+            text: What the session reads.
+
+        Raises:
+            SessionError: The line is no cron line, or the thread belongs to no agent of the host.
         """
         ...
 
@@ -117,21 +149,33 @@ class SessionHost(Protocol):
         ...
 
     def status(self, thread_id: str) -> SessionStatus:
-        """Return how a thread stands. Raises `SessionError` for one to which nothing was ever sent."""
+        """Return how a thread stands.
+
+        Raises:
+            SessionError: Nothing was ever sent to it.
+        """
         ...
 
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or an event that no run has taken yet, by the id that made it.
 
-        False where there is none. Who waits for an answer to a cancelled event is told (`answer_to`).
+        Who waits for an answer to a cancelled event is told (`answer_to`).
+
+        Returns:
+            False where there is none.
         """
         ...
 
     def drain(self, timeout: float | None = None) -> bool:
         """Begin no run any more, ask those under way to stop at their next superstep, and wait for them.
 
-        True when all have stopped within `timeout` seconds. What is queued stays queued; a run that was
-        stopped goes on at the host's next start.
+        What is queued stays queued; a run that was stopped goes on at the host's next start.
+
+        Args:
+            timeout: Seconds to wait at most; None for as long as it takes.
+
+        Returns:
+            Whether all have stopped.
         """
         ...
 
@@ -144,7 +188,9 @@ def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
     """Return the name of the agent that a thread belongs to.
 
     A thread id is `AGENT` or `AGENT:NAME`; any other belongs to the agent `main`, where there is one.
-    Raises `SessionError` where there is none.
+
+    Raises:
+        SessionError: There is none.
     """
     name = thread_id.partition(":")[0]
     if name in agents:

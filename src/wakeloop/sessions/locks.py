@@ -37,6 +37,10 @@ def set_up(saver: Made, url: str) -> None:
     """Make a saver's tables on Postgres, also where several workers begin at once on an empty database.
 
     `saver.setup()` alone is for one process: of several at once, all but one fail.
+
+    Args:
+        saver: What makes its tables itself, such as a `PostgresSaver`.
+        url: The database, `postgresql://…`.
     """
     with closing(Locks(url)) as locks, locks.setting_up():
         saver.setup()

@@ -24,7 +24,12 @@ RUN = "turn_id"  # in a checkpoint's metadata: the run that wrote it; a stored n
 
 @dataclass(frozen=True)
 class Outgoing:
-    """An event for another thread."""
+    """An event for another thread.
+
+    Attributes:
+        thread: Its id.
+        event: The event, with an id that is the same whenever it is made again.
+    """
 
     thread: str
     event: WakeEvent
@@ -32,7 +37,14 @@ class Outgoing:
 
 @dataclass(frozen=True)
 class NextInput:
-    """What to run a thread with: its `input` if `run`, the events `taken` with it, those `held` for later."""
+    """What to run a thread with.
+
+    Attributes:
+        run: Whether to run it at all.
+        input: What to invoke the graph with.
+        taken: The events that this input takes.
+        held: Those that go on waiting.
+    """
 
     run: bool
     input: Any = None
@@ -46,6 +58,10 @@ def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent]) -> NextInpu
     At an interrupt the first human's event is the answer, to the question that its correlation id names or to
     the first one; the others are held, since any other input would drop the question. A run that broke off or
     was drained goes on before anything new is taken. Otherwise all events are one batch.
+
+    Args:
+        snapshot: The thread's newest checkpoint, as `graph.get_state` returns it.
+        events: What waits for the thread; it may be empty.
     """
     waiting = tuple(events)
     if snapshot.interrupts:
@@ -78,11 +94,16 @@ def outstanding(
 ) -> list[Outgoing]:
     """Return what a thread must send after a run: who asked, and has no answer yet, gets the last text.
 
-    `values` and `session` are the thread's after the run, `failure` the words of an exception for which the
-    run is given up. Nothing while the session waits, runs, or was drained: it goes on. But two that have
-    asked each other at the same moment would wait for ever, so those for whom it waits itself are answered.
-    A subagent's result is not sent while it has subagents of its own at work. The ids derive from the
-    question, so that an answer is sent once, however often this is asked.
+    Nothing while the session waits, runs, or was drained: it goes on. But two that have asked each other at
+    the same moment would wait for ever, so those for whom it waits itself are answered. A subagent's result
+    is not sent while it has subagents of its own at work. The ids derive from the question, so that an answer
+    is sent once, however often this is asked.
+
+    Args:
+        thread_id: The thread's id, the sender of what is returned.
+        values: The thread's values after the run.
+        session: How it stands after the run, as `session_of` reads it.
+        failure: The words of an exception for which the run is given up; None where it is not.
     """
     owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
     if failure is None and session["reason"] == "waiting":
@@ -133,6 +154,15 @@ def close_run(
     """Send what is outstanding after a run, then take it off the thread; a run given up is ended first.
 
     Safe to repeat: what was sent before has the same ids.
+
+    Args:
+        graph: The agent, with its checkpointer.
+        thread_id: The thread's id.
+        host: What sends.
+        failure: The words of an exception for which the run is given up; None where it is not.
+
+    Returns:
+        What was sent.
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     letters = deliver(graph.get_state(config), thread_id, host, failure)

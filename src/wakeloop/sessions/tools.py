@@ -22,7 +22,12 @@ _DEPTH = re.compile(r":sub(\d+)-[0-9a-f]+\Z")
 
 @dataclass(frozen=True)
 class Limits:
-    """How deep subagents may start subagents, and how many a session may have at work at once."""
+    """How far subagents go.
+
+    Attributes:
+        depth: How deep subagents may start subagents.
+        children: How many a session may have at work at once.
+    """
 
     depth: int = 3
     children: int = 8
@@ -44,6 +49,10 @@ def session_tools(
         agents: The agents that may be addressed, with a line on what each is for, which the model reads;
             without it all of the host's.
         limits: Depth and number of subagents.
+
+    Returns:
+        LangChain tools, in the order of the names. They need a checkpointer and a `thread_id`, and refuse by
+        a `ToolException` of one sentence.
 
     Raises:
         ToolNameError: A name that is none of them.
