@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from wakeloop.dialects import register_dialect
     from wakeloop.dialects.base import Dialect
     from wakeloop.errors import (
+        ArgumentError,
         ConcurrentRunError,
         DamagedError,
         EditError,
@@ -38,6 +39,7 @@ _FROM = {
     "wakeloop.dialects": ("register_dialect",),
     "wakeloop.dialects.base": ("Dialect",),
     "wakeloop.errors": (
+        "ArgumentError",
         "ConcurrentRunError",
         "DamagedError",
         "EditError",
