@@ -12,6 +12,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from wakeloop.platform.whole_texts import hold_whole_texts
+
 WATCHES = "finalization_guard"
 
 
@@ -31,5 +33,6 @@ class WatchedGraph(StateGraph[Any, Any, Any, Any]):
             own.nodes = {**self.nodes, WATCHES: replace(spec, runnable=replace(guard, saver=checkpointer))}
         compiled = StateGraph.compile(own, checkpointer, **kwargs)
         compiled.__class__ = self.compiles_to
+        hold_whole_texts(compiled.channels.values())
         self.compiled = own.compiled
         return compiled
