@@ -7,11 +7,13 @@ from typing import Any, Self
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateSnapshot
 
 from wakeloop.errors import ArgumentError, EditError
 from wakeloop.guesses.runs import thread_of
+from wakeloop.loop.ledger import notes_of
 from wakeloop.platform.overwriting import in_place_of
-from wakeloop.thread.standing import LAST
+from wakeloop.thread.standing import LAST, unfinished
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 SESSION = ("todo_session", "todo_goal")
@@ -22,11 +24,13 @@ class Edited:
     """A thread that is edited: of an agent, of one that a parent keeps, or of a parent that shares the list.
 
     `node` is what it is written as: the agent's last, or None for a parent, where LangGraph finds it.
+    `renumbers` says that its numbers begin anew in an empty list.
     """
 
     graph: Graph
     config: RunnableConfig
     node: str | None
+    renumbers: bool = False
 
     @classmethod
     def of(cls, graph: Graph, config: RunnableConfig) -> Self:
@@ -47,10 +51,9 @@ class Edited:
                 f"The graph {graph.name!r} keeps no threads: build it with checkpointer=…, such as "
                 "InMemorySaver()."
             )
-        if place:
-            return cls(graph, config, _kept_below(graph, place))
-        if LAST in graph.nodes:
-            return cls(graph, config, LAST)
+        if place or LAST in graph.nodes:
+            agent: Any = _kept_below(graph, place) if place else graph
+            return cls(graph, config, LAST, agent.builder.nodes[LAST].runnable.dialect.renumbers)
         if "todos" in graph.channels:
             return cls(graph, config, None)
         raise EditError(_way_down(graph))
@@ -74,8 +77,8 @@ class Edited:
         )
 
 
-def _kept_below(graph: Graph, place: str) -> str:
-    """Return the last node of the agent that a namespace names, where its parent keeps its threads."""
+def _kept_below(graph: Graph, place: str) -> Any:
+    """Return the agent that a namespace names, where its parent keeps its threads."""
     name = "|".join(part.split(":")[0] for part in place.split("|"))
     below: dict[str, Any] = dict(graph.get_subgraphs(recurse=True))
     child = below.get(name)
@@ -87,7 +90,7 @@ def _kept_below(graph: Graph, place: str) -> str:
             f"The agent {name!r} keeps nothing between its parent's runs (checkpointer=True keeps it): edit "
             "the parent's own list."
         )
-    return LAST
+    return child
 
 
 def _way_down(graph: Graph) -> str:
@@ -101,3 +104,16 @@ def _way_down(graph: Graph) -> str:
         )
     where = f"{{'configurable': {{'thread_id': …, 'checkpoint_ns': {kept[0]!r}}}}}"
     return f"The list belongs to an agent within {graph.name!r}: name it in the config, as {where}."
+
+
+def refuse_unfinished(snapshot: StateSnapshot) -> None:
+    """Refuse an edit of a thread in mid-run with what to do first."""
+    if snapshot.interrupts:
+        raise EditError(
+            "This thread waits for an answer to an interrupt: resume it first, then edit its list."
+        )
+    if not unfinished(snapshot):
+        return
+    if notes_of(snapshot.values).get("refused"):
+        raise EditError("This thread's last input was refused: send it a message first, then edit its list.")
+    raise EditError("This thread has not finished its run: resume it first, then edit its list.")

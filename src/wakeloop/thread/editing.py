@@ -14,8 +14,8 @@ from wakeloop.errors import EditError
 from wakeloop.guesses.arguments import EDIT, spelled
 from wakeloop.guesses.edits import by_id, ids, texts
 from wakeloop.loop.ledger import notes_of
-from wakeloop.thread.edited import Edited
-from wakeloop.thread.standing import counted, unfinished
+from wakeloop.thread.edited import Edited, refuse_unfinished
+from wakeloop.thread.standing import counted
 from wakeloop.todos.changes import changes
 from wakeloop.todos.items import Todo, count_open
 from wakeloop.todos.items import number as numbered
@@ -50,7 +50,7 @@ def update_todos(
     """
     edited = Edited.of(graph, config)
     wanted = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
-    todos, update = wanted.applied(graph.get_state(config))
+    todos, update = wanted.applied(graph.get_state(config), edited)
     if update:
         try:
             graph.update_state(config, edited.written(update, todos), as_node=edited.node)
@@ -78,7 +78,7 @@ async def aupdate_todos(
     """Edit the list of a thread that has ended: `update_todos` for asynchronous savers."""
     edited = Edited.of(graph, config)
     wanted = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
-    todos, update = wanted.applied(await graph.aget_state(config))
+    todos, update = wanted.applied(await graph.aget_state(config), edited)
     if update:
         try:
             await graph.aupdate_state(config, edited.written(update, todos), as_node=edited.node)
@@ -115,7 +115,7 @@ class _Edit:
             *(Change(key, "pending") for key in ids(self.reopen, "reopen")),
         ]
 
-    def applied(self, snapshot: StateSnapshot) -> tuple[list[Todo], dict[str, Any]]:
+    def applied(self, snapshot: StateSnapshot, edited: Edited) -> tuple[list[Todo], dict[str, Any]]:
         """Return the new list and the update that writes it, or refuse."""
         refuse_unfinished(snapshot)
         values = snapshot.values or {}
@@ -125,18 +125,18 @@ class _Edit:
         for operation in self.operations:  # a person overrules the verifier
             if isinstance(operation, Change):
                 refusals.pop(str(operation.id), None)
+        anew = self.clear and edited.renumbers
+        if anew:
+            number, refusals = 1, {}
         board = Board(() if self.clear else tuple(old), next_id=number, refusals=refusals)
-        board, outcomes = self.played(board)
-        for outcome in outcomes:
-            if outcome.error is not None:
-                raise EditError(f"Nothing was changed: {outcome.error}.")
+        board = self.played(board)
         todos = self.reworded(board)
         update: dict[str, Any] = {}
         if difference := changes(old, todos):
             update["todos"] = difference
         if self.goal is not None or (self.clear and values.get("todo_goal")):
             update["todo_goal"] = self.goal or ""
-        if not update:
+        if not update and not (anew and ledger.get("next_id", 1) > 1):
             return todos, {}
         writes = counted(snapshot)["list"] + ("todos" in update)  # a parent has no notes of its own
         update["todo_ledger"] = {**ledger, "next_id": board.next_id, "writes": writes}
@@ -146,14 +146,17 @@ class _Edit:
             update["todo_session"] = self.session(snapshot, todos, writes)
         return todos, update
 
-    def played(self, board: Board) -> tuple[Board, list[Any]]:
-        """Apply the operations; nobody is asked."""
+    def played(self, board: Board) -> Board:
+        """Apply the operations, or refuse them all; nobody is asked."""
         play = play_round(board, self.operations, Rules())
         try:
             while True:
                 play.send(None)
         except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
+            after, outcomes = done.value
+            if why := next((one.error for one in outcomes if one.error is not None), None):
+                raise EditError(f"Nothing was changed: {why}.") from None
+            return after  # type: ignore[no-any-return]
 
     def reworded(self, board: Board) -> list[Todo]:
         """Give items their new texts and take away those that are to go."""
@@ -184,16 +187,3 @@ class _Edit:
             elif session["open"] and session["reason"] == "settled":
                 session["reason"] = None
         return session
-
-
-def refuse_unfinished(snapshot: StateSnapshot) -> None:
-    """Refuse an edit of a thread in mid-run with what to do first."""
-    if snapshot.interrupts:
-        raise EditError(
-            "This thread waits for an answer to an interrupt: resume it first, then edit its list."
-        )
-    if not unfinished(snapshot):
-        return
-    if notes_of(snapshot.values).get("refused"):
-        raise EditError("This thread's last input was refused: send it a message first, then edit its list.")
-    raise EditError("This thread has not finished its run: resume it first, then edit its list.")
