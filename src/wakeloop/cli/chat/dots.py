@@ -70,6 +70,9 @@ def info(talk: Conversation, command: Command) -> Iterable[str]:
             yield f"goal: {one_line(goal)}"
         yield from listing(snapshot.values.get("todos") or [])
         yield ending(counted(snapshot))
+    elif what in lines.LEAVES:
+        yield from named(what, getattr(talk.recipe, what))
+        yield from who(what, getattr(talk.recipe, what), talk)
     else:
         yield from portrait(Known(talk.thread, talk.recipe, talk.request), snapshot, live=False)
 
