@@ -64,7 +64,8 @@ def in_todays_shape(figures: Any) -> Any:
     if not isinstance(figures, dict):
         return figures
     if {"state", "reason", *NUMBERS} <= figures.keys():
-        a_parents = figures["reason"] == "interrupted" and not figures["budget"]  # it did not hold them
+        none = not any(figures[key] for key in NUMBERS)
+        a_parents = figures["reason"] == "interrupted" and none  # which does not hold the agent
         if figures["state"] == "running" or a_parents:
             return {key: value for key, value in figures.items() if key not in NUMBERS}
         return {"list": ANY, **figures}
