@@ -22,15 +22,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MODULE = "wakeloop.cli.app"
-IMPORTED = [  # what a run imports; never the module itself, which is run anew each time
+IMPORTED = [  # what takes the time; never the command's own module, which is run anew each time
+    "dbos",
     "langchain_openai",
     "langgraph.checkpoint.sqlite",
     "openai.resources.chat.completions",
+    "psycopg_pool",
     "rich.console",
-    "wakeloop.cli.agent",
-    "wakeloop.cli.play",
-    "wakeloop.sessions.dbos.host",
+    "typer",
+    "wakeloop.agent",
 ]
 AT_START = (
     "PYTHON",
@@ -49,7 +49,6 @@ def serve(line: socket.socket) -> None:
     """Fork for each job until the line is closed; in a new process, run the command and return."""
     for name in IMPORTED:
         __import__(name)
-    sys.modules.pop(MODULE, None)
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -89,9 +88,10 @@ def run(job: Mapping[str, Any], streams: Sequence[int]) -> None:
     if job["folder"]:
         os.chdir(job["folder"])
     sys.path[0] = os.getcwd()  # noqa: PTH109 - a text, as the interpreter puts it there
-    sys.argv = ["-m", *job["arguments"]]
+    module, *arguments = job["arguments"]
+    sys.argv = ["-m", *arguments]
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 # -- the tests' side ---------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Nursery:
     def fork(
         self, arguments: Sequence[str], environment: Mapping[str, str], folder: Any, streams: list[int]
     ) -> int:
-        """Start the command; the id of the new process, a child of this one."""
+        """Run a module with arguments; the id of the new process, a child of this one."""
         job = {"arguments": arguments, "environment": environment, "folder": folder and str(folder)}
         adopts(yes=True)
         try:

@@ -41,7 +41,7 @@ class Shell:
         env = {**self.env, **more.pop("env", {})}
         options |= {"text": True, "cwd": self.folder, "env": env, **more}
         if sys.platform.startswith("linux") and not Level.whole():
-            return Forked(nursery_for(env), args, **options)
+            return Forked(nursery_for(env), [*COMMAND[2:], *args], **options)
         return subprocess.Popen([*COMMAND, *args], **options)
 
     def __call__(self, *args: str, typed: str | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
