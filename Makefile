@@ -3,6 +3,7 @@
 
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
+unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would compile this package again
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,7 +30,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs if not need.startswith("wakeloop")}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: coverage properties mutants help demo test lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
+.PHONY: coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +44,17 @@ endif
 	@$(BIN)/wakeloop demo '$(or $(DIR),build/demo)' --db build/demo.db
 	@echo "report: $(or $(DIR),build/demo)/wakeloop-report.md"
 
-test: $(VENV)/with-dev ## Run the tests, with every code block of README and docs
-	$(BIN)/python -m pytest -n $(WORKERS)
+quick: $(VENV)/with-dev ## Run the tests without SQLite, processes and network, each by one path: while you work
+	$(BIN)/python -m pytest -n $(WORKERS) --paths one tests/pure tests/graph
+
+test: $(VENV)/with-dev ## Run tests of all kinds, with every code block of README and docs: every door and saver meets every case
+	$(BIN)/python -m pytest -n $(WORKERS) --paths four
+
+test-rest: $(VENV)/with-dev ## Run what `make test` leaves out: all paths, the largest bounds
+	$(BIN)/python -m pytest -n $(WORKERS) --paths rest
+
+test-all: $(VENV)/with-dev ## Run every test by all its paths, with the largest bounds
+	$(BIN)/python -m pytest -n $(WORKERS) --paths all
 
 lint: $(VENV)/with-dev ## Check style and format with ruff
 	$(BIN)/python -m ruff check .
@@ -82,14 +92,14 @@ oldest newest: $(VENV)/made-for
 	@echo "installing wakeloop[test] into build/$@ …" && cat build/$@.txt
 	@if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python build/$@/bin/python --upgrade -c build/$@.txt -e '.[test]'; \
 	else build/$@/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -c build/$@.txt -e '.[test]'; fi
-	build/$@/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider
+	build/$@/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider --paths all
 
 coverage: $(VENV)/with-dev ## Run the tests and measure lines and branches, those of subprocesses too
 	@rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term --cov-report=html:build/coverage
+	$(BIN)/python -m pytest -n $(WORKERS) --paths all --cov --cov-report=term --cov-report=html:build/coverage
 
 properties: $(VENV)/with-dev ## Look for runs that break a promise, for minutes, with other examples each time
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n $(WORKERS) --timeout=0 tests/graph/core/test_properties.py tests/graph/core/test_machine.py
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n $(WORKERS) --paths all --timeout=0 tests/graph/core/test_properties.py tests/graph/core/test_machine.py
 
 mutants: $(VENV)/with-dev ## Change the rules, gates and forks in every small way and see the tests notice
 	@rm -rf mutants

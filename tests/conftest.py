@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["postgres"]  # the fixture `postgres`: the URL of a new database
+pytest_plugins = ["belts", "postgres"]  # `--paths`; the fixture `postgres`: the URL of a new database
 
 LOOPBACK = ["127.0.0.1", "::1"]
 

@@ -169,7 +169,7 @@ def _hook(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any,
 
 
 def _schemas(state: type[Any], context: type[Any] | None) -> Schemas:
-    """Make the schemas of input, output and nodes: the contract's channels and the caller's own."""
+    """Make the schemas of input, output and nodes: the package's channels and the caller's own."""
     hints = get_type_hints(state, include_extras=True)
     ours = get_type_hints(TodoState, include_extras=True)
     if missing := [name for name in ours if name not in hints]:

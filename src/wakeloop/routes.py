@@ -10,12 +10,13 @@ from wakeloop.state import Notes, NotesAndReply
 
 def after_activate(state: Notes) -> Literal["something to answer", "nothing to answer"]:
     """Ask the model, or end at once where nothing came in and nothing is open."""
-    return "nothing to answer" if notes_of(state).get("unasked") else "something to answer"
+    unasked = (state.get("todo_ledger") or {}).get("unasked")
+    return "nothing to answer" if unasked else "something to answer"
 
 
 def after_call_model(state: NotesAndReply) -> list[Send | str]:
     """Send each external call on its own, the todo calls together; or rule on the turn's end."""
-    notes = notes_of(state)
+    notes = state.get("todo_ledger") or {}
     if "nag" not in notes:
         return ["finalization_guard"]
     todo, faults = notes.get("todo_calls", ()), notes.get("faults", {})
@@ -29,7 +30,7 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
 
 def after_round(state: Notes) -> Literal["nag due", "go on", "cut off"]:
     """Go on with the turn; its notes are those of the reply, so every branch of a superstep says the same."""
-    notes = notes_of(state)
+    notes = notes_of(state)  # stored, while a call of the round waited
     if "nag" not in notes or notes.get("end"):
         return "cut off"
     return "nag due" if notes["nag"] else "go on"
@@ -37,7 +38,7 @@ def after_round(state: Notes) -> Literal["nag due", "go on", "cut off"]:
 
 def after_guard(state: Notes) -> Literal["open, within budget", "ask again", "a gate stops"]:
     """THE WAKE LOOP: open items within the budget wake; a correction or a retry asks; a gate ends."""
-    match notes_of(state).get("ruling"):
+    match (state.get("todo_ledger") or {}).get("ruling"):
         case "wake":
             return "open, within budget"
         case "correct" | "explain" | "format" | "retry":

@@ -6,6 +6,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 
@@ -35,12 +36,13 @@ class FinalizationGuard(Node):
     dialect: Dialect
     settings: LoopSettings
     formats: bool = False
+    saver: BaseCheckpointSaver[Any] | None = None  # the one that the graph was compiled with
 
     def __call__(self, state: Any, config: RunnableConfig) -> Any:
         """Return the update that the ruling brings; the fork reads the ruling in it."""
         update = self.ruled(state)
         if session := _ending(update):
-            check(config, _run(state, config))
+            check(self.saver, _run(state, config))
             _report_end(session)
         return update
 
@@ -48,7 +50,7 @@ class FinalizationGuard(Node):
         """Return the same; the saver is awaited where the run ends."""
         update = self.ruled(state)
         if session := _ending(update):
-            await acheck(config, _run(state, config))
+            await acheck(self.saver, _run(state, config))
             _report_end(session)
         return update
 

@@ -16,7 +16,6 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.errors import ConcurrentRunError
 from wakeloop.loop.ledger import Ledger
-from wakeloop.platform.watched_graph import SAVER
 
 WINDOW = 8  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
 READS = 9  # tries to read what is being written to
@@ -137,9 +136,8 @@ def _key(config: Mapping[str, Any] | None) -> str:
     return str(config["configurable"].get("checkpoint_id", "")) if config else ""
 
 
-def check(config: RunnableConfig, run: Run | None) -> None:
+def check(saver: BaseCheckpointSaver[Any] | None, run: Run | None) -> None:
     """Raise `ConcurrentRunError` where another run, or an edit by hand, wrote to the thread meanwhile."""
-    saver = config["configurable"].get(SAVER)
     if saver is None or run is None:
         return
     asking, thread = search(run), _thread(run)
@@ -151,9 +149,8 @@ def check(config: RunnableConfig, run: Run | None) -> None:
         _judge(run, told.value)
 
 
-async def acheck(config: RunnableConfig, run: Run | None) -> None:
+async def acheck(saver: BaseCheckpointSaver[Any] | None, run: Run | None) -> None:
     """Raise the same; the saver is awaited."""
-    saver = config["configurable"].get(SAVER)
     if saver is None or run is None:
         return
     asking, thread = search(run), _thread(run)

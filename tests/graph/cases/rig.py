@@ -13,6 +13,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from levels import database
 
 from wakeloop import answer_of, create_todo_agent, session_of
 from wakeloop.testing import ScriptedModel, awalk, calls, prompt_faults, says, walk, wire_faults
@@ -90,10 +91,10 @@ class Rig:
             return None
         if self.kind == "memory":
             return InMemorySaver()
-        return SqliteSaver(sqlite3.connect(self.path, check_same_thread=False))
+        return SqliteSaver(sqlite3.connect(database(self.path), check_same_thread=False))
 
     async def _aopen(self) -> Any:
-        return AsyncSqliteSaver(await aiosqlite.connect(self.path))
+        return AsyncSqliteSaver(await aiosqlite.connect(database(self.path)))
 
     def wait(self, awaitable: Any) -> Any:
         """The value of an awaitable, on this rig's own loop."""

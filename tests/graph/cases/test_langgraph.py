@@ -303,8 +303,9 @@ def test_c27_25_wakes_take_their_steps_through_every_door(rig: Rig) -> None:
     rig.follow_up()
 
 
-def test_c27_25_wakes_of_100_rounds_fit_the_default_limit(tmp_path: Path) -> None:
-    """Nobody sets a limit: 5,280 supersteps. A hook keeps the requests short, so that it takes seconds."""
+@pytest.mark.parametrize("bound", [10, 100])
+def test_c27_25_wakes_of_100_rounds_fit_the_default_limit(tmp_path: Path, bound: int) -> None:
+    """Nobody sets a limit: 5,280 supersteps for 100 rounds. A hook keeps the requests short."""
 
     def short(state: dict[str, Any]) -> dict[str, Any]:
         first, *_, last = [*state["messages"][:1], *state["messages"]]
@@ -312,11 +313,11 @@ def test_c27_25_wakes_of_100_rounds_fit_the_default_limit(tmp_path: Path) -> Non
 
     _, edit = editing()
     rig = Rig("invoke", "none", tmp_path / "unused")
-    rig.build(turns_of(100, 26), tools=[edit], settings=EVERY_WAKE, pre_model_hook=short)
+    rig.build(turns_of(bound, 26), tools=[edit], settings=EVERY_WAKE, pre_model_hook=short)
     rig.run("go")
     rig.model.assert_done()
     assert rig.ending == ("idle", "wake_budget", 25)
-    assert len(rig.model.requests) == 1 + 26 * 101
+    assert len(rig.model.requests) == 1 + 26 * (bound + 1)
     rig.follow_up()
     assert wire_faults(rig.requests) == []
     rig.shut()

@@ -7,9 +7,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, ToolMessage
+from levels import examples
 from stage import look
 
 from wakeloop import create_todo_agent, preset
@@ -195,7 +196,7 @@ def settings_of(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@settings(max_examples=50)
+@examples(50)
 @given(seed=SEEDS)
 def test_random_calls_never_raise_and_never_lose_an_item(name: str, seed: int) -> None:
     script = Author(seed).script(sorted(dialect_named(preset(name).dialect).names), 3)
@@ -240,7 +241,7 @@ def takes(tool: str) -> bool:
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=150)
+@examples(150)
 @given(seed=SEEDS)
 def test_reading_a_call_gives_an_operation_or_a_sentence(name: str, seed: int) -> None:
     dialect, author = dialect_named(name), Author(seed)
@@ -255,7 +256,7 @@ def test_reading_a_call_gives_an_operation_or_a_sentence(name: str, seed: int) -
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_every_item_keeps_to_its_line(name: str, data: st.DataObject) -> None:
     """A text with line breaks cannot pass for another item."""

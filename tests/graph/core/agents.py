@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 from hypothesis import HealthCheck
-from hypothesis import settings as examples
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import StateSnapshot
+from levels import database, examples
 
 from wakeloop import create_todo_agent, preset, session_of
 from wakeloop.testing import ScriptedModel, awalk, calls, walk
@@ -29,13 +30,13 @@ AGAIN = ["finalization_guard", "call_model"]
 SLOW = {"max_idle_wakes": 0, "guard_retries": 0}
 QUIET = {"guard_retries": 0}
 
-DEEPER = 25 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1  # make properties
+DEEPER = 25 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1  # make properties, with all paths
 
 
-def budget(number: int, **more: Any) -> examples:
+def budget(number: int, **more: Any) -> hypothesis.settings:
     """As many examples as a test of properties tries, and more where the profile explores."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    return examples(max_examples=number * DEEPER, suppress_health_check=checks, **more)
+    return examples(number * DEEPER, suppress_health_check=checks, **more)
 
 
 def write(*items: str) -> AIMessage:
@@ -235,7 +236,7 @@ def _read(parts: list[Any]) -> tuple[dict[str, Any], list[str]]:
 @contextmanager
 def _saver(name: str, path: Path) -> Iterator[Any]:
     if name == "sqlite":
-        with SqliteSaver.from_conn_string(str(path / "threads.db")) as saver:
+        with SqliteSaver.from_conn_string(database(path / "threads.db")) as saver:
             yield saver
     else:
         yield InMemorySaver() if name == "memory" else None
@@ -244,7 +245,7 @@ def _saver(name: str, path: Path) -> Iterator[Any]:
 @asynccontextmanager
 async def _asaver(name: str, path: Path) -> AsyncIterator[Any]:
     if name == "asqlite":
-        async with AsyncSqliteSaver.from_conn_string(str(path / "threads.db")) as saver:
+        async with AsyncSqliteSaver.from_conn_string(database(path / "threads.db")) as saver:
             yield saver
     else:
         yield InMemorySaver() if name == "memory" else None

@@ -4,6 +4,7 @@ import json
 from itertools import chain, count
 from typing import Any
 
+import pytest
 from agents import done, settings, todo, write
 from langchain_core.messages import AIMessage, RemoveMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -31,9 +32,11 @@ def size(ledger: dict[str, Any]) -> int:
     return len(json.dumps({k: v for k, v in ledger.items() if k not in ("next_id", "wake_cycles")}))
 
 
-def test_the_ledger_of_an_ended_thread_has_one_size() -> None:
+@pytest.mark.parametrize("bound", [8, REMEMBERED_EVENTS])
+def test_the_ledger_of_an_ended_thread_has_one_size(bound: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakeloop.nodes.activate.REMEMBERED_EVENTS", bound)
     number = count(1)
-    turns = 2 * REMEMBERED_EVENTS
+    turns = 2 * bound
 
     def work(_: Any) -> AIMessage:
         return calls(("look", {"path": str(next(number))}))
@@ -45,9 +48,9 @@ def test_the_ledger_of_an_ended_thread_has_one_size() -> None:
         event = {"kind": "human", "id": f"{turn:04}", "text": "go"}
         agent.invoke({"todo_inbox": [event], "todos": []}, THREAD)
         ledger = agent.get_state(THREAD).values["todo_ledger"]
-        assert len(ledger["events"]) == min(turn + 1, REMEMBERED_EVENTS)
+        assert len(ledger["events"]) == min(turn + 1, bound)
         sizes.append(size(ledger))
-    assert len(set(sizes[REMEMBERED_EVENTS:])) == 1
+    assert len(set(sizes[bound:])) == 1
 
 
 def test_one_run_remembers_so_many_calls_and_no_more() -> None:

@@ -382,9 +382,10 @@ def supersteps(root):
     return len(list(agent_for(root).stream(ask(request_text(root)), GO, stream_mode="updates")))
 
 
+@pytest.mark.parametrize("bound", [12, 3], ids="every {}".format)
 @pytest.mark.parametrize("message", [None, "go on", "audit the folder"])
-def test_broken_off_anywhere_it_finishes(root, message):
-    for broken_after in range(1, supersteps(root), 3):
+def test_broken_off_anywhere_it_finishes(root, message, bound):
+    for broken_after in range(1, supersteps(root), bound):
         (root / REPORT).unlink(missing_ok=True)
         graph = agent_for(root)
         stream = graph.stream(ask(request_text(root)), GO, stream_mode="updates", durability="sync")

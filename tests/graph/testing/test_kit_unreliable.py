@@ -5,9 +5,10 @@ from random import Random
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from levels import examples
 from pydantic import BaseModel, Field, ValidationError
 from todo_graphs import VOCABULARIES, Store, agent, parley
 
@@ -265,7 +266,7 @@ async def test_streamed_and_awaited_it_says_the_same() -> None:
         )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     seed=st.integers(0, 10_000),
     vocabulary=st.sampled_from([*VOCABULARIES, None]),

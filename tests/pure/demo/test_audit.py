@@ -5,9 +5,10 @@ import time
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.tools import ToolException
+from levels import examples
 
 from wakeloop.demo.audit import MOST_BYTES, REPORT, audit_files, audit_tools, auditable
 from wakeloop.demo.markdown import anchors, headings, links, prose
@@ -294,7 +295,7 @@ ANY = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400, deadline=None)
 @given(data=ANY, name=st.sampled_from(["x.py", "x.md", "x.ipynb"]))
 def test_no_bytes_raise(data, name):
     of = source(name, data)

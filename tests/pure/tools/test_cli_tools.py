@@ -6,9 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.tools import ToolException
+from levels import examples
 
 from wakeloop.tools.files import Limits, file_tools
 
@@ -353,7 +354,7 @@ def shared():
         yield make_root(Path(base))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(path=PATHS)
 def test_no_path_is_read_or_listed_outside(shared, path):
     for name, args in (("read_file", {}), ("list_files", {}), ("search_files", {"query": "e"})):
@@ -366,7 +367,7 @@ def test_no_path_is_read_or_listed_outside(shared, path):
             assert "secret.txt" not in text.replace(path, "")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(path=PATHS)
 def test_no_path_is_written_outside(path):
     with tempfile.TemporaryDirectory() as base:

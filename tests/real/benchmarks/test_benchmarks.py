@@ -205,6 +205,7 @@ def figures(part: str, *more: str, tmp_path: Path) -> tuple[Any, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_grid(tmp_path: Path) -> None:
     found, said = figures("grid", tmp_path=tmp_path)
     rows = [
@@ -239,6 +240,7 @@ def test_rounds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_starting(tmp_path: Path) -> None:
     found, _ = figures("starting", tmp_path=tmp_path)
     started = [row["start"] for row in found["starting"]]
@@ -247,6 +249,7 @@ def test_starting(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_crowd(tmp_path: Path) -> None:
     found, said = figures("crowd", tmp_path=tmp_path)
     assert [row["complete"] for row in found["crowd"]] == [[5]] * len(found["crowd"])

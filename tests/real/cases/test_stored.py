@@ -66,6 +66,7 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     kept.follow_up()
 
 
+@pytest.mark.rotating("waking")
 @WAKING
 def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
     """200 turns: the last 50 add to the byte what the 50 before them added."""

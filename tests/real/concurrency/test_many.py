@@ -23,7 +23,6 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from wakeloop import create_todo_agent
 from wakeloop.testing import calls, says, wire_faults
 
-THREADS = 500
 NAME = re.compile(r"#\d+#")
 REQUESTS = 5  # plan, work, one item done, a stop that the graph wakes from, the rest done and the end below
 TURNS = 1
@@ -92,10 +91,10 @@ def owned(value: Any) -> set[str]:
 TYPES = ["activated", "todos", "todos", "wake", "todos", "parked"]
 
 
-def check(agent: Any, model: Planner, seen: dict[str, list[Any]], states: dict[str, Any]) -> None:
+def check(agent: Any, model: Planner, seen: dict[str, list[Any]], states: dict[str, Any], bound: int) -> None:
     """Every thread has its own list, messages, results and events, whole and in order."""
     assert model.counts == dict.fromkeys(seen, REQUESTS * TURNS)
-    assert len(seen) == THREADS
+    assert len(seen) == bound
     for name, events in seen.items():
         assert owned(events) == {name}
         assert [event["type"] for event in events] == TYPES * TURNS
@@ -119,10 +118,11 @@ def config_of(name: str) -> Any:
     return {"configurable": {"thread_id": name}}
 
 
-NAMES = [f"#{i}#" for i in range(THREADS)]
+def names(bound: int) -> list[str]:
+    return [f"#{i}#" for i in range(bound)]
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.parametrize("bound", [100, 500])]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -139,7 +139,7 @@ def planner() -> Planner:
     return Planner(counts=Counter(), requests=[], lock=Lock())
 
 
-def test_500_threads_in_a_pool(saver: Any) -> None:
+def test_500_threads_in_a_pool(saver: Any, bound: int) -> None:
     model = planner()
     agent = create_todo_agent(model, [work], checkpointer=saver)
 
@@ -151,12 +151,12 @@ def test_500_threads_in_a_pool(saver: Any) -> None:
         return name, events
 
     with ThreadPoolExecutor(32) as pool:
-        seen = dict(pool.map(run, NAMES))
-    check(agent, model, seen, {name: agent.get_state(config_of(name)).values for name in NAMES})
+        seen = dict(pool.map(run, names(bound)))
+    check(agent, model, seen, {name: agent.get_state(config_of(name)).values for name in names(bound)}, bound)
 
 
 @pytest.mark.parametrize("kind", ["memory", "asqlite"])
-async def test_500_threads_in_one_loop(kind: str, tmp_path: Path) -> None:
+async def test_500_threads_in_one_loop(kind: str, tmp_path: Path, bound: int) -> None:
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as asqlite:
         await asqlite.conn.execute("PRAGMA synchronous=OFF")
         model = planner()
@@ -171,6 +171,6 @@ async def test_500_threads_in_one_loop(kind: str, tmp_path: Path) -> None:
                 events += [event async for event in stream]
             return name, events
 
-        seen = dict(await asyncio.gather(*map(run, NAMES)))
-        states = {name: (await agent.aget_state(config_of(name))).values for name in NAMES}
-        check(agent, model, seen, states)
+        seen = dict(await asyncio.gather(*map(run, names(bound))))
+        states = {name: (await agent.aget_state(config_of(name))).values for name in names(bound)}
+        check(agent, model, seen, states, bound)

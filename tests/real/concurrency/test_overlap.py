@@ -15,6 +15,8 @@ from wakeloop.cli.failures import FAILED, code_of, sentence_of
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.other_runs import READS, WINDOW
 
+pytestmark = pytest.mark.covering("kind", "play")  # each saver, each durability
+
 
 @pytest.fixture(params=SAVERS)
 def kind(request: pytest.FixtureRequest) -> str:

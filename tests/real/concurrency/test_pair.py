@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pair import REPLIES, Pair
 
+pytestmark = pytest.mark.covering("pair")
 PAST = REPLIES + 1  # the second run ends before the first goes on
 
 

@@ -98,6 +98,7 @@ def holds_always(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.rotating("saver")
 @pytest.mark.parametrize("saver", ["sqlite", "postgres"])
 def test_with_sync_no_step_is_lost_and_no_finished_call_runs_again(crashes: Crashes, saver: str) -> None:
     found = crashes(saver, "sync", "--in-turn")
@@ -121,6 +122,7 @@ def test_with_sync_no_step_is_lost_and_no_finished_call_runs_again(crashes: Cras
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.rotating("saver")
 @pytest.mark.parametrize("saver", ["sqlite", "postgres"])
 def test_with_async_just_what_is_not_stored_is_done_again(crashes: Crashes, saver: str) -> None:
     found = crashes(saver, "async", "--in-turn")
@@ -138,6 +140,7 @@ def test_with_async_just_what_is_not_stored_is_done_again(crashes: Crashes, save
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.covering("saver", "durability")
 @pytest.mark.parametrize("durability", ["sync", "async"])
 @pytest.mark.parametrize("saver", ["async-sqlite", "async-postgres"])
 def test_in_a_loop_too(crashes: Crashes, saver: str, durability: str) -> None:
@@ -158,6 +161,7 @@ def test_in_a_loop_too(crashes: Crashes, saver: str, durability: str) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.rotating("saver")
 @pytest.mark.parametrize("saver", ["sqlite", "postgres"])
 def test_with_exit_a_killed_run_begins_anew(crashes: Crashes, saver: str) -> None:
     found = crashes(saver, "exit", "--in-turn")

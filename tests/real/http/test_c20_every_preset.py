@@ -43,6 +43,7 @@ KINDS = {
 }
 
 
+@pytest.mark.covering("name", "door")
 @pytest.mark.parametrize("door", [by_invoke, by_stream])
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_c20_every_preset_passes(serve: Serve, name: str, door: Any) -> None:

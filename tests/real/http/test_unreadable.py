@@ -77,6 +77,7 @@ CASES = [
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
+@pytest.mark.rotating("door")
 @pytest.mark.parametrize("door", ["stream", "ainvoke"])
 @pytest.mark.parametrize(("reply", "streaming"), CASES)
 async def test_a_reply_that_cannot_be_read(

@@ -16,6 +16,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, StateSnapshot, interrupt
+from words import in_todays_words
 
 from wakeloop import TodoState, answer_of, create_todo_agent, preset, session_of
 from wakeloop.sessions import outstanding, session_tools
@@ -162,7 +163,7 @@ def reads(snapshot: StateSnapshot) -> Row:
 
 def told(message: AnyMessage) -> list[Any]:
     """A message as it was sent, without its own id."""
-    row: list[Any] = [message.type, message.content]
+    row: list[Any] = [message.type, in_todays_words(message.content)]
     more: Row = {}
     if isinstance(message, AIMessage):
         made = [*message.tool_calls, *message.invalid_tool_calls]

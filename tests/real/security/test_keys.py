@@ -111,6 +111,7 @@ def told(text: str) -> list[str]:
 
 
 @pytest.mark.loopback
+@pytest.mark.covering("door", "echo")
 @pytest.mark.parametrize("door", ["invoke", "stream", "ainvoke", "astream"])
 @pytest.mark.parametrize("echo", [400, 401, 404, 429, 500], indirect=True)
 def test_a_server_that_echoes_keys_gets_none_into_a_checkpoint_or_an_exception(

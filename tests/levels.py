@@ -1,0 +1,45 @@
+"""What `--paths` says, for the tests and their helpers: see belts.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hypothesis import settings
+
+LEVELS = ("one", "four", "all", "rest")
+SHARE = {
+    "one": 5,
+    "four": 3,
+    "all": 1,
+    "rest": 1,
+}  # one example in so many, of a property
+
+
+class Level:
+    """How many ways tests go; all, where none are run."""
+
+    name = "all"
+
+    @classmethod
+    def whole(cls) -> bool:
+        """Whether bounds are at their largest, and databases files."""
+        return cls.name in ("all", "rest")
+
+    @classmethod
+    def share(cls, number: int) -> int:
+        """So many of these examples."""
+        return max(number // SHARE[cls.name], 1)
+
+
+def examples(number: int, **more: Any) -> settings:
+    """Settings of a property that is tried on so many examples, or on a share of them."""
+    from hypothesis import settings
+
+    return settings(max_examples=Level.share(number), **more)
+
+
+def database(path: Path) -> str:
+    """A database of SQLite: a file where the bounds are the largest, else in memory."""
+    return str(path) if Level.whole() else ":memory:"
