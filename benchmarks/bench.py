@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from parts import crowd, grid, page, plots, reading, rounds, starting, talk, targets
+from parts import crowd, grid, page, plots, reading, rounds, starting, summary, talk, targets
 
 ROOT = Path(__file__).parents[1]
 PARTS: dict[str, Any] = {
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--tiny", dest="size", action="store_const", const="tiny", help="to see that it runs")
     parser.add_argument("--json", type=Path, default=ROOT / "build/bench.json", help="where figures are kept")
     parser.add_argument("--plots", type=Path, help="a folder for the plots, such as docs/plots")
-    parser.add_argument("--page", type=Path, help="a page whose tables are to be these: docs/performance.md")
+    parser.add_argument("--page", type=Path, action="append", help="a page whose tables are to be these")
     parser.add_argument("--show", action="store_true", help="measure nothing: what is kept already")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
@@ -73,21 +73,22 @@ def main() -> None:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(found, indent=1) + "\n")
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
-    show(found, options.page)
+    show(found, options.page or [])
     if options.plots and "grid" in found:
         print(*plots.draw(found["grid"], options.plots), sep="\n")
 
 
-def show(found: dict[str, Any], shown: Path | None) -> None:
-    """Print every table, and put it into the page."""
+def show(found: dict[str, Any], shown: list[Path]) -> None:
+    """Print every table, and put it into the pages that have a place for it."""
     _, middle, large = grid.SIZES[found["size"]]
     told = {name: part.tables(found[name]) for name, part in PARTS.items() if name in found}
     told["targets"] = targets.table(found, middle, large)
+    told["summary"] = summary.table(found, middle, large)
     told["versions"] = ", ".join(f"{name} {number}" for name, number in found.get("versions", {}).items())
     for name, text in told.items():
         print(f"## {name}\n\n{text}\n")
-        if shown:
-            page.fill(shown, name, text)
+        for each in shown:
+            page.fill(each, name, text)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ class Writer(BaseChatModel):
 def agent_on(url: str, log: str, latency: float) -> Iterator[Any]:
     """The agent of every thread, with its checkpoints in Postgres."""
     from wakeloop import create_todo_agent
-    from wakeloop.cli.sessions import postgres_saver
+    from wakeloop.cli.sessions.postgres import postgres_saver
 
     def note(number: int) -> str:
         """Write an event down."""
@@ -76,7 +76,7 @@ def agent_on(url: str, log: str, latency: float) -> Iterator[Any]:
 
 def work(url: str, log: str, latency: float) -> None:
     """A worker: runs until its input closes."""
-    from wakeloop.sessions.dbos.host import DbosHost
+    from wakeloop.sessions.dbos import DbosHost
 
     with agent_on(url, log, latency) as agent, DbosHost(url, {"main": agent}):
         print("up", flush=True)
@@ -153,7 +153,7 @@ def run(
     """Send, kill, wait until all is quiet; return the figures."""
     import postgres
 
-    from wakeloop.sessions.dbos.host import Post
+    from wakeloop.sessions.dbos import Post
 
     dice = random.Random(seed)
     with ExitStack() as stack:

@@ -54,7 +54,7 @@ def main() -> None:
     """Measure one worker on a Postgres of its own."""
     import postgres
 
-    from wakeloop.sessions.dbos.host import Post
+    from wakeloop.sessions.dbos import Post
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sessions", type=int, default=1000)

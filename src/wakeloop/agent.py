@@ -18,15 +18,17 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError, SettingsError, ToolError, ToolNameError
-from wakeloop.graph import Nodes, Schemas, draw
-from wakeloop.model.named import bound, in_format, model_named
+from wakeloop.graph import Schemas, draw
+from wakeloop.model.named import model_named
+from wakeloop.model.voices import Voices
 from wakeloop.nodes.activate import Activate
-from wakeloop.nodes.call_model import CallModel, Voices
+from wakeloop.nodes.call_model import CallModel
 from wakeloop.nodes.finalization_guard import FinalizationGuard
 from wakeloop.nodes.nag import Nag
 from wakeloop.nodes.run_tools import RunTools
 from wakeloop.nodes.validate_todos import ValidateTodos, Verify
 from wakeloop.nodes.wake import Wake
+from wakeloop.platform.runnables import Node
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.state import IN, OUT, Steps, TodoState
@@ -53,10 +55,10 @@ def build_todo_graph(
     asynchronous = verify is not None and (
         iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
     )
-    voices = _voices(chat, [*runnable.values(), *provided], dialect, base, response_format)
-    nodes = Nodes(
-        activate=Activate(dialect, base, asynchronous, todo_tools=voices.full is not None),
-        call_model=CallModel(
+    voices = Voices.of(chat, [*runnable.values(), *provided], dialect, base, response_format)
+    nodes: dict[str, Node] = {
+        "activate": Activate(dialect, base, asynchronous, todo_tools=voices.full is not None),
+        "call_model": CallModel(
             dialect,
             base,
             voices,
@@ -65,12 +67,12 @@ def build_todo_graph(
             hook=_hook(pre_model_hook),
             channels=frozenset(get_type_hints(state_schema or TodoState)),
         ),
-        run_tools=RunTools.of(runnable, chat),
-        validate_todos=ValidateTodos(dialect, base, verify, chat),
-        nag=Nag(dialect, base),
-        finalization_guard=FinalizationGuard(dialect, base, formats=response_format is not None),
-        wake=Wake(dialect, base),
-    )
+        "run_tools": RunTools.of(runnable, chat),
+        "validate_todos": ValidateTodos(dialect, base, verify, chat),
+        "nag": Nag(dialect, base),
+        "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),
+        "wake": Wake(dialect, base),
+    }
     return draw(nodes, _schemas(state_schema or TodoState, context_schema))
 
 
@@ -162,30 +164,12 @@ def _sorted_tools(
     return runnable, provided
 
 
-def _voices(
-    chat: BaseChatModel, tools: list[Any], dialect: Dialect, base: LoopSettings, response_format: Any
-) -> Voices:
-    """Bind the model; one that cannot call tools will do where the todo tools are off."""
-    full: Runnable[Any, Any] | None = None
-    try:
-        full = bound(chat, [*tools, *dialect.schemas(base)])
-    except ModelError:
-        if dialect.active(base):
-            raise
-    return Voices(
-        full=full,
-        without_todos=bound(chat, tools),
-        bare=chat,
-        formatted=None if response_format is None else in_format(chat, response_format),
-    )
-
-
 def _hook(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any, Any] | None:
     return hook if hook is None or isinstance(hook, Runnable) else RunnableLambda(hook)
 
 
 def _schemas(state: type[Any], context: type[Any] | None) -> Schemas:
-    """Make the schemas of input, output and nodes: the contract's channels and the caller's own."""
+    """Make the schemas of input, output and nodes: the package's channels and the caller's own."""
     hints = get_type_hints(state, include_extras=True)
     ours = get_type_hints(TodoState, include_extras=True)
     if missing := [name for name in ours if name not in hints]:

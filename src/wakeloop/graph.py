@@ -1,26 +1,16 @@
-"""The picture: nodes and edges, nothing else."""
+"""The picture: nodes, edges, the words on the edges."""
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
-from wakeloop.platform.compiling import TodoGraph
 from wakeloop.platform.runnables import Fork, Node
+from wakeloop.platform.watched_graph import WatchedGraph
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round
 
-
-@dataclass(frozen=True)
-class Nodes:
-    """The seven nodes of a graph, made for one agent."""
-
-    activate: Node
-    call_model: Node
-    run_tools: Node
-    validate_todos: Node
-    nag: Node
-    finalization_guard: Node
-    wake: Node
+AFTER_ROUND: dict[Hashable, str] = {"nag due": "nag", "go on": "call_model", "cut off": "finalization_guard"}
 
 
 @dataclass(frozen=True)
@@ -34,28 +24,29 @@ class Schemas:
     context: type[Any] | None = None
 
 
-def draw(nodes: Nodes, schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
+def draw(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
     """Draw the graph that stays awake: two supersteps a round."""
-    graph = TodoGraph(
+    graph = WatchedGraph(
         schemas.state, schemas.context, input_schema=schemas.input, output_schema=schemas.output
     )
-    graph.add_node("activate", nodes.activate, input_schema=schemas.nodes)
-    graph.add_node("call_model", nodes.call_model, input_schema=schemas.nodes)
-    graph.add_node("run_tools", nodes.run_tools, input_schema=schemas.state)
-    graph.add_node("validate_todos", nodes.validate_todos, input_schema=schemas.nodes)
-    graph.add_node("nag", nodes.nag, input_schema=schemas.nodes)
-    graph.add_node("finalization_guard", nodes.finalization_guard, input_schema=schemas.nodes)
-    graph.add_node("wake", nodes.wake, input_schema=schemas.nodes)
+    for name, node in nodes.items():
+        graph.add_node(name, node, input_schema=schemas.state if name == "run_tools" else schemas.nodes)
     graph.add_edge(START, "activate")
-    graph.add_conditional_edges("activate", Fork(after_activate), ["call_model", "finalization_guard"])
+    graph.add_conditional_edges(
+        "activate",
+        Fork(after_activate),
+        {"something to answer": "call_model", "nothing to answer": "finalization_guard"},
+    )
     graph.add_conditional_edges(
         "call_model", Fork(after_call_model), ["run_tools", "validate_todos", "finalization_guard"]
     )
-    graph.add_conditional_edges("run_tools", Fork(after_round), ["nag", "call_model", "finalization_guard"])
-    graph.add_conditional_edges(
-        "validate_todos", Fork(after_round), ["nag", "call_model", "finalization_guard"]
-    )
+    graph.add_conditional_edges("run_tools", Fork(after_round), AFTER_ROUND)
+    graph.add_conditional_edges("validate_todos", Fork(after_round), AFTER_ROUND)
     graph.add_edge("nag", "call_model")
     graph.add_edge("wake", "call_model")
-    graph.add_conditional_edges("finalization_guard", Fork(after_guard), ["wake", "call_model", END])
+    graph.add_conditional_edges(
+        "finalization_guard",
+        Fork(after_guard),
+        {"open, within budget": "wake", "ask again": "call_model", "a gate stops": END},
+    )
     return graph

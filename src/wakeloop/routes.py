@@ -1,24 +1,25 @@
-"""The forks: state to the next node; one screen."""
+"""The forks: state to the word on an edge; one screen."""
 
 from typing import Literal
 
 from langgraph.types import Send
 
-from wakeloop.loop.soundness import check_ledger
+from wakeloop.loop.ledger import notes_of
 from wakeloop.state import Notes, NotesAndReply
 
 
-def after_activate(state: Notes) -> Literal["call_model", "finalization_guard"]:
-    """Ask the model, or end at once where nothing asks for it."""
-    return "finalization_guard" if state["todo_ledger"]["next"] == "finalization_guard" else "call_model"
+def after_activate(state: Notes) -> Literal["something to answer", "nothing to answer"]:
+    """Ask the model, or end at once where nothing came in and nothing is open."""
+    unasked = (state.get("todo_ledger") or {}).get("unasked")
+    return "nothing to answer" if unasked else "something to answer"
 
 
 def after_call_model(state: NotesAndReply) -> list[Send | str]:
     """Send each external call on its own, the todo calls together; or rule on the turn's end."""
-    ledger = state["todo_ledger"]
-    if ledger["next"] != "round":
+    notes = state.get("todo_ledger") or {}
+    if "nag" not in notes:
         return ["finalization_guard"]
-    todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", {})
+    todo, faults = notes.get("todo_calls", ()), notes.get("faults", {})
     sends: list[Send | str] = []
     for call in state["messages"][-1].tool_calls:  # type: ignore[union-attr]
         if call["id"] not in todo:
@@ -27,13 +28,20 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
     return [*sends, "validate_todos"] if todo else sends
 
 
-def after_round(state: Notes) -> Literal["nag", "call_model", "finalization_guard"]:
-    """Go where `call_model` said before the round: every branch of a superstep says the same."""
-    check_ledger(ledger := state["todo_ledger"])  # stored, while a call of the round waited
-    return ledger.get("after", "finalization_guard")  # type: ignore[return-value]
+def after_round(state: Notes) -> Literal["nag due", "go on", "cut off"]:
+    """Go on with the turn; its notes are those of the reply, so every branch of a superstep says the same."""
+    notes = notes_of(state)  # stored, while a call of the round waited
+    if "nag" not in notes or notes.get("end"):
+        return "cut off"
+    return "nag due" if notes["nag"] else "go on"
 
 
-def after_guard(state: Notes) -> Literal["wake", "call_model", "__end__"]:
-    """Wake, ask once more, or let the run end."""
-    ledger = state.get("todo_ledger") or {}
-    return ledger.get("next", "__end__")  # type: ignore[return-value]  # none on a thread edited by hand
+def after_guard(state: Notes) -> Literal["open, within budget", "ask again", "a gate stops"]:
+    """THE WAKE LOOP: open items within the budget wake; a correction or a retry asks; a gate ends."""
+    match (state.get("todo_ledger") or {}).get("ruling"):
+        case "wake":
+            return "open, within budget"
+        case "correct" | "explain" | "format" | "retry":
+            return "ask again"
+        case _:
+            return "a gate stops"

@@ -1,129 +1,24 @@
 """What travels along the edges: the channels."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NotRequired, cast, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.channels.reducers import merge_entries, merge_goal, merge_messages, merge_settings, merge_todos
-from wakeloop.loop.soundness import check_ledger, check_todos
-from wakeloop.platform.cheap_copies import Delta, Folded
-from wakeloop.stream import Ending, Session
+from wakeloop.channels.conversation import merge_messages
+from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
+from wakeloop.channels.todo_list import check_todos, merge_todos
+from wakeloop.errors import DamagedError
+from wakeloop.inbox import WakeEvent
+from wakeloop.loop.ledger import Ledger, notes_of
+from wakeloop.platform.cheap_copies import Delta, Folded, Newest
+from wakeloop.stream import Session
+from wakeloop.text.characters import shorten
 from wakeloop.todos.items import Todo, next_number, number
 
 Conversation = Annotated[list[AnyMessage], Delta(merge_messages, snapshot_frequency=500)]
-
-
-EventKind = Literal["human", "peer_message", "peer_reply", "subagent_done", "cron", "kick"]
-KINDS: tuple[str, ...] = get_args(EventKind)
-
-
-class WakeEvent(TypedDict, total=False):
-    """What wakes a session; only `kind` is needed.
-
-    `kind` is human, peer_message, peer_reply, subagent_done, cron or kick. An `id` that was seen before makes
-    the event a repeat, which is ignored. `sender` is the thread it comes from (`from` is no name in Python).
-    A peer's message with a `correlation_id` and a sender wants an answer, of the kind `wants` (peer_reply;
-    a subagent's task wants subagent_done), which carries the same id. `chain` names the threads that wait for
-    that answer, oldest first. `time` is ISO 8601.
-    """
-
-    kind: str
-    id: str
-    text: str
-    sender: str
-    correlation_id: str
-    time: str
-    wants: str
-    chain: list[str]
-
-
-class Ledger(TypedDict, total=False):
-    """The graph's private counters and notes: one channel, one value, plain JSON.
-
-    The first seven are in the contract; the others serve forks (`next`, `after`), the round in hand
-    (`todo_calls`, `faults`), progress (`seen`, `worked`, `peak`, `open_at_wake`), the system
-    messages that a hook wrote (`summaries`), resuming, and the search for other runs on the thread (`began`,
-    `asked_at`).
-    """
-
-    wake_cycles: int
-    idle_wakes: int
-    todo_stale_iterations: int
-    todo_guard_retries: dict[str, int]
-    todo_guard_blocked: dict[str, str] | None
-    todo_guard_suppressed: bool
-    todo_finalization_correction: bool | None
-    next: str
-    after: str
-    todo_calls: list[str]
-    faults: dict[str, str]
-    end: Ending | None
-    bad_replies: int
-    again: str
-    asking: str
-    called_by: Ending
-    waking: bool
-    worked: bool
-    seen: str
-    peak: int
-    open_at_wake: list[int | str]
-    last_wake: str
-    shown: str
-    summaries: list[str]
-    spoke: bool
-    next_id: int
-    refusals: dict[str, int]
-    tail: str
-    injected: list[str]
-    settings: dict[str, Any]
-    refused: str
-    events: list[str]
-    began: list[Any]
-    asked_at: list[Any]
-
-
-PASSING = (  # what a run's end makes meaningless; a subagent's result goes on with the rest
-    "end",
-    "again",
-    "asking",
-    "called_by",
-    "waking",
-    "worked",
-    "open_at_wake",
-    "after",
-    "todo_calls",
-    "faults",
-    "bad_replies",
-    "began",
-)
-
-
-def ledger_of(state: Any) -> Ledger:
-    """Return a copy of the notes, for a node to write on. Raises `DamagedError` for what are none."""
-    ledger = state.get("todo_ledger")
-    if ledger is None:
-        return {}
-    check_ledger(ledger)
-    check_todos(state.get("todos"))
-    return cast(Ledger, dict(ledger))
-
-
-def replies_owed(state: Any) -> list[Any]:
-    """Return what is owed by a reply; a subagent's task is not: its last text is the answer."""
-    owed = state.get("owed_replies") or ()
-    return [o for o in owed if not isinstance(o, dict) or o.get("wants", "peer_reply") == "peer_reply"]
-
-
-def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
-    """Give ids to a list that a tool wrote, and note the next number; None where no tool wrote it."""
-    before = getattr(todos, "before", None)
-    if before is None:
-        return None
-    numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
-    return numbered
 
 
 class TodoState(TypedDict):
@@ -133,7 +28,7 @@ class TodoState(TypedDict):
     todos: Annotated[list[Todo], Delta(merge_todos, snapshot_frequency=25)]
     structured_response: NotRequired[Any]
     todo_goal: Annotated[str, Folded(str, merge_goal)]
-    todo_session: NotRequired[Session]
+    todo_session: NotRequired[Annotated[Session, Newest(Session)]]
     todo_inbox: NotRequired[list[WakeEvent]]
     todo_settings: Annotated[dict[str, Any], Folded(dict, merge_settings)]
     todo_ledger: NotRequired[Ledger]
@@ -145,6 +40,8 @@ class TodoState(TypedDict):
 
 IN = ("messages", "todos", "todo_goal", "todo_inbox", "todo_settings")
 OUT = ("messages", "todos", "structured_response", "todo_goal", "todo_session")
+PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))
+"""What no tool may write."""
 
 
 class Steps(TypedDict):
@@ -163,3 +60,33 @@ class NotesAndReply(Notes):
     """What the fork after `call_model` reads: the notes and the reply with its calls."""
 
     messages: Conversation
+
+
+def ledger_of(state: Any) -> Ledger:
+    """Return a copy of the notes, for a node to write on. Raises `DamagedError` for what are none."""
+    notes = notes_of(state)
+    check_todos(state.get("todos"))
+    return cast(Ledger, dict(notes))
+
+
+def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
+    """Give ids to a list that a tool wrote, and note the next number; None where no tool wrote it."""
+    before = getattr(todos, "before", None)
+    if before is None:
+        return None
+    numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
+    return numbered
+
+
+def check_channels(values: Mapping[str, Any]) -> None:
+    """Refuse channels of another shape; what a reducer has made is known to be sound."""
+    for name, kind in (
+        ("todo_session", dict),
+        ("todo_settings", dict),
+        ("todo_goal", str),
+        ("messages", list),
+    ):
+        value = values.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise DamagedError(f"{name} is {shorten(repr(value))}")
+    check_todos(values.get("todos"))

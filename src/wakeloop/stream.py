@@ -8,7 +8,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.todos.items import Todo, changed_ids, changes
+from wakeloop.todos.changes import changed_ids, changes
+from wakeloop.todos.items import Todo
 
 StopReason = Literal[
     "waiting", "settled", "disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"

@@ -17,7 +17,7 @@ from wakeloop.testing import wire_faults
 
 pytestmark = pytest.mark.loopback
 
-COMMAND = [sys.executable, "-W", "error", "-m", "wakeloop.cli.app"]
+COMMAND = [sys.executable, "-W", "error", "-m", "wakeloop.cli.commands.app"]
 ENDED = (0, 1, 3, 143)  # settled, a failure in words, open items, SIGTERM; never a traceback
 PATIENCE = 25  # seconds: the command sets no limit of steps, and a weak model may call for ever
 WORK = "Plan two steps with todo_write to tidy the kitchen, then do them."

@@ -10,7 +10,8 @@ from langchain_core.messages import BaseMessage
 from wakeloop.demo.audit import PATTERN, REPORT, auditable
 from wakeloop.demo.history import Event, events
 from wakeloop.demo.report import AUTHOR, MEASURES, measured, report, results, summary
-from wakeloop.demo.vocabulary import Call, Item, Vocabulary, vocabulary_of
+from wakeloop.demo.vocabulary import happened, vocabulary_of
+from wakeloop.testing.vocabulary import Item, Move, Vocabulary
 
 NEEDED = frozenset({"list_files", "read_file", "write_file", *MEASURES})
 FILE_TOOLS = (
@@ -31,7 +32,7 @@ class Reply:
     """One reply: its text, and its tool calls."""
 
     text: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[Move, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Job:
     @cached_property
     def items(self) -> list[Item]:
         """The list, as far as the messages tell."""
-        return self.vocabulary.items(self.told)
+        return self.vocabulary.read(happened(self.told))
 
     @cached_property
     def listed(self) -> str:
@@ -86,14 +87,14 @@ class Job:
     @property
     def open(self) -> list[Item]:
         """The open items."""
-        return [item for item in self.items if item.open]
+        return [item for item in self.items if item.is_open]
 
     def failure(self, name: str) -> str:
         """Why the last call of a tool failed, "" if it did not."""
         last = next((event for event in reversed(self.told) if event.name == name and event.answered), None)
         return last.text if last and last.state == "error" else ""
 
-    def close(self, item: Item, reason: str = "") -> Call:
+    def close(self, item: Item, reason: str = "") -> Move:
         """The call that closes an item."""
         return self.vocabulary.close(self.items, item, reason[:300])
 
@@ -117,9 +118,8 @@ def job_start(told: Sequence[Event], vocabulary: Vocabulary | None) -> int | Non
     start: int | None = None
     for place, event in enumerate(told):
         if event.kind == "person" and ASKS.search(event.text):
-            going_on = (
-                start is not None and vocabulary and any(i.open for i in vocabulary.items(told[start:place]))
-            )
+            before = vocabulary.read(happened(told[start:place])) if vocabulary and start is not None else ()
+            going_on = any(item.is_open for item in before)
             start = start if going_on else place
     return start
 
@@ -130,7 +130,7 @@ def list_folder(job: Job) -> Reply | None:
         return None
     if failure := job.failure("list_files"):
         return Reply(f"The folder could not be listed, so there is no audit: {failure}")
-    call = ("list_files", {"path": ".", "pattern": PATTERN})
+    call = Move("list_files", {"path": ".", "pattern": PATTERN})
     return Reply(f"{INTRODUCTION} I list the folder, then plan one item for each file.", (call,))
 
 
@@ -140,7 +140,7 @@ def plan(job: Job) -> Reply | None:
         return Reply("There is nothing to audit here: no Python, Markdown or notebook file.")
     if any(item.text in job.by_text for item in job.items):
         return None
-    calls = tuple(job.vocabulary.plan([*job.by_text, REPORT_ITEM]))
+    calls = tuple(job.vocabulary.plan([*job.by_text, REPORT_ITEM], "Audit the folder"))
     if failure := job.failure(calls[-1][0]):
         return Reply(f"The list could not be written, so there is no audit: {failure}")
     rest = f"; {job.left_out} more are left out, {job.limit} being the limit" if job.left_out else ""
@@ -151,7 +151,7 @@ def stop_once(job: Job) -> Reply | None:
     """Stop with open items once, after the first file, as weak models do; any next message goes on."""
     planned = next(i for i, event in enumerate(job.told) if event.name in job.vocabulary.needs)
     first = next(item for item in job.items if item.text in job.by_text)
-    if first.open or not job.open or any(event.kind == "text" for event in job.told[planned:]):
+    if first.is_open or not job.open or any(event.kind == "text" for event in job.told[planned:]):
         return None
     return Reply(
         f"{job.by_text[first.text]} is done, and here I stop, though {len(job.open)} of the items are open: "
@@ -166,7 +166,7 @@ def audit_next(job: Job) -> Reply | None:
         return None
     path = job.by_text[item.text]
     known = results(job.told)
-    calls = [(name, {"path": path}) for name in FILE_TOOLS if (name, path) not in known]
+    calls = [Move(name, {"path": path}) for name in FILE_TOOLS if (name, path) not in known]
     if path == job.paths[0]:
         calls = calls[:1]
     if calls:
@@ -191,7 +191,8 @@ def write_report(job: Job) -> Reply | None:
         return None
     content = report(job.paths, results(job.told), job.left_out, job.limit)
     return Reply(
-        f"Every file is looked at; I write {REPORT}.", (("write_file", {"path": REPORT, "content": content}),)
+        f"Every file is looked at; I write {REPORT}.",
+        (Move("write_file", {"path": REPORT, "content": content}),),
     )
 
 

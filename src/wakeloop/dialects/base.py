@@ -11,8 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import whole
-from wakeloop.todos.items import Todo, abridged, count_open, shorten, worth_showing
+from wakeloop.text.characters import shorten, whole
+from wakeloop.todos.items import Todo, abridged, count_open, worth_showing
 from wakeloop.todos.operations import Board, Operation, Outcome
 
 

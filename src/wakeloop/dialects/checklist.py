@@ -8,8 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from wakeloop.dialects.base import Dialect, ListOrText, schema_part
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import indented, name_of, one_line
-from wakeloop.todos.items import Todo, shorten
+from wakeloop.text.characters import indented, name_of, one_line, shorten
+from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}

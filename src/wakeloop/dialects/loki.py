@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import name_of, one_line
-from wakeloop.todos.items import Refused, Todo, brief, is_closed, shorten, worth_showing
+from wakeloop.text.characters import name_of, one_line, shorten
+from wakeloop.todos.items import Refused, Todo, brief, is_closed, worth_showing
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Reset, Show
 
 LONGEST_ID = 18  # digits; Python reads 4,300 at most

@@ -101,7 +101,7 @@ class Screen:
 
     def on_nag(self, event: Mapping[str, Any]) -> list[Line]:
         """A reminder went to the model."""
-        told = f"{event['rounds']} rounds without a change to the list, {event['open']} open"
+        told = f"{words.plural(event['rounds'], 'round')} without a change to the list, {event['open']} open"
         return [Line("nag", f"graph reminder: {told}")]
 
     def on_guard(self, event: Mapping[str, Any]) -> list[Line]:

@@ -6,8 +6,8 @@ from typing import Any
 from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import one_line
-from wakeloop.todos.items import Todo, count_open, shorten
+from wakeloop.text.characters import one_line, shorten
+from wakeloop.todos.items import Todo, count_open
 
 
 def nudge(

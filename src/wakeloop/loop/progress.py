@@ -1,12 +1,46 @@
-"""What a round has brought that was not tried before."""
+"""Whether a wake brought the work on: by work, not by status."""
 
-from collections.abc import Collection, Sequence
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import blake2s
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from wakeloop.loop.gates import REMEMBERED, fingerprint, seen_before
-from wakeloop.state import Ledger
+from wakeloop.loop.ledger import Ledger
 from wakeloop.text.marks import by_user, opens
+from wakeloop.todos.items import Todo, is_open
+
+REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
+PRINT = 3  # characters of a call's print: they stand in every row; one call in 4,000 is taken for a seen one
+
+
+def judge_wake(notes: Ledger, todos: Sequence[Todo]) -> None:
+    """Count a wake whose turn has ended: among the idle ones in a row, or as the end of their row."""
+    if notes.pop("waking", False):
+        before, peak = notes.pop("open_at_wake", []), notes.get("peak", 0)
+        progress = made_progress(todos, before, peak, worked=notes.get("worked", False))
+        notes["idle_wakes"] = 0 if progress else notes.get("idle_wakes", 0) + 1
+
+
+def made_progress(
+    todos: Sequence[Todo], open_before: Collection[int | str], peak: int, *, worked: bool
+) -> bool:
+    """Tell whether a wake's turn brought the work on.
+
+    Either a call not seen before succeeded (`worked`), or an item that was open when the wake began is
+    settled and more are settled than ever before in this activation (`peak`).
+    """
+    if worked:
+        return True
+    settled_now = [todo["id"] for todo in todos if not is_open(todo)]
+    return len(settled_now) > peak and any(key in open_before for key in settled_now)
+
+
+def count_settled(todos: Sequence[Todo]) -> int:
+    """Count the items that are not open."""
+    return sum(not is_open(todo) for todo in todos)
 
 
 def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Collection[str]) -> None:
@@ -43,3 +77,25 @@ def tried(messages: Sequence[AnyMessage], todo_tools: Collection[str]) -> str:
         calls = message.tool_calls if isinstance(message, AIMessage) else []
         found += [fingerprint(c["name"], c["args"]) for c in reversed(calls) if c["name"] not in todo_tools]
     return seen_before("", found[::-1])[0]
+
+
+def fingerprint(name: str, args: Mapping[str, Any]) -> str:
+    """Return a short print of a call, the same for the same name and arguments."""
+    return urlsafe_b64encode(_digest(name, args, 3)).decode()[:PRINT]
+
+
+def _digest(name: str, args: Mapping[str, Any], size: int) -> bytes:
+    text = json.dumps([name, args], sort_keys=True, default=str)  # nothing but ASCII
+    return blake2s(text.encode(), digest_size=size).digest()
+
+
+def seen_before(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
+    """Remember the prints of calls, bounded, and return those that were not known before."""
+    known = [seen[i : i + PRINT] for i in range(0, len(seen), PRINT)]
+    new = [p for p in dict.fromkeys(prints) if p not in set(known)]
+    return "".join((known + new)[-REMEMBERED:]), set(new)
+
+
+def same_again(text: str, todos: Sequence[Todo]) -> str:
+    """Return a print of a reply over a list, to see whether the next one repeats it."""
+    return _digest(text, {"todos": list(todos)}, 6).hex()

@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from wakeloop.errors import ReplyError
-from wakeloop.todos.items import shorten
+from wakeloop.text.characters import shorten
 
 Halves = Mapping[tuple[str | None, str | None], str]
 

@@ -1,21 +1,18 @@
 """What a model's reply is: cut, empty, malformed, or fine."""
 
-import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall
-from pydantic import BaseModel
 
 from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.model.broken_stream import Halves
 from wakeloop.model.storable import DEEPEST, GREATEST, beside, storable
-from wakeloop.model.wire_order import text_of
-from wakeloop.text.characters import whole
-from wakeloop.text.marks import new_id, unmarked
-from wakeloop.todos.items import LONGEST, Refused, shorten
+from wakeloop.text.characters import shorten, whole
+from wakeloop.text.marks import new_id, text_of, unmarked
+from wakeloop.todos.items import LONGEST, Refused
 
 _CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))
 _WHY = ("finish_reason", "stop_reason", "done_reason", "status")
@@ -25,8 +22,9 @@ _WHY = ("finish_reason", "stop_reason", "done_reason", "status")
 class Reply:
     """One reply, ready to be stored, and what it alone shows.
 
-    `todo_calls` are the ids of its todo calls; `faults` the error results of calls that will not be run, by
-    call id; `wrote` whether a todo call that writes is among them, well-formed or not.
+    `calls` counts its calls, `todo_calls` are the ids of those to todo tools; `faults` the error results of
+    calls that will not be run, by call id; `wrote` whether a todo call that writes is among them, well-formed
+    or not.
     """
 
     message: AIMessage
@@ -37,9 +35,9 @@ class Reply:
     faults: dict[str, str] = field(default_factory=dict)
 
     @property
-    def malformed(self) -> bool:
-        """Whether every call of the reply is malformed."""
-        return bool(self.message.tool_calls) and len(self.faults) == len(self.message.tool_calls)
+    def calls(self) -> int:
+        """How many calls it holds, malformed ones too."""
+        return len(self.message.tool_calls)
 
 
 def read_reply(
@@ -161,24 +159,7 @@ def _stored(raw: AIMessage, calls: list[ToolCall], known: Callable[[str], bool])
     return unmarked(raw.model_copy(update=update))  # type: ignore[return-value]
 
 
-# -- a structured result ---------------------------------------------------------------------------------
-
-
-def plain(value: Any) -> Any:
-    """Return a structured result as plain JSON: it goes into the checkpoint."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    return json.loads(json.dumps(value, default=str))
-
-
-def as_json(value: Any) -> str:
-    """Render a structured result as the text that goes into the history."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def problem(error: BaseException | None, *, cut: bool) -> str:
-    """Say in one line why a structured result is none."""
-    if cut:
-        return "it was cut off"
-    said = " ".join(str(error).split()) if error is not None else "there was no result in it"
-    return shorten(said.partition(" For troubleshooting, visit")[0], 300)  # langchain's line for people
+def without_calls(raw: AIMessage) -> AIMessage:
+    """Return a reply without its calls: where none was allowed, none is stored."""
+    kept = {key: value for key, value in raw.additional_kwargs.items() if key != "tool_calls"}
+    return raw.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": kept})

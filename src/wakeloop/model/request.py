@@ -6,15 +6,16 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
 
-from wakeloop.channels.reducers import Messages, merge_messages
+from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
+from wakeloop.loop.ledger import Ledger
 from wakeloop.model.wire_order import Lines, is_legal, legal, system_prompt
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.state import Ledger
+from wakeloop.text.characters import shorten
 from wakeloop.text.marks import as_user, new_id, with_suffix
-from wakeloop.todos.items import Todo, count_open, shorten
+from wakeloop.todos.items import Todo, count_open
 
 REMEMBERED_PROMPTS = 64
 UNSEEN = ("todo_ledger", "remaining_steps")  # what a hook is not given

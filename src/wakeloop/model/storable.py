@@ -4,8 +4,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from wakeloop.text.characters import whole
-from wakeloop.todos.items import shorten
+from wakeloop.text.characters import shorten, whole
 
 GREATEST = 2**63  # the numbers that a checkpoint can hold
 DEEPEST = 64  # lists and objects inside each other; a checkpoint holds some 250

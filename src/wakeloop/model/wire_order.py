@@ -17,8 +17,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from wakeloop.channels.reducers import Messages
-from wakeloop.text.marks import KEY, mark
+from wakeloop.channels.conversation import Messages
+from wakeloop.text.marks import KEY, mark, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,6 @@ class Lines:
     unanswered: str
     broken_off: str
     empty_reply: str
-
-
-def text_of(message: BaseMessage) -> str:
-    """Return a message's text without outer white space."""
-    content = message.content
-    return (content if isinstance(content, str) else message.text).strip()
 
 
 def system_prompt(given: Sequence[BaseMessage], instructions: str) -> SystemMessage | None:

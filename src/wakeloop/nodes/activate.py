@@ -12,29 +12,20 @@ from langgraph.runtime import get_runtime
 from wakeloop.channels.reducers import Goal, Overrides
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
-from wakeloop.loop.gates import Case, disabled, wake_budget
+from wakeloop.inbox import replies_owed
+from wakeloop.loop.activation import anew, gone_on
+from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import nudge
-from wakeloop.loop.soundness import check_channels
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, check_overrides, effective
-from wakeloop.state import Ledger, TodoState, ledger_of, replies_owed
-from wakeloop.stream import StopReason, todos_changed
-from wakeloop.thread.opening import Opening, inbox_fault
+from wakeloop.state import TodoState, check_channels, ledger_of
+from wakeloop.stream import todos_changed
+from wakeloop.thread.opening import Opening, asked_for, inbox_fault
 from wakeloop.thread.other_runs import beginning
-from wakeloop.thread.repair import in_order
-from wakeloop.todos.items import Todo, count_open, is_open, next_number, number
+from wakeloop.thread.repair import repairs
+from wakeloop.todos.items import Todo, count_open, next_number, number
 
-CARRIED = (  # what outlives an activation
-    "todo_stale_iterations",
-    "todo_guard_suppressed",
-    "next_id",
-    "refusals",
-    "shown",
-    "summaries",
-    "events",
-    "tail",
-)
 REMEMBERED_EVENTS = 64
 
 
@@ -64,7 +55,7 @@ class Activate(Node):
         check_channels(state)
         todos = state["todos"]
         try:
-            overrides = self.overrides(_asked_for(state["todo_settings"], runtime.context))
+            overrides = self.overrides(asked_for(state["todo_settings"], runtime.context))
         except SettingsError as error:
             return _refused(state, old, str(error))
         faults = (
@@ -75,25 +66,22 @@ class Activate(Node):
         if fault := next(filter(None, faults), None):
             return _refused(state, old, f"The input is refused: {fault}.")
 
-        update: dict[str, Any] = {}
-        next_id = old.get("next_id", 1)
-        before = getattr(todos, "before", None)  # of an input; another agent's list may lack ids, too
-        if before is not None or any("id" not in todo for todo in todos):
-            todos, next_id = number(todos, next_number(before or (), next_id))
-            update["todos"] = {"all": todos}
-            if todos != (before or []):  # a parent may pass on what the thread has already
-                runtime.stream_writer(todos_changed(before or (), todos))
+        todos, next_id = _numbered(todos, old.get("next_id", 1))
+        update: dict[str, Any] = {} if todos is state["todos"] else {"todos": {"all": todos}}
         settings = effective(self.settings, overrides)
         opening = Opening.of(state, old)
-        ledger = self.counted(old, opening, todos, settings)
+        ledger = (
+            gone_on(old, todos, settings, waiting=opening.waiting) if opening.continues else anew(old, todos)
+        )
         ledger["next_id"] = next_id
         began = beginning(config, state["remaining_steps"])
         ledger |= {"began": list(began)} if began else {}
         if overrides:
             ledger["settings"] = overrides
-        ledger["next"] = self.first_step(opening, ledger, todos)
+        if is_unasked(opening, ledger, todos):
+            ledger["unasked"] = True
         messages, woken = self.written(state, old, opening, ledger, todos, settings)
-        if messages and (opening.came_in or ledger["next"] == "call_model"):
+        if messages and (opening.came_in or not ledger.get("unasked")):
             update["messages"] = messages
         update |= _taken(state, opening, ledger)
         if state.get("todo_handoff"):
@@ -124,15 +112,16 @@ class Activate(Node):
         """
         told, owed = opening.told(self.say(settings, "no_text")), replies_owed(state)
         owed += replies_owed({"owed_replies": opening.owed})
-        wakes = opening.continues and ledger["next"] == "call_model"
+        wakes = opening.continues and not ledger.get("unasked")
         text, reasons = nudge(self.dialect, settings, todos, state["todo_goal"], owed, told if wakes else "")
         arrived = opening.messages(text if wakes else told)
         listed = text if count_open(todos) else None
         if wakes and listed:
             ledger["shown"] = arrived[-1].id or ""
         say = partial(self.say, settings)
-        messages, ledger["injected"] = in_order(state, old, arrived, self.dialect.names, listed, say)
-        return messages, reasons if wakes else []
+        mended = repairs(state, old, arrived, self.dialect.names, listed, say)
+        ledger["injected"] = mended.injected
+        return mended.by_id(state["messages"]), reasons if wakes else []
 
     def say(self, settings: LoopSettings, name: str) -> str:
         """Return one of the package's texts, as these settings have it."""
@@ -145,40 +134,25 @@ class Activate(Node):
             raise SettingsError("This agent's model cannot call tools, so auto_continue stays off.")
         return overrides
 
-    def counted(self, old: Ledger, opening: Opening, todos: Sequence[Todo], settings: LoopSettings) -> Ledger:
-        """Return the counters to begin with: all anew, or one cycle more for a subagent's result."""
-        if opening.continues:
-            ledger = ledger_of({"todo_ledger": old})
-            ledger.pop("refused", None)
-            if opening.waiting:  # what it waits for has not all come: this is no wake
-                return ledger
-            spent = ledger.get("wake_cycles", 0)
-            ledger["end"] = unanswered(spent, settings)
-            if ledger["end"]:
-                return ledger
-            ledger["wake_cycles"] = spent + 1
-            ledger |= {
-                "waking": True,
-                "worked": False,
-                "open_at_wake": [t["id"] for t in todos if is_open(t)],
-            }
-            return ledger
-        ledger = ledger_of({"todo_ledger": {key: value for key, value in old.items() if key in CARRIED}})
-        ledger |= {"wake_cycles": 0, "idle_wakes": 0, "todo_guard_retries": {}, "todo_guard_blocked": None}
-        ledger.setdefault("todo_stale_iterations", 0)
-        ledger.setdefault("todo_guard_suppressed", False)
-        ledger["todo_finalization_correction"] = None
-        ledger["peak"] = sum(not is_open(todo) for todo in todos)
-        return ledger
 
-    def first_step(self, opening: Opening, ledger: Ledger, todos: Sequence[Todo]) -> str:
-        """Ask the model, unless nothing asks for it."""
-        if opening.continues and ledger.get("end"):
-            return "finalization_guard"
-        if opening.waiting and not opening.new_input and opening.passive:
-            return "finalization_guard"
-        idle = not (opening.came_in or count_open(todos))
-        return "finalization_guard" if idle else "call_model"
+def is_unasked(opening: Opening, ledger: Ledger, todos: Sequence[Todo]) -> bool:
+    """Tell whether nothing asks for the model: nothing came in, a wait goes on, the budget is spent."""
+    if opening.continues and ledger.get("end"):
+        return True
+    if opening.waiting and not opening.new_input and opening.passive:
+        return True
+    return not (opening.came_in or count_open(todos))
+
+
+def _numbered(todos: list[Todo], next_id: int) -> tuple[list[Todo], int]:
+    """Give ids to a list from outside, and tell of it; return it with the next number."""
+    before = getattr(todos, "before", None)  # of an input; another agent's list may lack ids, too
+    if before is None and all("id" in todo for todo in todos):
+        return todos, next_id
+    numbered, next_id = number(todos, next_number(before or (), next_id))
+    if numbered != (before or []):  # a parent may pass on what the thread has already
+        get_runtime().stream_writer(todos_changed(before or (), numbered))
+    return numbered, next_id
 
 
 def _taken(state: TodoState, opening: Opening, ledger: Ledger) -> dict[str, Any]:
@@ -197,31 +171,9 @@ def _taken(state: TodoState, opening: Opening, ledger: Ledger) -> dict[str, Any]
     return update
 
 
-def unanswered(spent: int, settings: LoopSettings) -> StopReason | None:
-    """Tell why a subagent's result is not answered: the gates that rule on the budget, in their order."""
-    case = Case(open=0, settings=settings, wakes=spent)
-    return disabled(case) or wake_budget(case)
-
-
-def _asked_for(channel: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Join a thread's settings and the context's, which rank alike; the context's are newer."""
-    given = (
-        context.get("todo_settings")
-        if isinstance(context, Mapping)
-        else getattr(context, "todo_settings", None)
-    )
-    if given is None:
-        return dict(channel)
-    if not isinstance(given, Mapping):
-        raise SettingsError(
-            f"The context's todo_settings must be a mapping of setting to value, not {given!r}."
-        )
-    return {**channel, **given}
-
-
 def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:
     """Put list, goal and settings back as they were; `call_model` raises the sentence."""
-    update: dict[str, Any] = {"todo_ledger": {**old, "refused": sentence, "next": "call_model"}}
+    update: dict[str, Any] = {"todo_ledger": {**old, "refused": sentence}}
     before = getattr(state["todos"], "before", None)
     if before is not None:
         update["todos"] = {"all": before}

@@ -1,36 +1,30 @@
 """Rules on a turn's end: wake, correct, ask again, or end."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.gates import (
-    CORRECTION_STEPS,
-    GATES,
-    REQUEST_STEPS,
-    Case,
-    first_stop,
-    hindered,
-    made_progress,
-    may_correct,
-    same_again,
-    yields,
-)
-from wakeloop.model.wire_order import text_of
+from wakeloop.inbox import replies_owed
+from wakeloop.loop.ending import at_rest, session_at
+from wakeloop.loop.gates import Case
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.progress import count_settled, judge_wake, same_again
+from wakeloop.loop.ruling import rule, stop
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import PASSING, Ledger, TodoState, ledger_of, replies_owed, taken_in
+from wakeloop.state import ledger_of, taken_in
 from wakeloop.stream import Ending, Session, todos_changed
-from wakeloop.text.marks import as_user
-from wakeloop.thread.other_runs import Run, Witness, run_of
-from wakeloop.todos.items import count_open, is_open
+from wakeloop.text.marks import as_user, text_of
+from wakeloop.thread.other_runs import Run, acheck, check, run_of
+from wakeloop.todos.items import count_open
 
 GUARD = "open_todos"  # the name of this guard in the ledger
 
@@ -42,13 +36,13 @@ class FinalizationGuard(Node):
     dialect: Dialect
     settings: LoopSettings
     formats: bool = False
-    witness: Witness = field(default_factory=Witness)
+    saver: BaseCheckpointSaver[Any] | None = None  # the one that the graph was compiled with
 
     def __call__(self, state: Any, config: RunnableConfig) -> Any:
-        """Return the update that the ruling brings; the fork reads `next` in it."""
+        """Return the update that the ruling brings; the fork reads the ruling in it."""
         update = self.ruled(state)
         if session := _ending(update):
-            self.witness.check(_run(state, config))
+            check(self.saver, _run(state, config))
             _report_end(session)
         return update
 
@@ -56,51 +50,46 @@ class FinalizationGuard(Node):
         """Return the same; the saver is awaited where the run ends."""
         update = self.ruled(state)
         if session := _ending(update):
-            await self.witness.acheck(_run(state, config))
+            await acheck(self.saver, _run(state, config))
             _report_end(session)
         return update
 
     def ruled(self, state: Any) -> Any:
-        """Take in a list that a tool wrote, then rule."""
+        """Take in a list that a tool wrote, then rule, and do as the ruling says."""
         ledger = ledger_of(state)
         ledger.pop("asked_at", None)
         written = taken_in(state["todos"], ledger)
         if written is None:
-            return self.ruling(state, ledger)
+            return self.followed(state, ledger)
         get_runtime().stream_writer(todos_changed(state["todos"].before, written))
-        ruling = self.ruling({**state, "todos": written}, ledger)
-        return ruling if isinstance(ruling, Command) else {**ruling, "todos": {"all": written}}
+        update = self.followed({**state, "todos": written}, ledger)
+        return update if isinstance(update, Command) else {**update, "todos": {"all": written}}
 
-    def ruling(self, state: Any, ledger: Ledger) -> Any:
-        """Ask in order: what has ended the run, what is asked again, the guard's own turn, the gates."""
-        settings = effective(self.settings, ledger.get("settings"))
-        case = self.turn_ended(state, ledger, settings)
-        if ending := already_over(ledger):
-            return self.ended(state, ledger, case, ending)
-        if ledger.get("again"):
-            return self.again(state, ledger, case)
-        if ledger.get("called_by"):
-            return self.corrected(state, ledger, case)
-        reason = first_stop(case)
-        if reason is None:
-            return {"todo_ledger": {**ledger, "next": "wake"}}
-        if may_correct(reason, case) and not ledger.get("todo_guard_suppressed"):
-            return self.correct_or_end(state, ledger, case, reason)
-        return self.ended(state, ledger, case, reason)
+    def followed(self, state: Any, ledger: Ledger) -> Any:
+        """Rule, and return the update that follows: what the fork behind reads is the ruling."""
+        case = self.case(state, ledger)
+        ledger["ruling"] = ruling = rule(case)
+        match ruling:
+            case "wake":
+                return {"todo_ledger": ledger}
+            case "retry":
+                return self.retry(ledger, case)
+            case "correct":
+                return self.correct(state, ledger, case)
+            case "explain":
+                return self.explain(state, ledger, case)
+            case "format":
+                return self.asked({**ledger, "asking": "format"}, case, "format", "format")
+            case _:
+                return self.end(state, ledger, case, ruling)
 
-    def turn_ended(self, state: Any, ledger: Ledger, settings: LoopSettings) -> Case:
-        """Count what the turn brought, and put together what the gates read."""
-        todos = state["todos"]
-        turn = not ledger.get("again") and ledger.get("asking") != "format"
-        if turn and ledger.pop("waking", False):
-            progress = made_progress(
-                todos,
-                ledger.pop("open_at_wake", ()),
-                ledger.get("peak", 0),
-                worked=ledger.get("worked", False),
-            )
-            ledger["idle_wakes"] = 0 if progress else ledger.get("idle_wakes", 0) + 1
-        ledger["peak"] = max(ledger.get("peak", 0), sum(not is_open(todo) for todo in todos))
+    def case(self, state: Any, ledger: Ledger) -> Case:
+        """Count what the turn brought, and put together what the ruling reads."""
+        settings, todos = effective(self.settings, ledger.get("settings")), state["todos"]
+        again, asking = ledger.get("again"), ledger.get("asking")
+        if not again and asking != "format":
+            judge_wake(ledger, todos)
+        ledger["peak"] = max(ledger.get("peak", 0), count_settled(todos))
         repeated = bool(
             settings.stop_on_repeat
             and ledger.get("last_wake")
@@ -116,96 +105,64 @@ class FinalizationGuard(Node):
             drained=get_runtime().drain_requested,
             steps_left=state["remaining_steps"],
             repeated=repeated,
+            end=ledger.get("end"),
+            again=again,
+            asking=asking,
+            called_by=ledger.get("called_by"),
+            retries=ledger.get("todo_guard_retries", {}).get(GUARD, 0),
+            suppressed=ledger.get("todo_guard_suppressed", False),
+            unformatted=self.formats and asking != "format" and ledger.get("spoke", False),
         )
 
-    def again(self, state: Any, ledger: Ledger, case: Case) -> Any:
+    def retry(self, ledger: Ledger, case: Case) -> dict[str, Any]:
         """Ask for a reply again: the same request for an empty one, a few words for a cut or unfit one."""
-        what = ledger.pop("again")
-        if hindrance := hindered(case, CORRECTION_STEPS):
-            return self.ended(state, ledger, case, hindrance)
-        ledger["next"] = "call_model"
-        if what == "empty":
+        why = ledger.pop("again")
+        if why == "empty":
             return {"todo_ledger": ledger}
-        blanks = {"problem": what.removeprefix("format: ")} if what.startswith("format: ") else {}
-        return self.asked(ledger, case, "format_again" if blanks else "go_on", "retry", **blanks)
+        if why == "cut":
+            return self.asked(ledger, case, "go_on", "retry")
+        return self.asked(ledger, case, "format_again", "retry", problem=why.removeprefix("format: "))
 
-    def corrected(self, state: Any, ledger: Ledger, case: Case) -> Any:
-        """A correction's turn has ended: only the first two gates have a say, then the guard goes on."""
-        if reason := next((r for gate in GATES[:2] if (r := gate(case))), None):
-            return self.ended(state, ledger, case, reason)
-        return self.correct_or_end(state, ledger, case, ledger["called_by"])
+    def correct(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
+        """Ask for the list to be brought up to date, in place of the end that called the guard."""
+        reason, spent = stop(case), case.retries + 1
+        assert reason is not None  # noqa: S101 - the ruling would be to wake
+        ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
+        ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
+        _report("correct", spent, case, reason)
+        return self.asked(ledger, case, "correction", "guard", **self.blanks(state, case))
 
-    def correct_or_end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
-        """Ask for the list to be brought up to date while retries last, then end or demand an explanation."""
-        spent, allowed = ledger.get("todo_guard_retries", {}).get(GUARD, 0), case.settings.guard_retries
-        listing = self.dialect.listing(state["todos"], state["todo_goal"], case.settings)
-        blanks = {"open": case.open, "list": listing}
-        if spent < allowed:
-            if hindrance := hindered(case, CORRECTION_STEPS):
-                return self.ended(state, ledger, case, hindrance)
-            ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent + 1}
-            ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
-            _report("correct", spent + 1, case, reason)
-            return self.asked(ledger, case, "correction", "guard", **blanks)
-        if not allowed or case.settings.on_guard_exhausted == "proceed" or case.drained:
-            return self.ended(state, ledger, case, reason)
-        if case.steps_left < REQUEST_STEPS:
-            return self.ended(state, ledger, case, "step_limit")
-        _report("explain", spent, case, reason)
-        update = self.asked(ledger, case, "explain", "guard", **blanks)
-        words = update["messages"][0].content
-        update["todo_ledger"] |= {
-            "asking": "explain",
-            "todo_guard_blocked": {"guard": GUARD, "message": words},
-        }
+    def explain(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
+        """Demand a plain explanation of what is left open."""
+        _report("explain", case.retries, case, stop(case))
+        ledger["asking"] = "explain"
+        update = self.asked(ledger, case, "explain", "guard", **self.blanks(state, case))
+        ledger["todo_guard_blocked"] = {"guard": GUARD, "message": update["messages"][0].content}
         return update
+
+    def blanks(self, state: Any, case: Case) -> dict[str, Any]:
+        """Return what a correction shows: the live list."""
+        listing = self.dialect.listing(state["todos"], state["todo_goal"], case.settings)
+        return {"open": case.open, "list": listing}
 
     def asked(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
         """Inject a user message and go back to the model."""
         message = as_user(kind, fill(prompt, self.dialect.name, case.settings.prompts, **blanks))
-        ledger |= {"next": "call_model", "injected": [message.id or ""]}
+        ledger["injected"] = [message.id or ""]
         if "list" in blanks:
             ledger["shown"] = message.id or ""
         return {"messages": [message], "todo_ledger": ledger}
 
-    def ended(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
-        """End the run: first in the format where it is settled, by way of the parent if handed over."""
-        unformatted = self.formats and ledger.get("asking") != "format" and ledger.get("spoke")
-        if reason == "settled" and unformatted:
-            if (hindrance := hindered(case, REQUEST_STEPS)) is None:
-                ledger["asking"] = "format"
-                return self.asked(ledger, case, "format", "format")
-            reason = hindrance
-        session: Session = {
-            "state": yields(reason, case.open),
-            "reason": reason,
-            "open": case.open,
-            "wakes": case.wakes,
-            "budget": case.settings.max_wake_cycles,
-        }
-        if session["state"] == "waiting":
-            session["on"] = _waits_on(state)
-        for key in PASSING:
-            ledger.pop(key, None)  # type: ignore[misc]
-        ledger["next"] = "__end__"
-        messages: list[BaseMessage] = state["messages"]
-        if messages:
-            ledger["tail"] = messages[-1].id or ""
+    def end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
+        """End the run, by way of the parent if it is handed over."""
+        session = session_at(case, reason, state.get("waiting_on") or ())
         if reason == "handed_over":
             return _handed_over(state, session)
-        return {"todo_session": session, "todo_ledger": ledger}
-
-
-def already_over(ledger: Ledger) -> Ending | None:
-    """Tell how a run has ended already, before any gate is asked."""
-    if end := ledger.get("end"):
-        return end
-    if ledger.get("asking") == "format" and not ledger.get("again"):
-        return "settled"
-    if ledger.get("asking") == "explain":
-        ledger["todo_guard_blocked"], ledger["todo_guard_suppressed"] = None, True
-        return "guard_blocked"
-    return None
+        if reason == "guard_blocked":
+            ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
+        messages: list[BaseMessage] = state["messages"]
+        rest = at_rest(ledger, tail=(messages[-1].id or "") if messages else None)
+        return {"todo_session": session, "todo_ledger": rest}
 
 
 def _run(state: Any, config: RunnableConfig) -> Run | None:
@@ -222,14 +179,9 @@ def _report_end(session: Session) -> None:
     get_runtime().stream_writer({"type": "parked", "session": session})
 
 
-def _report(action: str, retry: int, case: Case, reason: str) -> None:
+def _report(action: str, retry: int, case: Case, reason: Ending | None) -> None:
     counts = {"retry": retry, "retries": case.settings.guard_retries, "open": case.open}
     get_runtime().stream_writer({"type": "guard", "action": action, **counts, "reason": reason})
-
-
-def _waits_on(state: TodoState) -> str:
-    first = next(iter(state.get("waiting_on") or ()), None)
-    return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
 
 
 def _handed_over(state: Any, session: Session) -> Command[Any]:

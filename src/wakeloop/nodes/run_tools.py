@@ -7,24 +7,24 @@ from typing import Any, Self
 from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, ParentCommand
 from langgraph.prebuilt import ToolNode
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
-from pydantic import ValidationError
 
 from wakeloop.errors import ToolError
+from wakeloop.model.answers import answer, error_answer, sentence_of
 from wakeloop.model.redaction import secrets_of
 from wakeloop.platform.direct_calls import Direct, unheard
 from wakeloop.platform.runnables import Node
+from wakeloop.state import PRIVATE
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import new_id, unmarked
 from wakeloop.text.secrets import without_secrets
-from wakeloop.todos.items import LONGEST, Refused, read_list, shorten
+from wakeloop.todos.items import Refused, read_list
 
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
-PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class RunTools(Node):
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update."""
         if fault := state.get("fault"):
-            return {"messages": [_error(state, fault)]}
+            return {"messages": [error_answer(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
         tool = self.tools[call["name"]]
         if _only_async(tool):
@@ -71,7 +71,7 @@ class RunTools(Node):
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update; the same, waiting."""
         if fault := state.get("fault"):
-            return {"messages": [_error(state, fault)]}
+            return {"messages": [error_answer(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
         tool = self.tools[call["name"]]
         try:
@@ -121,7 +121,7 @@ def _update(call: dict[str, Any], result: Any) -> Any:
     if commands:
         answers = [m for command in commands for m in _messages_of(command)] + messages
         if not any(getattr(m, "tool_call_id", None) == call["id"] for m in answers):
-            messages.append(ToolMessage("Done.", name=call["name"], tool_call_id=call["id"], id=new_id()))
+            messages.append(answer(call, "Done."))
         plain: list[Any] = [Command(update=_as_update(command)) for command in commands]
         return [*plain, *([{"messages": messages}] if messages else [])]
     return {"messages": [_own(message) for message in messages]}
@@ -170,35 +170,19 @@ def _raised(call: dict[str, Any], error: Exception, model: object) -> dict[str, 
         return _hand_over(call, error.args[0])
     if isinstance(error, GraphBubbleUp):
         raise error
-    return {"messages": [_error(call, without_secrets(_sentence(error), secrets_of(model)))]}
+    return {"messages": [error_answer(call, without_secrets(sentence_of(error), secrets_of(model)))]}
 
 
 def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
     """Note where a tool wants to go, so that siblings and history are kept; the guard sends it."""
     info = get_runtime().execution_info
     if info is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
-        return {"messages": [_error(call, "Error: there is no parent graph to hand over to.")]}
+        return {"messages": [error_answer(call, "Error: there is no parent graph to hand over to.")]}
     goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
     sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]
     update = dict(command.update or ())
     messages = [_own(m) for m in _messages_of(command)]
     if not any(getattr(m, "tool_call_id", None) == call["id"] for m in messages):
-        messages.append(ToolMessage("Handed over.", name=call["name"], tool_call_id=call["id"], id=new_id()))
+        messages.append(answer(call, "Handed over."))
     update.pop("messages", None)
     return {"messages": messages, "todo_handoff": [{"id": call["id"], "goto": sends, "update": update}]}
-
-
-def _error(call: Mapping[str, Any], text: str) -> ToolMessage:
-    text = text if text.startswith("Error: ") else f"Error: {text}"
-    return ToolMessage(
-        shorten(whole(text), LONGEST), name=call["name"], tool_call_id=call["id"], id=new_id(), status="error"
-    )
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"])) or "arguments"
-        return f"the arguments do not fit: {where}: {first['msg']}"
-    said = str(error) or type(error).__name__
-    return said if isinstance(error, ToolError | ToolException) else f"{type(error).__name__}: {said}"

@@ -12,13 +12,15 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
+from wakeloop.loop.ledger import Ledger
+from wakeloop.model.answers import answer
 from wakeloop.model.redaction import secrets_of
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
-from wakeloop.state import Ledger, TodoState, ledger_of
-from wakeloop.text.marks import new_id
+from wakeloop.state import TodoState, ledger_of
 from wakeloop.text.secrets import without_secrets
-from wakeloop.todos.items import Refused, Todo, changed_ids, changes
+from wakeloop.todos.changes import changed_ids, changes
+from wakeloop.todos.items import Refused, Todo
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
 from wakeloop.todos.rounds import play_round
 
@@ -156,7 +158,7 @@ class ValidateTodos(Node):
         else:
             text = self.dialect.result(outcome)
             status = "success" if isinstance(outcome.operation, Show) or _accepted(outcome) else "error"
-        return ToolMessage(text, id=new_id(), name=call["name"], tool_call_id=call["id"], status=status)
+        return answer(call, text, status)
 
     def report(self, outcomes: list[Outcome], after: Board) -> None:
         """Stream what the verifier said of each item that it was asked about."""

@@ -7,14 +7,15 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.gates import same_again
+from wakeloop.inbox import replies_owed
+from wakeloop.loop.activation import woken
 from wakeloop.loop.nudge import nudge
-from wakeloop.model.wire_order import text_of
+from wakeloop.loop.progress import same_again
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import TodoState, ledger_of, replies_owed
-from wakeloop.text.marks import as_user
-from wakeloop.todos.items import count_open, is_open
+from wakeloop.state import TodoState, ledger_of
+from wakeloop.text.marks import as_user, text_of
+from wakeloop.todos.items import count_open
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +35,10 @@ class Wake(Node):
         message = as_user("wake", text)
         event = {"cycle": cycle, "budget": settings.max_wake_cycles, "open": left, "reasons": reasons}
         get_runtime().stream_writer({"type": "wake", **event})
-        after = {
-            **ledger,
-            "wake_cycles": cycle,
-            "waking": True,
-            "worked": False,
-            "open_at_wake": [todo["id"] for todo in todos if is_open(todo)],
-            "injected": [message.id or ""],
-            "todo_finalization_correction": None,
-        }
+        after = woken(ledger, cycle, todos)
+        after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
         if left:
-            after["shown"] = message.id
+            after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = same_again(text_of(state["messages"][-1]), todos)
         return {"messages": [message], "todo_ledger": after}

@@ -10,20 +10,11 @@ from langchain_core.messages import ToolMessage
 from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools.base import TOOL_MESSAGE_BLOCK_TYPES
 from pydantic import BaseModel
 
 from wakeloop.text.marks import new_id
 
-BLOCKS = (
-    "text",
-    "image_url",
-    "image",
-    "json",
-    "search_result",
-    "custom_tool_call_output",
-    "document",
-    "file",
-)
 PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -85,4 +76,4 @@ def content_of(result: Any) -> str | list[Any]:
 
 
 def _is_block(part: Any) -> bool:
-    return isinstance(part, str) or (isinstance(part, dict) and part.get("type") in BLOCKS)
+    return isinstance(part, str) or (isinstance(part, dict) and part.get("type") in TOOL_MESSAGE_BLOCK_TYPES)

@@ -1,20 +1,20 @@
 """Sessions: what wakes them, and who hosts them."""
 
+from wakeloop.inbox import event_fault
 from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, agent_of, derived_id
 from wakeloop.sessions.runs import (
     NextInput,
     Outgoing,
-    aclose_turn,
+    aclose_run,
     answer_to,
     answered,
-    close_turn,
+    close_run,
     must_go_on,
     next_input,
     outstanding,
     refusal_of,
 )
 from wakeloop.sessions.tools import Limits, session_tools
-from wakeloop.thread.opening import event_fault
 
 __all__ = [
     "Limits",
@@ -23,11 +23,11 @@ __all__ = [
     "Schedule",
     "SessionHost",
     "SessionStatus",
-    "aclose_turn",
+    "aclose_run",
     "agent_of",
     "answer_to",
     "answered",
-    "close_turn",
+    "close_run",
     "derived_id",
     "event_fault",
     "must_go_on",

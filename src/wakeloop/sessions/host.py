@@ -10,8 +10,7 @@ from uuid import uuid4
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.state import WakeEvent
-from wakeloop.thread.opening import event_fault
+from wakeloop.inbox import WakeEvent, event_fault
 from wakeloop.thread.standing import session_of
 
 DEFAULT_AGENT = "main"
@@ -25,9 +24,19 @@ FIVE = "write five fields, minute, hour, day, month and weekday."
 class SessionStatus:
     """How one session stands: `wakeloop ps` shows a line of it.
 
-    `state`, `reason`, `open`, `wakes`, `budget` and `on` are what `session_of` reads from the checkpoint
-    (`on` is None unless the session waits); `queued` counts the events that no turn has taken yet; `error`
-    says why the newest turn was given up, where it was.
+    From `state` to `on` it is what `session_of` reads from the thread's newest checkpoint.
+
+    Attributes:
+        thread: The thread's id.
+        agent: The name of its agent.
+        state: `running`, `idle` (with open items), `dormant` (with none) or `waiting`.
+        reason: Why the last run ended; None before the first.
+        open: How many items are open.
+        wakes: How many wakes the activation has spent.
+        budget: How many it may spend.
+        on: What a waiting session waits for: `human`, `peer` or `subagent`; else None.
+        queued: How many events no run has taken yet.
+        error: Why the newest run was given up; None where it was not.
     """
 
     thread: str
@@ -60,7 +69,15 @@ class SessionStatus:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A cron line that sends a `cron` event to a thread; `due` is its next time in ISO 8601, with offset."""
+    """A cron line that sends a `cron` event to a thread.
+
+    Attributes:
+        id: What `cancel` takes.
+        thread: The thread's id.
+        cron: The five fields: minute, hour, day, month, weekday; in UTC.
+        text: What the session reads.
+        due: Its next time in ISO 8601, with offset; None where the host does not tell.
+    """
 
     id: str
     thread: str
@@ -71,20 +88,20 @@ class Schedule:
 
 @runtime_checkable
 class SessionHost(Protocol):
-    """Runs the turns of sessions: what is sent to a thread wakes it.
+    """Runs sessions: what is sent to a thread wakes it.
 
-    The methods are synchronous, may be called from any thread, also from a tool in the middle of a turn and
-    from a server's worker thread, and return without waiting for anybody's turn. (A tool of an asynchronous
+    The methods are synchronous, may be called from any thread, also from a tool in the middle of a run and
+    from a server's worker thread, and return without waiting for anybody's run. (A tool of an asynchronous
     graph that is a plain function is run in a thread of its own, so one kind of method serves both.)
 
     A host promises:
 
-    - **One turn of a thread at a time**, whatever the number of processes.
+    - **One run of a thread at a time**, whatever the number of processes.
     - **In order.** Events of one thread are taken in the order in which `send` accepted them, one by one or
       several as one batch (the list `todo_inbox` of one input, in that order).
     - **Once.** An event whose id was accepted before is dropped, and `send` returns that id all the same: a
-      turn that is run again sends the same ids. Events and schedules survive the process.
-    - **Nothing is left in silence.** After each turn, and when a turn is given up for an exception, it sends
+      run that is made again sends the same ids. Events and schedules survive the process.
+    - **Nothing is left in silence.** After each run, and when a run is given up for an exception, it sends
       what `wakeloop.sessions.outstanding` says, then takes the answered entries off the thread.
     - **Interrupts.** A thread that waits at an interrupt is given nothing but a human's event, as the answer;
       what else came in keeps its order and is taken afterwards (`wakeloop.sessions.next_input`).
@@ -94,58 +111,78 @@ class SessionHost(Protocol):
     @property
     def agents(self) -> Mapping[str, object]:
         """The agents by name; `agent_of` finds a thread's by its id."""
-        ...
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Accept an event for a thread, which need not exist yet, and return the event's id.
 
-        An event without an id gets a new one, one without a time the present. Accepted means stored: the
-        event outlives the process. A draining host still accepts. Raises `SessionError` for a thread that
-        belongs to no agent of the host, and for an event with a fault (`wakeloop.sessions.event_fault`).
+        Accepted means stored: the event outlives the process. A draining host still accepts.
+
+        Args:
+            thread_id: `AGENT`, `AGENT:NAME`, or any other name for the agent `main`.
+            event: The event; without an id it gets a new one, without a time the present.
+
+        Raises:
+            SessionError: The thread belongs to no agent of the host, or the event has a fault
+                (`wakeloop.sessions.event_fault`).
         """
-        ...
 
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Send a `cron` event with this text whenever the cron line (five fields) is due; return an id.
 
         The same thread, line and text again is the same schedule. A time that passed while the host was down
-        fires once at its start. Raises `SessionError` for a bad line and as `send` does.
+        fires once at its start.
+
+        Args:
+            thread_id: As for `send`.
+            cron: Minute, hour, day, month, weekday; in UTC.
+            text: What the session reads.
+
+        Raises:
+            SessionError: The line is no cron line, or the thread belongs to no agent of the host.
         """
-        ...
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return what is scheduled, of one thread or of all, by id."""
-        ...
 
     def status(self, thread_id: str) -> SessionStatus:
-        """Return how a thread stands. Raises `SessionError` for one to which nothing was ever sent."""
-        ...
+        """Return how a thread stands.
+
+        Raises:
+            SessionError: Nothing was ever sent to it.
+        """
 
     def cancel(self, key: str) -> bool:
-        """Remove a schedule, or an event that no turn has taken yet, by the id that made it.
+        """Remove a schedule, or an event that no run has taken yet, by the id that made it.
 
-        False where there is none. Who waits for an answer to a cancelled event is told (`answer_to`).
+        Who waits for an answer to a cancelled event is told (`answer_to`).
+
+        Returns:
+            False where there is none.
         """
-        ...
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Begin no turn any more, ask those under way to stop at their next superstep, and wait for them.
+        """Begin no run any more, ask those under way to stop at their next superstep, and wait for them.
 
-        True when all have stopped within `timeout` seconds. What is queued stays queued; a turn that was
-        stopped goes on at the host's next start.
+        What is queued stays queued; a run that was stopped goes on at the host's next start.
+
+        Args:
+            timeout: Seconds to wait at most; None for as long as it takes.
+
+        Returns:
+            Whether all have stopped.
         """
-        ...
 
     def list(self) -> Sequence[SessionStatus]:
         """Return every session that the host knows, by thread id."""
-        ...
 
 
 def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
     """Return the name of the agent that a thread belongs to.
 
     A thread id is `AGENT` or `AGENT:NAME`; any other belongs to the agent `main`, where there is one.
-    Raises `SessionError` where there is none.
+
+    Raises:
+        SessionError: There is none.
     """
     name = thread_id.partition(":")[0]
     if name in agents:
@@ -183,7 +220,7 @@ def now() -> datetime:
 def derived_id(*parts: str) -> str:
     """Derive an id: the same parts give the same one, in any process.
 
-    A tool derives an event's id from its thread, the message with its call and the call's id, so that a turn
-    that is run again sends the same event and the host drops it.
+    A tool derives an event's id from its thread, the message with its call and the call's id, so that a run
+    that is made again sends the same event and the host drops it.
     """
     return blake2s("\0".join(parts).encode("utf-8", "replace"), digest_size=12).hexdigest()

@@ -30,13 +30,16 @@ class Made(Protocol):
 
     def setup(self) -> None:
         """Make the tables that are not there yet."""
-        ...
 
 
 def set_up(saver: Made, url: str) -> None:
     """Make a saver's tables on Postgres, also where several workers begin at once on an empty database.
 
     `saver.setup()` alone is for one process: of several at once, all but one fail.
+
+    Args:
+        saver: What makes its tables itself, such as a `PostgresSaver`.
+        url: The database, `postgresql://…`.
     """
     with closing(Locks(url)) as locks, locks.setting_up():
         saver.setup()
@@ -57,7 +60,7 @@ class Locks:
         self.connection: psycopg.Connection[Any] | None = None
 
     def thread(self, thread: str) -> AbstractContextManager[None]:
-        """Hold a thread for the length of a turn; wait while another process holds it."""
+        """Hold a thread for the length of a run; wait while another process holds it."""
         return self.held_alone(f"wakeloop thread {thread}")
 
     def setting_up(self) -> AbstractContextManager[None]:

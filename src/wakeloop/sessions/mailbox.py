@@ -7,61 +7,19 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from wakeloop.state import WakeEvent
-
-TABLES = sa.MetaData()
-EVENTS = sa.Table(
-    "wakeloop_events",
-    TABLES,
-    sa.Column(
-        "seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True
-    ),
-    sa.Column("id", sa.Text, nullable=False, unique=True),
-    sa.Column("thread", sa.Text, nullable=False),
-    sa.Column("event", sa.Text),  # JSON; None when its turn has ended
-    sa.Column("turn", sa.Text),  # the turn that took it
-    sa.Column("error", sa.Text),  # why its turn was given up
-    sqlite_autoincrement=True,  # a number is never used twice
-)
-WAITING = sa.Index(
-    "wakeloop_events_waiting",
-    EVENTS.c.thread,
-    EVENTS.c.seq,
-    sqlite_where=EVENTS.c.event.is_not(None),
-    postgresql_where=EVENTS.c.event.is_not(None),
-)
-SESSIONS = sa.Table(
-    "wakeloop_sessions",
-    TABLES,
-    sa.Column("thread", sa.Text, primary_key=True),
-    sa.Column("error", sa.Text),  # why the newest turn was given up
-)
-SCHEDULES = sa.Table(
-    "wakeloop_schedules",
-    TABLES,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("thread", sa.Text, nullable=False),
-    sa.Column("cron", sa.Text, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Column("due", sa.Text, nullable=False),  # ISO 8601, UTC
-)
-WORKERS = sa.Table(
-    "wakeloop_workers",
-    TABLES,
-    sa.Column("worker", sa.Text, primary_key=True),
-    sa.Column("since", sa.Text, nullable=False),  # ISO 8601, UTC
-    sa.Column("draining", sa.Boolean, nullable=False, default=False),
-)
+from wakeloop.inbox import WakeEvent
+from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
 
 
 @dataclass(frozen=True)
 class Letter:
-    """An event that waits, and the turn that has taken it, if one has."""
+    """An event that waits, and the run that has taken it, if one has."""
 
     event: WakeEvent
-    turn: str | None
+    run: str | None
 
     @property
     def id(self) -> str:
@@ -114,21 +72,21 @@ class Mailbox:
         with self.engine.connect() as c:
             return [(thread, key) for thread, key in c.execute(query)]
 
-    def begin(self, turn: str, events: Sequence[WakeEvent]) -> None:
-        """Note which events a turn takes, and as what, before it does anything with them."""
+    def begin(self, run: str, events: Sequence[WakeEvent]) -> None:
+        """Note which events a run takes, and as what, before it does anything with them."""
         with self.engine.begin() as c:
             for event in events:
                 text = json.dumps(event, ensure_ascii=False)
-                c.execute(EVENTS.update().where(EVENTS.c.id == event["id"]).values(turn=turn, event=text))
+                c.execute(EVENTS.update().where(EVENTS.c.id == event["id"]).values(turn=run, event=text))
 
-    def settle(self, thread: str, turn: str, error: str | None = None) -> None:
-        """Let go of a turn's events: their ids stay, so that a repeat is known."""
+    def settle(self, thread: str, run: str, error: str | None = None) -> None:
+        """Let go of a run's events: their ids stay, so that a repeat is known."""
         with self.engine.begin() as c:
-            c.execute(EVENTS.update().where(EVENTS.c.turn == turn).values(event=None, error=error))
+            c.execute(EVENTS.update().where(EVENTS.c.turn == run).values(event=None, error=error))
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
 
     def withdraw(self, key: str) -> tuple[str, WakeEvent] | None:
-        """Take back an event that no turn has taken; return its thread and it, or None."""
+        """Take back an event that no run has taken; return its thread and it, or None."""
         free = (EVENTS.c.id == key, EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
         with self.engine.begin() as c:
             row = c.execute(sa.select(EVENTS.c.thread, EVENTS.c.event).where(*free)).first()
@@ -139,7 +97,7 @@ class Mailbox:
     # -- sessions ----------------------------------------------------------------------------------------
 
     def sessions(self, thread: str | None = None) -> list[tuple[str, int, str | None]]:
-        """Return thread, number of events that no turn has taken, and the newest turn's error."""
+        """Return thread, number of events that no run has taken, and the newest run's error."""
         queued = (
             sa.select(EVENTS.c.thread, sa.func.count().label("n"))
             .where(EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))
@@ -194,7 +152,7 @@ class Mailbox:
     # -- workers -----------------------------------------------------------------------------------------
 
     def arrive(self, worker: str) -> None:
-        """Note that a worker runs turns."""
+        """Note that a worker runs sessions."""
         row = {"worker": worker, "since": datetime.now(UTC).isoformat(), "draining": False}
         with self.engine.begin() as c:
             c.execute(WORKERS.delete().where(WORKERS.c.worker == worker))
@@ -217,8 +175,5 @@ class Mailbox:
             c.execute(WORKERS.update().values(draining=True))
 
     def _insert(self, table: sa.Table) -> Any:
-        if self.engine.dialect.name == "sqlite":
-            from sqlalchemy.dialects.sqlite import insert  # noqa: PLC0415 - each engine has its own
-        else:
-            from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]  # noqa: PLC0415
-        return insert(table)
+        own = sqlite if self.engine.dialect.name == "sqlite" else postgresql  # each engine has its own
+        return own.insert(table)

@@ -1,4 +1,4 @@
-"""What a host does around a turn: pure decisions."""
+"""What a host does around a run: pure decisions."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,19 +10,26 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from wakeloop.errors import SessionError
+from wakeloop.inbox import WakeEvent, owed_for, replies_owed
 from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, derived_id
-from wakeloop.state import WakeEvent, replies_owed
 from wakeloop.stream import Session
-from wakeloop.thread.editing import LAST, aend_run, end_run
-from wakeloop.thread.opening import owed_for
-from wakeloop.thread.standing import answer_of, session_of, unfinished
-from wakeloop.todos.items import LONGEST, shorten
+from wakeloop.text.characters import shorten
+from wakeloop.thread.standing import LAST, answer_of, session_of, unfinished
+from wakeloop.thread.stopping import aend_run, end_run
+from wakeloop.todos.items import LONGEST
+
+RUN = "turn_id"  # in a checkpoint's metadata: the run that wrote it; a stored name
 
 
 @dataclass(frozen=True)
 class Outgoing:
-    """An event for another thread."""
+    """An event for another thread.
+
+    Attributes:
+        thread: Its id.
+        event: The event, with an id that is the same whenever it is made again.
+    """
 
     thread: str
     event: WakeEvent
@@ -30,7 +37,14 @@ class Outgoing:
 
 @dataclass(frozen=True)
 class NextInput:
-    """What to run a thread with: its `input` if `run`, the events `taken` with it, those `held` for later."""
+    """What to run a thread with.
+
+    Attributes:
+        run: Whether to run it at all.
+        input: What to invoke the graph with.
+        taken: The events that this input takes.
+        held: Those that go on waiting.
+    """
 
     run: bool
     input: Any = None
@@ -44,6 +58,10 @@ def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent]) -> NextInpu
     At an interrupt the first human's event is the answer, to the question that its correlation id names or to
     the first one; the others are held, since any other input would drop the question. A run that broke off or
     was drained goes on before anything new is taken. Otherwise all events are one batch.
+
+    Args:
+        snapshot: The thread's newest checkpoint, as `graph.get_state` returns it.
+        events: What waits for the thread; it may be empty.
     """
     waiting = tuple(events)
     if snapshot.interrupts:
@@ -65,7 +83,7 @@ def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent]) -> NextInpu
 def must_go_on(session: Session) -> bool:
     """Tell whether a thread is to be woken at the host's start, since a drain ended its run.
 
-    A `kick` does it; a thread whose turn was given up says the same, and gets another chance. One that says
+    A `kick` does it; a thread whose run was given up says the same, and gets another chance. One that says
     `running` goes on with the input None (`next_input`).
     """
     return session.get("reason") == "drained"
@@ -74,13 +92,18 @@ def must_go_on(session: Session) -> bool:
 def outstanding(
     thread_id: str, values: Mapping[str, Any], session: Session, failure: str | None = None
 ) -> list[Outgoing]:
-    """Return what a thread must send after a turn: who asked, and has no answer yet, gets the last text.
+    """Return what a thread must send after a run: who asked, and has no answer yet, gets the last text.
 
-    `values` and `session` are the thread's after the turn, `failure` the words of an exception for which the
-    turn is given up. Nothing while the session waits, runs, or was drained: it goes on. But two that have
-    asked each other at the same moment would wait for ever, so those for whom it waits itself are answered.
-    A subagent's result is not sent while it has subagents of its own at work. The ids derive from the
-    question, so that an answer is sent once, however often this is asked.
+    Nothing while the session waits, runs, or was drained: it goes on. But two that have asked each other at
+    the same moment would wait for ever, so those for whom it waits itself are answered. A subagent's result
+    is not sent while it has subagents of its own at work. The ids derive from the question, so that an answer
+    is sent once, however often this is asked.
+
+    Args:
+        thread_id: The thread's id, the sender of what is returned.
+        values: The thread's values after the run.
+        session: How it stands after the run, as `session_of` reads it.
+        failure: The words of an exception for which the run is given up; None where it is not.
     """
     owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
     if failure is None and session["reason"] == "waiting":
@@ -107,7 +130,7 @@ def answer_to(owed: Mapping[str, Any], thread_id: str, text: str) -> Outgoing:
 
 
 def refusal_of(event: WakeEvent, thread_id: str, problem: str) -> Outgoing | None:
-    """Return the answer to an event that no turn will take (cancelled, given up); None if nobody waits."""
+    """Return the answer to an event that no run will take (cancelled, given up); None if nobody waits."""
     owed = owed_for(event)
     return answer_to(owed, thread_id, failed(problem)) if owed else None
 
@@ -122,15 +145,24 @@ def failed(problem: str) -> str:
     return fill("failed", "", {}, problem=shorten(problem, LONGEST))
 
 
-def close_turn(
+def close_run(
     graph: CompiledStateGraph[Any, Any, Any, Any],
     thread_id: str,
     host: SessionHost,
     failure: str | None = None,
 ) -> list[Outgoing]:
-    """Send what is outstanding after a turn, then take it off the thread; a turn given up is ended first.
+    """Send what is outstanding after a run, then take it off the thread; a run given up is ended first.
 
     Safe to repeat: what was sent before has the same ids.
+
+    Args:
+        graph: The agent, with its checkpointer.
+        thread_id: The thread's id.
+        host: What sends.
+        failure: The words of an exception for which the run is given up; None where it is not.
+
+    Returns:
+        What was sent.
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     letters = deliver(graph.get_state(config), thread_id, host, failure)
@@ -141,13 +173,13 @@ def close_turn(
     return letters
 
 
-async def aclose_turn(
+async def aclose_run(
     graph: CompiledStateGraph[Any, Any, Any, Any],
     thread_id: str,
     host: SessionHost,
     failure: str | None = None,
 ) -> list[Outgoing]:
-    """Send what is outstanding after a turn: `close_turn` for asynchronous savers."""
+    """Send what is outstanding after a run: `close_run` for asynchronous savers."""
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     letters = deliver(await graph.aget_state(config), thread_id, host, failure)
     if failure is not None:
@@ -160,7 +192,7 @@ async def aclose_turn(
 def deliver(
     snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None = None
 ) -> list[Outgoing]:
-    """Send what is outstanding after a turn, and return it."""
+    """Send what is outstanding after a run, and return it."""
     letters = outstanding(thread_id, snapshot.values or {}, session_of(snapshot), failure)
     for letter in letters:
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell

@@ -1,19 +1,19 @@
 """The tools with which a session asks, sends and spawns."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command, interrupt
 
 from wakeloop.errors import SessionError, ToolNameError
-from wakeloop.sessions.host import SessionHost, agent_of, derived_id
-from wakeloop.sessions.runs import answer_id, answer_to
-from wakeloop.state import WakeEvent, replies_owed
+from wakeloop.inbox import WakeEvent, replies_owed
+from wakeloop.sessions.host import SessionHost, agent_of
+from wakeloop.sessions.runs import answer_to
+from wakeloop.sessions.tool_call import Call
 
 NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
 SHORT = 10  # characters of a handle's own part: the model repeats it
@@ -22,7 +22,12 @@ _DEPTH = re.compile(r":sub(\d+)-[0-9a-f]+\Z")
 
 @dataclass(frozen=True)
 class Limits:
-    """How deep subagents may start subagents, and how many a session may have at work at once."""
+    """How far subagents go.
+
+    Attributes:
+        depth: How deep subagents may start subagents.
+        children: How many a session may have at work at once.
+    """
 
     depth: int = 3
     children: int = 8
@@ -44,6 +49,10 @@ def session_tools(
         agents: The agents that may be addressed, with a line on what each is for, which the model reads;
             without it all of the host's.
         limits: Depth and number of subagents.
+
+    Returns:
+        LangChain tools, in the order of the names. They need a checkpointer and a `thread_id`, and refuse by
+        a `ToolException` of one sentence.
 
     Raises:
         ToolNameError: A name that is none of them.
@@ -177,7 +186,7 @@ class SessionTools:
         except SessionError as error:
             raise ToolException(str(error)) from None
 
-    def address(self, agent: str, call: "Call") -> str:
+    def address(self, agent: str, call: Call) -> str:
         """Return the thread that a name stands for: an agent's own, one of its others, or a known peer's."""
         to = _text(agent, "agent")
         if to == call.thread:
@@ -201,63 +210,6 @@ class SessionTools:
         except SessionError:
             return False
         return True
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of a session tool: who calls, from which message, at which place among its like."""
-
-    id: str
-    name: str
-    thread: str
-    state: Mapping[str, Any]
-    message: AIMessage
-
-    @classmethod
-    def of(cls, runtime: ToolRuntime[Any, Any]) -> "Call":
-        """Read it off the run. Raises `ToolException` without a thread."""
-        thread = (runtime.config.get("configurable") or {}).get("thread_id")
-        if not thread:
-            raise ToolException("this tool needs a thread: run the agent with a checkpointer and a thread_id")
-        messages: Sequence[Any] = runtime.state["messages"]
-        key = str(runtime.tool_call_id)
-        for message in reversed(messages):
-            calls = message.tool_calls if isinstance(message, AIMessage) else []
-            if name := next((c["name"] for c in calls if c["id"] == key), None):
-                return cls(key, name, str(thread), runtime.state, message)
-        raise ToolException("this call is not in the conversation")
-
-    @property
-    def key(self) -> str:
-        """The id of what this call sends: the same whenever the call is run again."""
-        return derived_id(self.thread, self.message.id or "", self.id)
-
-    @property
-    def place(self) -> int:
-        """How many calls of this tool stand before this one in its message."""
-        return [c["id"] for c in self.message.tool_calls if c["name"] == self.name].index(self.id)
-
-    @property
-    def chain(self) -> list[str]:
-        """The threads that wait for this one, oldest first, and this one."""
-        owed = [o for o in self.state.get("owed_replies") or () if isinstance(o, Mapping)]
-        waiting = [t for o in owed for t in o.get("chain") or [o.get("sender", "")]]
-        return [*dict.fromkeys(t for t in waiting if t and t != self.thread), self.thread]
-
-    @property
-    def children(self) -> list[str]:
-        """The handles of the subagents at work."""
-        return [str(entry["id"]) for entry in self.state.get("todo_subagents") or ()]
-
-    def heard(self, handle: str) -> bool:
-        """Tell whether a subagent's result has come in, as far as this is remembered."""
-        ledger = self.state.get("todo_ledger") or {}
-        return answer_id(self.thread, handle) in ledger.get("events", ())
-
-    def done(self, text: str, **update: Any) -> Command[Any]:
-        """Answer the call, and write to channels."""
-        result = ToolMessage(text, name=self.name, tool_call_id=self.id)
-        return Command(update={"messages": [result], **update})
 
 
 def _text(given: str, what: str) -> str:

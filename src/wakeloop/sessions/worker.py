@@ -1,12 +1,12 @@
-"""One turn of a thread, whoever runs it, however often."""
+"""One run of a thread, whoever runs it, however often."""
 
 import asyncio
 import sqlite3
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import psycopg
 import sqlalchemy as sa
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphDrained
@@ -14,27 +14,31 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
+from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.sessions.mailbox import Letter, Mailbox
-from wakeloop.sessions.runs import close_turn, must_go_on, next_input
-from wakeloop.state import WakeEvent
+from wakeloop.sessions.runs import RUN, close_run, must_go_on, next_input
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of, unfinished
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-TURN = "turn_id"  # in a checkpoint's metadata: the turn that wrote it
-# a database that is away for a while
-AWAY = (psycopg.OperationalError, sqlite3.OperationalError, sa.exc.OperationalError)
+
+
+def away() -> tuple[type[Exception], ...]:
+    """Return the errors of a database that is away; those of Postgres only where its driver is in use."""
+    driver = sys.modules.get("psycopg")
+    known = (sqlite3.OperationalError, sa.exc.OperationalError)
+    return (*known, driver.OperationalError) if driver else known
 
 
 @dataclass(frozen=True)
-class Turns:
-    """Takes what waits for a thread through its graph, a turn at a time.
+class Runs:
+    """Takes what waits for a thread through its graph, a run at a time.
 
-    A turn is named by its first event, and the name stands in every checkpoint that it writes. So a turn
-    that is run again, after a kill, sees what of it is done: its input is in the thread or it is not, its run
-    has ended or goes on with None. What it sends has derived ids, and a repeat is dropped. Nothing is done
-    twice, as long as the saver writes each step before the next one begins (`durability="sync"`).
+    A run is named by its first event, and the name stands in every checkpoint that it writes. So a run that
+    is made again, after a kill, sees what of it is done: its input is in the thread or it is not, the graph
+    has come to its end or goes on with None. What it sends has derived ids, and a repeat is dropped. Nothing
+    is done twice, as long as the saver writes each step before the next one begins (`durability="sync"`).
     """
 
     mailbox: Mailbox
@@ -42,10 +46,10 @@ class Turns:
     report: Callable[[str], None] = field(default=lambda _thread: None)
 
     def take(self, graph: Graph, thread: str, control: RunControl, *, patient: bool = False) -> None:
-        """Run turns until nothing waits that the thread can take now.
+        """Make runs until nothing waits that the thread can take now.
 
-        Raises `GraphDrained` for a drain, and one of `AWAY` where a database did not answer: call it again. A
-        run that met that is given up, as for any other error, unless `patient`.
+        Raises `GraphDrained` for a drain, and one of `away()` where a database did not answer: call it again.
+        A run that met that is given up, as for any other error, unless `patient`.
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         while True:
@@ -53,46 +57,46 @@ class Turns:
                 raise GraphDrained
             letters = self.mailbox.waiting(thread)
             snapshot = graph.get_state(config)
-            begun = [letter.event for letter in letters if letter.turn is not None]
-            turn, given = self.begun(begun, snapshot) if begun else self.begin(letters, snapshot)
-            if turn is None:
+            begun = [letter.event for letter in letters if letter.run is not None]
+            name, given = self.begun(begun, snapshot) if begun else self.begin(letters, snapshot)
+            if name is None:
                 return
-            named = graph.with_config(metadata={TURN: turn})
+            named = graph.with_config(metadata={RUN: name})
             failure = self.play(named, config, given, control, patient=patient)
-            close_turn(named, thread, self.host, failure)
+            close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
-                self.go_on_later(named, thread, turn)
-            self.mailbox.settle(thread, turn, failure)
+                self.go_on_later(named, thread, name)
+            self.mailbox.settle(thread, name, failure)
             self.report(thread)
 
     def begin(self, letters: list[Letter], snapshot: StateSnapshot) -> tuple[str | None, "Given"]:
-        """Choose what the next turn takes and note it, before anything is done with it."""
+        """Choose what the next run takes and note it, before anything is done with it."""
         chosen = next_input(snapshot, [letter.event for letter in letters])
         if not chosen.run:
             return None, NOTHING
         if not chosen.taken:  # a run that somebody else left
             return derived_id("left", str(snapshot.config["configurable"].get("checkpoint_id"))), Given(None)
-        turn, taken = chosen.taken[0]["id"], list(chosen.taken)
+        name, taken = chosen.taken[0]["id"], list(chosen.taken)
         answer = getattr(chosen.input, "resume", None)
         if isinstance(answer, dict):  # note the question that it answers
             taken = [{**taken[0], "correlation_id": question} for question in answer]
-        self.mailbox.begin(turn, taken)
-        return turn, Given(chosen.input)
+        self.mailbox.begin(name, taken)
+        return name, Given(chosen.input)
 
     def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> tuple[str, "Given"]:
-        """See how far a turn came that was begun before."""
-        turn = taken[0]["id"]
-        if (snapshot.metadata or {}).get(TURN) == turn:
-            return turn, Given(None) if unfinished(snapshot) and not snapshot.interrupts else NOTHING
+        """See how far a run came that was begun before."""
+        name = taken[0]["id"]
+        if (snapshot.metadata or {}).get(RUN) == name:
+            return name, Given(None) if unfinished(snapshot) and not snapshot.interrupts else NOTHING
         asked = taken[0].get("correlation_id") if taken[0].get("kind") == "human" else None
         if snapshot.interrupts and asked not in [question.id for question in snapshot.interrupts]:
-            return turn, NOTHING  # it is answered, and the run came to another question
-        return turn, Given(next_input(snapshot, taken).input)
+            return name, NOTHING  # it is answered, and the run came to another question
+        return name, Given(next_input(snapshot, taken).input)
 
     def play(
         self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl, *, patient: bool
     ) -> str | None:
-        """Run the graph; return the words of the error for which the turn is given up."""
+        """Run the graph; return the words of the error for which the run is given up."""
         if given.nothing:
             return None
         try:
@@ -102,16 +106,16 @@ class Turns:
         except Exception as failure:
             if control.drain_requested:  # it may be the end that failed it: the next start tries again
                 raise GraphDrained from failure
-            if patient and isinstance(failure, AWAY):
+            if patient and isinstance(failure, away()):
                 raise
             return without_secrets(f"{type(failure).__name__}: {failure}")
         return None
 
-    def go_on_later(self, graph: Graph, thread: str, turn: str) -> None:
+    def go_on_later(self, graph: Graph, thread: str, name: str) -> None:
         """Wake a thread whose run was ended by a drain, once there is a host again."""
         session = session_of(graph.get_state({"configurable": {"thread_id": thread}}))
         if must_go_on(session):
-            self.host.send(thread, {"kind": "kick", "id": derived_id("drained", thread, turn)})
+            self.host.send(thread, {"kind": "kick", "id": derived_id("drained", thread, name)})
 
 
 @dataclass(frozen=True)

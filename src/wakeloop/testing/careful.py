@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from wakeloop.testing.arguments import example
 from wakeloop.testing.conversation import calls_of, malformed_of, role_of
-from wakeloop.testing.vocabulary import Item, Move, Vocabulary, vocabulary_of, was_refused
+from wakeloop.testing.vocabulary import Item, Move, Vocabulary, events_of, vocabulary_of, was_refused
 
 _PATIENCE = 3
 
@@ -47,8 +47,8 @@ class Desk:
 def desk_of(messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]) -> Desk:
     """Read the conversation; `tools` in OpenAI's format, a provider's own are passed over."""
     known = {tool["function"]["name"]: tool["function"] for tool in tools if "function" in tool}
-    vocabulary = vocabulary_of(set(known))
-    return Desk(messages, known, vocabulary, vocabulary.read(messages) if vocabulary else [])
+    vocabulary = vocabulary_of(known)
+    return Desk(messages, known, vocabulary, vocabulary.read(events_of(messages)) if vocabulary else [])
 
 
 def next_intent(desk: Desk, rng: Random, size: int) -> Intent:
@@ -70,7 +70,7 @@ def next_intent(desk: Desk, rng: Random, size: int) -> Intent:
         return Intent("plan", moves=tuple(desk.vocabulary.plan(texts)))
     item = desk.open[0]
     if worked or not desk.others:
-        return Intent("update", moves=tuple(desk.vocabulary.close(desk.items, item)))
+        return Intent("update", moves=(desk.vocabulary.close(desk.items, item),))
     return work(desk, rng, item.text)
 
 

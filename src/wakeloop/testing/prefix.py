@@ -11,7 +11,9 @@ _AROUND = 20
 
 
 def prompt_faults(requests: Iterable[Request]) -> list[str]:
-    """Every breach of the static prompt (rule 11), as `"request 3, message 5: …"`; `[]` if there is none.
+    """Every breach of the static prompt, as `"request 3, message 5: …"`; `[]` if there is none.
+
+    It is rule 11 of docs/rules.md.
 
     `requests` are those of one thread, in order: lists of messages or of dicts in OpenAI's format. The
     numbers are indices, counted from 0. Asked for: one system message, at index 0, with the same text as in

@@ -1,8 +1,8 @@
-"""The todo tools that the unreliable model can speak."""
+"""The todo tools of four dialects, as a model uses them."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -35,11 +35,12 @@ class Move(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A tool call that was accepted, and the text of its result."""
+    """A tool call that was answered, the text of its result, and whether that was no refusal."""
 
     name: str
     args: Mapping[str, Any]
     result: str
+    accepted: bool = True
 
 
 class Vocabulary(Protocol):
@@ -50,44 +51,38 @@ class Vocabulary(Protocol):
         """The tools of this vocabulary."""
 
     @property
+    def needs(self) -> frozenset[str]:
+        """Those of them that write and close."""
+
+    @property
     def writes(self) -> frozenset[str]:
         """Those of them that begin or replace a list."""
 
-    def read(self, messages: Sequence[BaseMessage]) -> list[Item]:
-        """The list as it stands at the end of the conversation."""
+    def read(self, events: Iterable[Done | str], /) -> list[Item]:
+        """The list as it stands after these calls and texts."""
 
-    def plan(self, texts: Sequence[str]) -> list[Move]:
-        """Calls that store these texts as open items."""
+    def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[Move]:
+        """Calls of one reply that store these texts as open items."""
 
-    def close(self, items: Sequence[Item], item: Item, /) -> list[Move]:
-        """Calls that mark one item as done."""
-
-
-def vocabulary_of(tools: set[str]) -> Vocabulary | None:
-    """The vocabulary whose writing and closing tools are all bound; None if there is none."""
-    known: tuple[tuple[set[str], Vocabulary], ...] = (
-        ({"todo_write", "todo_update"}, Parley()),
-        ({"todo__init", "todo__add", "todo__done"}, Loki()),
-        ({"write_todos"}, WholeList("write_todos", "todos", "content")),
-        ({"todo"}, WholeList("todo", "items", "text", key="id")),
-    )
-    return next((vocabulary for needed, vocabulary in known if needed <= tools), None)
+    def close(self, items: Sequence[Item], item: Item, reason: str = "", /) -> Move:
+        """The call that marks one item as done, or as blocked for a reason where there is a word for it."""
 
 
 class Parley:
     """`todo_write(items)`, `todo_update(id, status, reason?)`, `todo_list()`."""
 
     names = frozenset({"todo_write", "todo_update", "todo_list"})
+    needs = frozenset({"todo_write", "todo_update"})
     writes = frozenset({"todo_write"})
     _words: Mapping[str, str] = {"open": "pending", "done": "completed"}
     _line = re.compile(
         r"^  \[(\d+)\] (.+?)(?: \((in progress|done|completed|cancelled|blocked)(?:: .*)?\))?$", re.MULTILINE
     )
 
-    def read(self, messages: Sequence[BaseMessage]) -> list[Item]:
+    def read(self, events: Iterable[Done | str], /) -> list[Item]:
         """From list lines in todo results and user messages, and from updates that were accepted."""
         items: dict[int, Item] = {}
-        for event in _events(messages):
+        for event in events:
             if isinstance(event, Done) and event.name == "todo_update":
                 key = _whole(event.args.get("id"))
                 if key in items:
@@ -104,26 +99,28 @@ class Parley:
             items[int(number)] = Item(int(number), content, self._words.get(status, status))
         return items
 
-    def plan(self, texts: Sequence[str]) -> list[Move]:
+    def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[Move]:
         """One call for all."""
         return [Move("todo_write", {"items": list(texts)})]
 
-    def close(self, _items: Sequence[Item], item: Item, /) -> list[Move]:
+    def close(self, _items: Sequence[Item], item: Item, reason: str = "", /) -> Move:
         """One update."""
-        return [Move("todo_update", {"id": item.key, "status": "done"})]
+        status = {"status": "blocked", "reason": reason} if reason else {"status": "done"}
+        return Move("todo_update", {"id": item.key, **status})
 
 
 class Loki:
     """`todo__init(goal)`, `todo__add(task)`, `todo__done(id)`, `todo__list()`, `todo__clear()`."""
 
     names = frozenset({"todo__init", "todo__add", "todo__done", "todo__list", "todo__clear"})
+    needs = frozenset({"todo__init", "todo__add", "todo__done"})
     writes = frozenset({"todo__init", "todo__add"})
 
-    def read(self, messages: Sequence[BaseMessage]) -> list[Item]:
+    def read(self, events: Iterable[Done | str], /) -> list[Item]:
         """From accepted calls: numbers count from 1 after `init` and `clear`."""
         items: dict[int, Item] = {}
-        for event in _events(messages):
-            if isinstance(event, str):
+        for event in events:
+            if isinstance(event, str) or not event.accepted:
                 continue
             match event.name:
                 case "todo__init" | "todo__clear":
@@ -135,13 +132,13 @@ class Loki:
                     items[key] = replace(items[key], status="completed")
         return list(items.values())
 
-    def plan(self, texts: Sequence[str]) -> list[Move]:
+    def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[Move]:
         """The goal, then one call an item."""
-        return [Move("todo__init", {"goal": "the request"}), *(Move("todo__add", {"task": t}) for t in texts)]
+        return [Move("todo__init", {"goal": goal}), *(Move("todo__add", {"task": t}) for t in texts)]
 
-    def close(self, _items: Sequence[Item], item: Item, /) -> list[Move]:
-        """One call."""
-        return [Move("todo__done", {"id": item.key})]
+    def close(self, _items: Sequence[Item], item: Item, _reason: str = "", /) -> Move:
+        """One call; done is all there is."""
+        return Move("todo__done", {"id": item.key})
 
 
 @dataclass(frozen=True)
@@ -158,16 +155,13 @@ class WholeList:
         """The one tool."""
         return frozenset({self.tool})
 
-    @property
-    def writes(self) -> frozenset[str]:
-        """The one tool."""
-        return frozenset({self.tool})
+    needs = writes = names
 
-    def read(self, messages: Sequence[BaseMessage]) -> list[Item]:
+    def read(self, events: Iterable[Done | str], /) -> list[Item]:
         """The last list that was accepted."""
         items: list[Item] = []
-        for event in _events(messages):
-            if isinstance(event, Done) and event.name == self.tool:
+        for event in events:
+            if isinstance(event, Done) and event.accepted and event.name == self.tool:
                 items = [
                     Item(
                         row.get(self.key or "", place), str(row.get(self.text)), row.get("status", "pending")
@@ -176,22 +170,32 @@ class WholeList:
                 ]
         return items
 
-    def plan(self, texts: Sequence[str]) -> list[Move]:
+    def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[Move]:
         """All items, the first in progress."""
-        return self._write([Item(str(place), text) for place, text in enumerate(texts, start=1)])
+        return [self._write([Item(str(place), text) for place, text in enumerate(texts, start=1)])]
 
-    def close(self, items: Sequence[Item], item: Item, /) -> list[Move]:
+    def close(self, items: Sequence[Item], item: Item, _reason: str = "", /) -> Move:
         """All items, this one done, the next open one in progress."""
         return self._write([replace(one, status="completed") if one == item else one for one in items])
 
-    def _write(self, items: Sequence[Item]) -> list[Move]:
+    def _write(self, items: Sequence[Item]) -> Move:
         current = next((item for item in items if item.is_open), None)
         rows = []
         for item in items:
             status = "in_progress" if item is current else "pending" if item.is_open else item.status
             row = {self.text: item.text, "status": status}
             rows.append({self.key: item.key, **row} if self.key else row)
-        return [Move(self.tool, {self.list_name: rows})]
+        return Move(self.tool, {self.list_name: rows})
+
+
+CHECKLIST = WholeList("todo", "items", "text", key="id")
+WRITE_TODOS = WholeList("write_todos", "todos", "content")
+SPOKEN: tuple[Vocabulary, ...] = (Parley(), Loki(), WRITE_TODOS, CHECKLIST)
+
+
+def vocabulary_of(tools: Collection[str], spoken: Sequence[Vocabulary] = SPOKEN) -> Vocabulary | None:
+    """The vocabulary whose writing and closing tools are all bound; None if there is none."""
+    return next((one for one in spoken if one.needs <= set(tools)), None)
 
 
 def _rows(written: object) -> list[dict[str, Any]]:
@@ -210,7 +214,7 @@ def was_refused(result: ToolMessage) -> bool:
     return result.status == "error" or text.startswith(("Error", '{"error"'))
 
 
-def _events(messages: Sequence[BaseMessage]) -> Iterator[Done | str]:
+def events_of(messages: Sequence[BaseMessage]) -> Iterator[Done | str]:
     """The user's texts and the accepted calls, in the order of the calls."""
     results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     for message in messages:

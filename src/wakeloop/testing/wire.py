@@ -8,7 +8,9 @@ from wakeloop.testing.conversation import Request, calls_of, each, is_blank, mal
 
 
 def wire_faults(requests: Iterable[Request]) -> list[str]:
-    """Every breach of the wire order (rule 13), as `"request 3, message 5: …"`; `[]` if there is none.
+    """Every breach of the wire order, as `"request 3, message 5: …"`; `[]` if there is none.
+
+    It is rule 13 of docs/rules.md.
 
     `requests` are lists of messages, such as `ScriptedModel.requests`, or of dicts in OpenAI's format. The
     numbers are indices, counted from 0: `requests[3][5]`. Asked for: one system message at most, at index 0;

@@ -30,6 +30,11 @@ def whole(value: Any) -> Any:
     return [whole(part) for part in value] if isinstance(value, list) else value
 
 
+def shorten(text: str, limit: int = 60) -> str:
+    """Cut a text for an error sentence or a line."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def one_line(text: str) -> str:
     """Keep a text on its line, so that it cannot pass for another one; nothing in it steers a terminal."""
     return " ".join(_STEERING.sub("", " ".join(text.split())).split())

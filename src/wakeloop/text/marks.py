@@ -82,6 +82,12 @@ def parts_of(message: ToolMessage) -> tuple[str, str]:
     return text[: len(text) - added], text[len(text) - added :]
 
 
+def text_of(message: BaseMessage) -> str:
+    """Return a message's text without outer white space."""
+    content = message.content
+    return (content if isinstance(content, str) else message.text).strip()
+
+
 def opens(message: AnyMessage) -> bool:
     """Tell whether the graph opened an activation with this message; a subagent's result continues one."""
     kind = kind_of(message)

@@ -4,7 +4,12 @@ import re
 from collections.abc import Sequence
 
 HIDDEN = "…"
-NAMES_A_SECRET = re.compile(r"key|token|secret|pass|credential|auth|cookie|signature", re.IGNORECASE)
+NAMES_A_SECRET = re.compile(
+    r"key|token|secret|pass|credential|auth|private|cookie|signature|_pat$|_pwd$|_dsn$", re.IGNORECASE
+)
+"""Of a header, a parameter, a field, a variable: the one list of what names a secret."""
+IS_A_SECRET = re.compile(r"^(sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA)|://[^/@\s]*:[^/@\s]+@")
+"""What is a secret under whatever name."""
 _WHERE = (  # what looks like a secret by its place, whatever it is; the last group is kept
     re.compile(r"(\w://)[^/@\s]+(@)"),
     re.compile(r"([?&][\w.-]*(?:key|token|secret|pass|auth|sig)[\w.-]*=)[^&#\s\"'<>]+()", re.IGNORECASE),

@@ -1,4 +1,4 @@
-"""Edits of a thread by hand: its list, the end of its run."""
+"""Edits of a thread's list by hand."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,21 +6,19 @@ from functools import cached_property
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
-from wakeloop.loop.gates import yields
-from wakeloop.state import PASSING
-from wakeloop.thread.standing import session_of, unfinished
-from wakeloop.todos.items import Todo, changes, count_open, next_number
+from wakeloop.loop.ledger import notes_of
+from wakeloop.thread.standing import resting_node, session_of, unfinished
+from wakeloop.todos.changes import changes
+from wakeloop.todos.items import Todo, count_open, next_number
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
 from wakeloop.todos.rounds import play_round
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Id = int | str
-LAST = "finalization_guard"  # an ended thread is edited as its last node would
 
 
 def update_todos(
@@ -48,7 +46,7 @@ def update_todos(
     snapshot = graph.get_state(config)
     todos, update = wanted.applied(snapshot)
     if update:
-        graph.update_state(config, update, as_node=LAST)
+        graph.update_state(config, update, as_node=resting_node(graph))
     return todos
 
 
@@ -72,7 +70,7 @@ async def aupdate_todos(
     snapshot = await graph.aget_state(config)
     todos, update = wanted.applied(snapshot)
     if update:
-        await graph.aupdate_state(config, update, as_node=LAST)
+        await graph.aupdate_state(config, update, as_node=resting_node(graph))
     return todos
 
 
@@ -108,7 +106,7 @@ class _Edit:
         """Return the new list and the update that writes it, or refuse."""
         refuse_unfinished(snapshot)
         values = snapshot.values or {}
-        ledger = dict(values.get("todo_ledger") or {})
+        ledger = notes_of(values)
         old: list[Todo] = list(values.get("todos") or ())
         refusals = dict(ledger.get("refusals", {}))
         for operation in self.operations:  # a person overrules the verifier
@@ -128,9 +126,9 @@ class _Edit:
             update["todo_goal"] = self.goal or ""
         if not update:
             return todos, {}
+        update["todo_ledger"] = {**ledger, "next_id": board.next_id}
         if "refusals" in ledger or refusals:
-            ledger["refusals"] = refusals
-        update["todo_ledger"] = {**ledger, "next_id": board.next_id, "next": "__end__"}
+            update["todo_ledger"]["refusals"] = refusals
         if values.get("todo_session"):
             update["todo_session"] = self.session(snapshot, todos)
         return todos, update
@@ -175,43 +173,6 @@ class _Edit:
         return session
 
 
-def end_run(graph: Graph, config: RunnableConfig) -> bool:
-    """End a run that waits or was broken off, as a drained one ends; False where there is none.
-
-    What its finished calls brought is kept; the next message closes the others.
-    """
-    before = graph.get_state(config)
-    if not unfinished(before):
-        return False
-    graph.update_state(config, None, as_node=END)
-    graph.update_state(config, as_drained(before, graph.get_state(config).values), as_node=LAST)
-    return True
-
-
-async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
-    """End a run that waits or was broken off: `end_run` for asynchronous savers."""
-    before = await graph.aget_state(config)
-    if not unfinished(before):
-        return False
-    await graph.aupdate_state(config, None, as_node=END)
-    after = await graph.aget_state(config)
-    await graph.aupdate_state(config, as_drained(before, after.values), as_node=LAST)
-    return True
-
-
-def as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run that is ended from outside leaves in its thread."""
-    left = (*PASSING, "refused")
-    ledger = {key: v for key, v in (values.get("todo_ledger") or {}).items() if key not in left}
-    update: dict[str, Any] = {"todo_ledger": {**ledger, "next": "__end__"}}
-    if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
-        still = count_open(values.get("todos") or ())
-        told = {"open": still, "reason": "drained", "state": yields("drained", still)}
-        update["todo_session"] = {k: v for k, v in {**session_of(before), **told}.items() if k != "on"}
-        update["todo_ledger"]["tail"] = values["messages"][-1].id or ""
-    return update
-
-
 def refuse_unfinished(snapshot: StateSnapshot) -> None:
     """Refuse an edit of a thread in mid-run with what to do first."""
     if snapshot.interrupts:
@@ -220,6 +181,6 @@ def refuse_unfinished(snapshot: StateSnapshot) -> None:
         )
     if not unfinished(snapshot):
         return
-    if (snapshot.values.get("todo_ledger") or {}).get("refused"):
+    if notes_of(snapshot.values).get("refused"):
         raise EditError("This thread's last input was refused: send it a message first, then edit its list.")
     raise EditError("This thread has not finished its run: resume it first, then edit its list.")

@@ -7,10 +7,12 @@ from typing import Any, Self
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from wakeloop.state import KINDS, Ledger, TodoState, WakeEvent
-from wakeloop.text.characters import indented, one_line, whole
+from wakeloop.errors import SettingsError
+from wakeloop.inbox import WakeEvent, event_fault, owed_for
+from wakeloop.loop.ledger import Ledger
+from wakeloop.state import TodoState
+from wakeloop.text.characters import indented, one_line, shorten, whole
 from wakeloop.text.marks import mark, new_id
-from wakeloop.todos.items import shorten
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
 ANSWERS = frozenset(("human", "peer_reply", "subagent_done"))
@@ -26,22 +28,20 @@ def inbox_fault(state: TodoState) -> str | None:
     return next(faults, None)
 
 
-def event_fault(event: Mapping[str, Any]) -> str | None:
-    """Say what is wrong with one event, or return None."""
-    keys = WakeEvent.__annotations__
-    if unknown := [key for key in event if key not in keys]:
-        return f"{shorten(repr(unknown[0]))} is no key of an event; there are {', '.join(keys)}"
-    for key in keys:
-        if key != "chain" and not isinstance(event.get(key, ""), str):
-            return f"{key} must be a text, not {shorten(repr(event[key]))}"
-    chain = event.get("chain", [])
-    if not isinstance(chain, list) or not all(isinstance(thread, str) for thread in chain):
-        return f"chain must be a list of thread ids, not {shorten(repr(chain))}"
-    if (kind := event.get("kind")) not in KINDS:
-        return f"kind must be one of {', '.join(KINDS)}, not {shorten(repr(kind))}"
-    if (wants := event.get("wants", "peer_reply")) not in ("peer_reply", "subagent_done"):
-        return f"wants must be peer_reply or subagent_done, not {shorten(repr(wants))}"
-    return None
+def asked_for(channel: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """Join a thread's settings and the context's, which rank alike; the context's are newer."""
+    given = (
+        context.get("todo_settings")
+        if isinstance(context, Mapping)
+        else getattr(context, "todo_settings", None)
+    )
+    if given is None:
+        return dict(channel)
+    if not isinstance(given, Mapping):
+        raise SettingsError(
+            f"The context's todo_settings must be a mapping of setting to value, not {given!r}."
+        )
+    return {**channel, **given}
 
 
 @dataclass(frozen=True)
@@ -145,16 +145,6 @@ class Opening:
             marked = mark("event", events=[str(e.get("id", "")) for e in self.others], kinds=kinds)
             written.append(HumanMessage(text, id=_event_id(self.others[0]), additional_kwargs=marked))
         return written
-
-
-def owed_for(event: WakeEvent) -> dict[str, Any] | None:
-    """Return the entry of `owed_replies` for a message that wants to be answered, else None."""
-    asks = event.get("kind") == "peer_message" and event.get("correlation_id") and event.get("sender")
-    if not asks:
-        return None
-    chain = event.get("chain") or [event["sender"]]
-    entry = {"id": event["correlation_id"], "sender": event["sender"], "chain": chain}
-    return {**entry, "wants": event["wants"]} if event.get("wants") else entry
 
 
 def _event_id(event: WakeEvent) -> str:

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.runtime import get_runtime
 
 from wakeloop.errors import ConcurrentRunError
-from wakeloop.state import Ledger
+from wakeloop.loop.ledger import Ledger
 
 WINDOW = 8  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
 READS = 9  # tries to read what is being written to
@@ -136,35 +136,30 @@ def _key(config: Mapping[str, Any] | None) -> str:
     return str(config["configurable"].get("checkpoint_id", "")) if config else ""
 
 
-@dataclass(eq=False)
-class Witness:
-    """Looks at a thread when a run ends; `saver` is the one that the graph was compiled with."""
+def check(saver: BaseCheckpointSaver[Any] | None, run: Run | None) -> None:
+    """Raise `ConcurrentRunError` where another run, or an edit by hand, wrote to the thread meanwhile."""
+    if saver is None or run is None:
+        return
+    asking, thread = search(run), _thread(run)
+    try:
+        wanted = next(asking)
+        while True:
+            wanted = asking.send(_listed(saver, thread, wanted))
+    except StopIteration as told:
+        _judge(run, told.value)
 
-    saver: BaseCheckpointSaver[Any] | None = None
 
-    def check(self, run: Run | None) -> None:
-        """Raise `ConcurrentRunError` where another run, or an edit by hand, wrote to the thread meanwhile."""
-        if self.saver is None or run is None:
-            return
-        asking, thread = search(run), _thread(run)
-        try:
-            wanted = next(asking)
-            while True:
-                wanted = asking.send(_listed(self.saver, thread, wanted))
-        except StopIteration as told:
-            _judge(run, told.value)
-
-    async def acheck(self, run: Run | None) -> None:
-        """Raise the same; the saver is awaited."""
-        if self.saver is None or run is None:
-            return
-        asking, thread = search(run), _thread(run)
-        try:
-            wanted = next(asking)
-            while True:
-                wanted = asking.send([row async for row in self.saver.alist(thread, **wanted)])
-        except StopIteration as told:
-            _judge(run, told.value)
+async def acheck(saver: BaseCheckpointSaver[Any] | None, run: Run | None) -> None:
+    """Raise the same; the saver is awaited."""
+    if saver is None or run is None:
+        return
+    asking, thread = search(run), _thread(run)
+    try:
+        wanted = next(asking)
+        while True:
+            wanted = asking.send([row async for row in saver.alist(thread, **wanted)])
+    except StopIteration as told:
+        _judge(run, told.value)
 
 
 def _listed(saver: BaseCheckpointSaver[Any], thread: RunnableConfig, wanted: dict[str, Any]) -> Rows:

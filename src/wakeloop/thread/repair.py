@@ -1,6 +1,7 @@
 """Puts a history in order where a run broke off."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 from langchain_core.messages import (
@@ -12,40 +13,69 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from wakeloop.state import Ledger, TodoState
+from wakeloop.loop.ledger import Ledger
+from wakeloop.state import TodoState
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import as_assistant, as_user, kind_of, mark, new_id, unmarked
 
 Say = Callable[[str], str]
 
 
-def in_order(
+@dataclass(frozen=True)
+class Repairs:
+    """What a history needs, whatever it is written back with.
+
+    Behind all that is there but its waiting user messages come `closing` (answers to calls that a broken run
+    left open, and a line), then those messages as `waiting`, then `behind`. `unmarked` are messages further
+    up that lose a mark.
+    """
+
+    closing: list[BaseMessage]
+    waiting: list[BaseMessage]
+    behind: list[BaseMessage]
+    unmarked: list[BaseMessage]
+
+    @property
+    def injected(self) -> list[str]:
+        """The ids of the graph's own among the user messages that wait."""
+        return [m.id or "" for m in (*self.waiting, *self.behind) if kind_of(m)]
+
+    def by_id(self, messages: Sequence[AnyMessage]) -> list[BaseMessage]:
+        """Return the writes for a channel that replaces by id and puts what is added anew at the end."""
+        tail = messages[len(messages) - len(self.waiting) :]
+        if self.closing:
+            moved = [*(RemoveMessage(m.id or "") for m in tail), *self.closing, *self.waiting]
+        else:
+            moved = [new for new, m in zip(self.waiting, tail, strict=True) if new is not m]
+        return [*self.unmarked, *moved, *self.behind]
+
+
+def repairs(
     state: TodoState,
     old: Ledger,
     arrived: Sequence[BaseMessage],
     todo_tools: Collection[str],
     nudge: str | None,
     say: Say,
-) -> tuple[list[BaseMessage], list[str]]:
-    """Return what makes a history legal: repairs where a run broke off, the input behind them.
+) -> Repairs:
+    """Return what makes a history legal, with the input behind it.
 
     `arrived` are the messages of events. Where no user message is left to answer, one is added: the `nudge`,
-    or a word to go on. Also returns the ids of the graph's own among the user messages that wait.
+    or a word to go on.
     """
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
     head = messages[: len(messages) - len(tail)]
-    clean = [m if m.id in old.get("injected", ()) else _whole(unmarked(m)) for m in tail]
-    repairs = repaired(head, todo_tools, say)
-    writes: list[BaseMessage] = [new for m in head[_outside(state, old) :] if (new := unmarked(m)) is not m]
-    if repairs:
-        writes += [*(RemoveMessage(m.id or "") for m in tail), *repairs, *clean]
-    else:
-        writes += [new for new, m in zip(clean, tail, strict=True) if new is not m]
+    waiting = [m if m.id in old.get("injected", ()) else _whole(unmarked(m)) for m in tail]
     behind = list(arrived)
-    if not behind and not any(isinstance(m, HumanMessage) for m in clean):
+    if not behind and not any(isinstance(m, HumanMessage) for m in waiting):
         behind = [as_user("activate", say("activate") if nudge is None else nudge)]
-    return [*writes, *behind], [m.id or "" for m in (*clean, *behind) if kind_of(m)]
+    return Repairs(
+        closing=closed(head, todo_tools, say),
+        waiting=waiting,
+        behind=behind,
+        unmarked=[new for m in head[_outside(state, old) :] if (new := unmarked(m)) is not m],
+    )
 
 
 def _whole(message: BaseMessage) -> BaseMessage:
@@ -54,7 +84,7 @@ def _whole(message: BaseMessage) -> BaseMessage:
     return message if content == message.content else message.model_copy(update={"content": content})
 
 
-def repaired(head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say) -> list[BaseMessage]:
+def closed(head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say) -> list[BaseMessage]:
     """Answer the calls that a broken run left open, and close it with a line."""
     results_behind = takewhile(lambda m: isinstance(m, ToolMessage), reversed(head))
     answered = {m.tool_call_id for m in results_behind if isinstance(m, ToolMessage)}

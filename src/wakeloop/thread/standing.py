@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import AnyMessage
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
-from wakeloop.loop.soundness import check_channels, check_ledger
-from wakeloop.model.wire_order import text_of
+from wakeloop.errors import EditError
+from wakeloop.loop.ledger import notes_of
+from wakeloop.state import check_channels
 from wakeloop.stream import Session
-from wakeloop.text.marks import by_model, by_user, opens
+from wakeloop.text.marks import by_model, by_user, opens, text_of
 from wakeloop.todos.items import count_open
+
+LAST = "finalization_guard"
 
 
 def session_of(snapshot: StateSnapshot) -> Session:
@@ -21,8 +25,7 @@ def session_of(snapshot: StateSnapshot) -> Session:
     """
     values = snapshot.values or {}
     check_channels(values)
-    todos = values.get("todos") or []
-    check_ledger(values.get("todo_ledger") or {})
+    todos, ledger = values.get("todos") or [], notes_of(values)
     left = count_open(todos)
     fresh: Session = {
         "state": "idle" if left else "dormant",
@@ -32,12 +35,24 @@ def session_of(snapshot: StateSnapshot) -> Session:
         "budget": 0,
     }
     session: Session = {**fresh, **(values.get("todo_session") or {}), "open": left}
-    ledger = values.get("todo_ledger") or {}
     if unfinished(snapshot) and not ledger.get("refused"):  # a refused input leaves the session as it was
         session |= {"state": "running", "reason": None, "wakes": ledger.get("wake_cycles", 0)}
     if snapshot.interrupts:
         session |= {"state": "waiting", "reason": "interrupted", "on": "human"}
     return session
+
+
+def resting_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> str:
+    """Return the node that an ended thread is written as: the one after which a run ends.
+
+    Raises `EditError` for a graph that has none, such as the parent of an agent.
+    """
+    if LAST not in graph.nodes:
+        raise EditError(
+            f"The graph {graph.name!r} is no todo agent: edit the list by the agent's own graph, or the "
+            "parent's channel by its own update_state."
+        )
+    return LAST
 
 
 def unfinished(snapshot: StateSnapshot) -> bool:

@@ -1,4 +1,4 @@
-"""The list: its items, how they are read, what changed.
+"""The list: its items, and how they are read.
 
 A list is a sequence of plain dicts; nothing here knows a framework.
 """
@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.text.characters import one_line, short_id
+from wakeloop.text.characters import one_line, short_id, shorten
 
 Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -103,7 +103,7 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
             f"todos item {place} ({shorten(one_line(content))}) has the status {shorten(repr(status))}; "
             f"allowed are {', '.join(STATUSES)}"
         )
-    if key is not None and not _is_id(key):
+    if key is not None and not is_id(key):
         raise Refused(
             f"todos item {place} ({shorten(one_line(content))}) has the id {shorten(repr(key))}; "
             "an id is an integer or a text"
@@ -115,15 +115,11 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
     return {**clean, "content": content, "status": status}
 
 
-def _is_id(key: object) -> bool:
+def is_id(key: object) -> bool:
+    """Tell whether a value may be an item's id."""
     if isinstance(key, int):
         return not isinstance(key, bool) and abs(key) < GREATEST
     return isinstance(key, str) and bool(key.strip())
-
-
-def shorten(text: str, limit: int = 60) -> str:
-    """Cut a text for an error sentence or a line."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def brief(text: str, limit: int = TEXT_SHOWN) -> str:
@@ -151,62 +147,6 @@ def _is_long(text: str, limit: int) -> bool:
 
 class Refused(Exception):  # noqa: N818 - a ruling, not an error of the program
     """An operation breaks a rule; the text goes to whoever asked for it."""
-
-
-# -- what changed ----------------------------------------------------------------------------------------
-
-
-class Changes(TypedDict, total=False):
-    """The difference between two lists, as it is written to the channel: plain JSON.
-
-    `put` holds new and changed items, `drop` ids that went away, `order` all ids where putting and dropping
-    alone would leave another order; `all` replaces the list. An empty dict changes nothing.
-    """
-
-    all: list[Todo]
-    put: list[Todo]
-    drop: list[int | str]
-    order: list[int | str]
-
-
-def changes(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:
-    """Describe how to get from one list to another, by id."""
-    differing = [(a, b) for a, b in zip(old, new, strict=False) if a is not b]
-    if len(old) == len(new) and all(
-        a["id"] == b["id"] for a, b in differing
-    ):  # an update: a tenth of the time
-        updated = [b for a, b in differing if a != b]
-        return {"put": updated} if updated else {}
-    was = {todo["id"]: todo for todo in old}
-    now = {todo["id"] for todo in new}
-    put = [todo for todo in new if was.get(todo["id"]) != todo]
-    drop = [key for key in was if key not in now]
-    result: Changes = {}
-    if put:
-        result["put"] = put
-    if drop:
-        result["drop"] = drop
-    natural = [key for key in was if key in now] + [todo["id"] for todo in new if todo["id"] not in was]
-    order = [todo["id"] for todo in new]
-    if natural != order:
-        result["order"] = order
-    return result
-
-
-def check_changes(difference: Mapping[str, Any]) -> None:
-    """Refuse a difference with items that no list may hold, or with ids that are none."""
-    for name in ("all", "put"):
-        if not all("id" in todo for todo in read_list(difference.get(name, ()))):
-            raise Refused(f"todos has an item without an id under {name!r}, where each needs one")
-    for name in ("drop", "order"):
-        keys = difference.get(name, ())
-        if not (isinstance(keys, list | tuple) and all(map(_is_id, keys))):
-            raise Refused(f"todos has {name!r} of {shorten(repr(keys))}; a list of ids is due there")
-
-
-def changed_ids(difference: Changes) -> list[int | str]:
-    """Return the ids that a difference touches, those that went away last."""
-    return [todo["id"] for todo in difference.get("put", ())] + list(difference.get("drop", ()))
 
 
 def next_number(todos: Sequence[Mapping[str, Any]], at_least: int = 1) -> int:

@@ -1,1 +1,26 @@
-"""Real tools: files, a folder, a shell."""
+"""Real tools: the files below a folder, and a shell.
+
+They are ordinary LangChain tools: for `create_todo_agent` and any LangGraph agent, in a script, a notebook or
+the command line. Names are imported when first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from wakeloop.platform.lazy_faces import lazy
+
+if TYPE_CHECKING:
+    from wakeloop.tools.files import Limits, file_tools
+    from wakeloop.tools.shell import shell_tool
+
+__all__ = ["Limits", "file_tools", "shell_tool"]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "wakeloop.tools.files": (
+            "Limits",
+            "file_tools",
+        ),
+        "wakeloop.tools.shell": ("shell_tool",),
+    },
+)

@@ -19,10 +19,16 @@ Start = Annotated[int, "Number of the first one to show, from 1; used to go on w
 
 @dataclass(frozen=True)
 class Limits:
-    """How much the tools take and give.
+    """How much the file tools take and give.
 
-    `read` and `write` are bytes of a file, `result` is characters; `lines`, `entries` and `hits` count what
-    one result shows, and `scanned` is how many folder entries a listing or search looks at.
+    Args:
+        read: Bytes of the biggest file that is read or searched.
+        write: Bytes of the biggest file that is written.
+        result: Characters of one result; it says how to go on where it was cut.
+        lines: Lines of a file that one result shows.
+        entries: Files that one listing shows.
+        hits: Hits that one search shows.
+        scanned: Entries of folders that one listing or search looks at.
     """
 
     read: int = 5_000_000
@@ -34,14 +40,25 @@ class Limits:
     scanned: int = 20_000
 
 
-def file_tools(root: Path, *, limits: Limits | None = None, hidden: Collection[str] = ()) -> list[BaseTool]:
-    """list_files, read_file, write_file and search_files, confined to `root`.
+def file_tools(
+    root: str | Path, *, limits: Limits | None = None, hidden: Collection[str] = ()
+) -> list[BaseTool]:
+    """Return the tools `list_files`, `read_file`, `write_file` and `search_files`, confined to a folder.
 
-    Paths are resolved with `..` and links; nothing outside is read or written. Every refusal is one sentence,
-    raised as a ToolException. `hidden` names files that listing and search leave out.
+    Paths are resolved with `..` and links, and nothing outside is read or written; nothing is written into
+    version control either. Nobody is asked. Listing and search leave out version control, environments and
+    caches. Each tool refuses by a `ToolException` of one sentence, which an agent hands to its model.
+
+    Args:
+        root: The folder, which should exist; paths in calls and results are relative to it.
+        limits: Sizes of files and results; by default those of `Limits()`.
+        hidden: Names of files that listing and search leave out; they can be read all the same.
+
+    Returns:
+        Four LangChain tools.
     """
     bounds = limits or Limits()
-    tools = FileTools(Folder(root, frozenset(hidden), bounds.scanned), bounds)
+    tools = FileTools(Folder(Path(root), frozenset(hidden), bounds.scanned), bounds)
     methods = (tools.list_files, tools.read_file, tools.write_file, tools.search_files)
     return [StructuredTool.from_function(method) for method in methods]
 

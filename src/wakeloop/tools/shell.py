@@ -1,7 +1,6 @@
 """The shell tool: a command, asked for, bounded, ended whole."""
 
 import os
-import re
 import selectors
 import signal
 import subprocess
@@ -16,10 +15,8 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import interrupt
 
-SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|PRIVATE|COOKIE|_PAT$|_PWD$|_DSN$", re.IGNORECASE
-)
-SECRET_VALUE = re.compile(r"^(sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA)|://[^/@\s]*:[^/@\s]+@")
+from wakeloop.text.secrets import IS_A_SECRET, NAMES_A_SECRET
+
 YES = ("y", "yes")
 NO = ("", "n", "no")
 CHUNK = 65_536
@@ -27,17 +24,38 @@ TICK = 0.01
 
 
 def shell_tool(
-    root: Path, *, ask: bool = True, timeout: float = 60, limit: int = 20_000, stop: Event | None = None
+    root: str | Path,
+    *,
+    ask: bool = True,
+    timeout: float = 60,
+    limit: int = 20_000,
+    stop: Event | None = None,
 ) -> BaseTool:
-    """run_shell(command): a command line in `root`, ended with all it started after `timeout` seconds.
+    """Return the tool `run_shell`, which runs a command line by `/bin/sh` in a folder.
 
-    At most `limit` bytes of output are kept, the first and the last half. With `ask` each command is put to
-    the person first, through `interrupt({"question", "command"})`: True, "y", "yes" or {"approved": True} is
-    a yes. The environment is passed on without variables that look like secrets. It is no sandbox: a command
-    has the rights of this process. Setting `stop` ends running commands at once: Ctrl-C does not reach the
-    thread that waits for one, so whoever handles the signal sets it.
+    With `ask` each command is put to a person first: the run stops at LangGraph's `interrupt`, whose value is
+    `{"question": …, "command": …}`, so the agent needs a checkpointer. Answer by running it again with
+    `Command(resume=answer)`, where several wait with `Command(resume={interrupt.id: answer})`: `True`, `"y"`,
+    `"yes"` or `{"approved": True}` is a yes, and anything else a no, which the model reads in your words (a
+    text, or `{"approved": False, "message": …}`).
+
+    It is no sandbox: a command has the rights of this process. The environment is passed on without variables
+    that look like secrets, and nothing can be typed into a command. A command that fails is no error of the
+    tool: the result begins with its exit code. `ToolException` is raised for an empty command and for one
+    that cannot be started.
+
+    Args:
+        root: The folder that commands begin in.
+        ask: Whether each command is put to a person; without it, it runs at once.
+        timeout: Seconds after which a command is ended with all that it started.
+        limit: Bytes of output that are kept, the first and the last half.
+        stop: Ends running commands when it is set, and refuses further ones. Ctrl-C does not reach the thread
+            that waits for a command, so whoever handles the signal sets it.
+
+    Returns:
+        One LangChain tool.
     """
-    shell = Shell(root.resolve(), ask, timeout, limit, stop or Event())
+    shell = Shell(Path(root).resolve(), ask, timeout, limit, stop or Event())
     return StructuredTool.from_function(shell.run_shell)
 
 
@@ -172,5 +190,5 @@ def harmless(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if not SECRET_NAME.search(name) and not SECRET_VALUE.search(value)
+        if not NAMES_A_SECRET.search(name) and not IS_A_SECRET.search(value)
     }

@@ -1,4 +1,4 @@
-"""Cases C20 to C24 with a scripted model: strict servers, broken replies. Real servers: tests/http."""
+"""Cases C20 to C24 with a scripted model: strict servers, broken replies. Real servers: tests/real/http."""
 
 from pathlib import Path
 from typing import Any

@@ -67,7 +67,7 @@ def test_what_the_graph_says_is_labelled() -> None:
     ]
     lines, _ = fed(script, settings=settings)
     texts = [line.text for line in lines]
-    assert "graph reminder: 1 rounds without a change to the list, 1 open" in texts
+    assert "graph reminder: 1 round without a change to the list, 1 open" in texts
     asked = [text for text in texts if text.startswith("graph correction: the run would end (wake_budget)")]
     assert asked[0].endswith("bring the list up to date (1/1)")
     assert asked[1].endswith("explain in plain text what was not done")

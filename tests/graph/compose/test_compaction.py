@@ -20,7 +20,17 @@ SUMMARIES = 6
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 COUNTERS = (
     *("wake_cycles", "idle_wakes", "todo_stale_iterations", "todo_guard_retries", "todo_guard_blocked"),
-    *("next", "bad_replies", "waking", "worked", "peak", "open_at_wake", "last_wake", "next_id", "refusals"),
+    *(
+        "ruling",
+        "bad_replies",
+        "waking",
+        "worked",
+        "peak",
+        "open_at_wake",
+        "last_wake",
+        "next_id",
+        "refusals",
+    ),
 )
 
 

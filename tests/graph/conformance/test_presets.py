@@ -10,7 +10,7 @@ from stage import Make
 import wakeloop
 from wakeloop import LoopSettings, SettingsError, create_todo_agent, preset
 from wakeloop.presets import PRESETS
-from wakeloop.testing import ScriptedModel, calls
+from wakeloop.testing import ScriptedModel, calls, walk
 
 SAME = {
     "inject_todo_instructions": True,
@@ -203,6 +203,27 @@ COST = {
 }
 
 
+BEGUN = ["activate", "call_model", "validate_todos", "call_model", "finalization_guard"]
+WALKS = {  # behind the plan and the first text
+    "wakeloop": [*["wake"] * 3, "correct"],
+    "agentparley": ["wake"] * 25,
+    "loki": ["wake"],
+    "lesson": [],
+    "cubepi": ["correct"],
+    "cubepi-strict": ["correct", "correct", "explain"],
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_walk_when_nothing_moves(name: str) -> None:
+    settings = preset(name).model_copy(update={"auto_continue": True})
+    model = ScriptedModel([calls(PLAN[settings.dialect]), *["Still at it."] * 26])
+    again = [
+        [*(["wake"] if step == "wake" else []), "call_model", "finalization_guard"] for step in WALKS[name]
+    ]
+    assert walk(create_todo_agent(model, settings=settings), "go") == [*BEGUN, *chain(*again)]
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_what_it_costs_when_nothing_moves(stage: Make, name: str) -> None:
     s = stage(name, {"auto_continue": True})
@@ -216,8 +237,9 @@ def test_what_it_costs_when_nothing_moves(stage: Make, name: str) -> None:
 def test_nothing_in_the_core_names_a_system() -> None:
     """A system is a preset: the loop itself knows dialects and settings alone."""
     root = Path(wakeloop.__file__).parent
-    core = [root / f"{name}.py" for name in ("graph", "routes", "gates", "todos", "agent", "state", "wire")]
-    for path in [*core, *sorted((root / "nodes").glob("*.py"))]:
+    core = [root / f"{name}.py" for name in ("graph", "routes", "agent", "state")]
+    rooms = ("nodes", "loop", "todos", "model", "thread", "channels")
+    for path in [*core, *(path for room in rooms for path in sorted((root / room).glob("*.py")))]:
         code = "\n".join(line.partition("#")[0] for line in path.read_text(encoding="utf-8").split("\n"))
         for system in ("agentparley", "cubepi", '"loki"', '"lesson"', '"parley"', '"checklist"'):
             assert system not in code, f"{path.name} names {system}"

@@ -1,7 +1,8 @@
 """The default preset, rule by rule: what it unites of the others.
 
 The rules of the loop itself (budget, progress, guard, wire order, steps, errors) have suites of their own
-in tests/core and tests/cases; here is what this preset adds to or changes of the systems it comes from.
+in tests/graph/core and tests/graph/cases; here is what this preset adds to or changes of the systems it
+comes from.
 """
 
 from itertools import chain, repeat

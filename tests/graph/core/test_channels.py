@@ -14,16 +14,10 @@ from langgraph.graph import StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop import TodoState, create_todo_agent
+from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.channels.parallel_parents import join_goal, join_session, join_todos
-from wakeloop.channels.reducers import (
-    Messages,
-    Todos,
-    merge_entries,
-    merge_goal,
-    merge_messages,
-    merge_settings,
-    merge_todos,
-)
+from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
+from wakeloop.channels.todo_list import Todos, merge_todos
 from wakeloop.errors import InputError
 from wakeloop.state import IN, OUT
 from wakeloop.testing import ScriptedModel

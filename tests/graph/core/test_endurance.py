@@ -11,8 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop import create_todo_agent, preset
-from wakeloop.channels.reducers import Messages, merge_messages
-from wakeloop.loop.gates import PRINT, REMEMBERED
+from wakeloop.channels.conversation import Messages, merge_messages
+from wakeloop.loop.progress import PRINT, REMEMBERED
 from wakeloop.model.request import REMEMBERED_PROMPTS
 from wakeloop.nodes.activate import REMEMBERED_EVENTS
 from wakeloop.nodes.validate_todos import REMEMBERED_REFUSALS

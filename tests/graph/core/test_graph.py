@@ -43,25 +43,24 @@ def test_every_preset_has_the_same_picture(name: str) -> None:
     assert agent.get_graph().draw_mermaid() == PICTURE.read_text()
 
 
-def test_the_edges_are_those_of_the_contract() -> None:
-    edges = {(edge.source, edge.target) for edge in agent_of([]).get_graph().edges}
+def test_the_edges_and_the_words_on_them() -> None:
+    edges = {(edge.source, edge.target, edge.data) for edge in agent_of([]).get_graph().edges}
+    ways = {"nag due": "nag", "go on": "call_model", "cut off": "finalization_guard"}
     rounds = {
-        (source, target)
-        for source in ("run_tools", "validate_todos")
-        for target in ("nag", "call_model", "finalization_guard")
+        (source, target, word) for source in ("run_tools", "validate_todos") for word, target in ways.items()
     }
     assert edges == rounds | {
-        ("__start__", "activate"),
-        ("activate", "call_model"),
-        ("activate", "finalization_guard"),
-        ("call_model", "run_tools"),
-        ("call_model", "validate_todos"),
-        ("call_model", "finalization_guard"),
-        ("nag", "call_model"),
-        ("wake", "call_model"),
-        ("finalization_guard", "wake"),
-        ("finalization_guard", "call_model"),
-        ("finalization_guard", "__end__"),
+        ("__start__", "activate", None),
+        ("activate", "call_model", "something to answer"),
+        ("activate", "finalization_guard", "nothing to answer"),
+        ("call_model", "run_tools", None),
+        ("call_model", "validate_todos", None),
+        ("call_model", "finalization_guard", None),
+        ("nag", "call_model", None),
+        ("wake", "call_model", None),
+        ("finalization_guard", "wake", "open, within budget"),
+        ("finalization_guard", "call_model", "ask again"),
+        ("finalization_guard", "__end__", "a gate stops"),
     }
 
 

@@ -19,11 +19,12 @@ from langgraph.types import Command, interrupt
 from wakeloop import create_todo_agent, preset, session_of, update_todos
 from wakeloop.dialects import dialect_named
 from wakeloop.errors import EditError, InputError
-from wakeloop.loop.gates import yields
+from wakeloop.loop.ending import yields
 from wakeloop.presets import PRESETS
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, says, wire_faults
-from wakeloop.todos.items import STATUSES, changed_ids, changes, count_open, is_open
+from wakeloop.todos.changes import changed_ids, changes
+from wakeloop.todos.items import STATUSES, count_open, is_open
 
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
 ENDINGS = {

@@ -1,6 +1,6 @@
 """What the model reads, as snapshots: plain .md files under snapshots/.
 
-To renew them after a change of words on purpose: `SNAPSHOTS=write pytest tests/core/test_prompts.py`.
+To renew them after a change of words on purpose: `SNAPSHOTS=write pytest tests/graph/core/test_prompts.py`.
 """
 
 import json

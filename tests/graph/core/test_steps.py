@@ -13,7 +13,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from wakeloop import create_todo_agent
-from wakeloop.loop.gates import GATES
+from wakeloop.loop.ruling import GATES
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
 LIMITS = range(5, 41)

@@ -15,8 +15,9 @@ from wakeloop.demo.job import demo_tools, request_text
 from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.demo.report import code, report
 from wakeloop.demo.script import ASKS, FILE_TOOLS, NEEDED, next_reply
-from wakeloop.demo.vocabulary import Loki, Parley, WholeList, vocabulary_of
+from wakeloop.demo.vocabulary import Parley, happened, vocabulary_of
 from wakeloop.testing import prompt_faults, wire_faults
+from wakeloop.testing.vocabulary import CHECKLIST, WRITE_TODOS, Loki
 
 REPORT = "wakeloop-report.md"
 GO = {"configurable": {"thread_id": "1"}}
@@ -488,8 +489,8 @@ def test_a_table_cell_keeps_its_row():
 
 VOCABULARY = {
     "loki": (Loki(), ["todo__init", "todo__add", "todo__done", "todo__list", "todo__clear"]),
-    "checklist": (WholeList("todo", "items", "text", with_ids=True), ["todo"]),
-    "write_todos": (WholeList("write_todos", "todos", "content", with_ids=False), ["write_todos"]),
+    "checklist": (CHECKLIST, ["todo"]),
+    "write_todos": (WRITE_TODOS, ["write_todos"]),
 }
 
 
@@ -512,11 +513,11 @@ def test_other_dialects(root, dialect):
             kind = "guard" if texts == 5 else "wake"
             messages.append(HumanMessage("…", additional_kwargs={"wakeloop": {"kind": kind}}))
     told = events(messages)
-    items = vocabulary.items(told)
+    items = vocabulary.read(happened(told))
     assert [item.text for item in items] == [f"Audit {p}" for p in ("a.py", "b.py", "docs/c.md")] + [
         f"Write {REPORT}"
     ]
-    assert not any(item.open for item in items)
+    assert not any(item.is_open for item in items)
     assert (root / REPORT).is_file()
     assert Counter(name for name, _, _ in calls_made(messages))["read_file"] == 3
     for row in [row for e in told if e.name in ("todo", "write_todos") for row in [e.args]]:

@@ -1,4 +1,4 @@
-"""The table of the cases in docs/reliability.md, against the tests."""
+"""The table of the cases in tests/RESULTS.md, against the tests."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ROW = re.compile(r"\| (c\d\d) [^|]*\| [^|]+ \| ([^|]+) \| ([^|]+) \|")
 ROWS = {
-    name: (paths, shown) for name, paths, shown in ROW.findall((ROOT / "docs" / "reliability.md").read_text())
+    name: (paths, shown) for name, paths, shown in ROW.findall((ROOT / "tests" / "RESULTS.md").read_text())
 }
 PATHS = {"rig": 12, "kept": 8, "bare": 4}
 

@@ -9,12 +9,12 @@ from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import RunnableLambda
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 
-from wakeloop.channels.reducers import merge_entries, merge_messages
-from wakeloop.loop.gates import fingerprint
-from wakeloop.loop.progress import note_progress, tried
+from wakeloop.channels.conversation import merge_messages
+from wakeloop.channels.reducers import merge_entries
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.progress import fingerprint, note_progress, tried
 from wakeloop.model.named import as_prompt
-from wakeloop.platform.cheap_copies import Delta, Folded
-from wakeloop.state import Ledger
+from wakeloop.platform.cheap_copies import Delta, Folded, has_slots
 from wakeloop.testing import ScriptedModel
 from wakeloop.text.marks import as_user
 
@@ -42,6 +42,15 @@ def test_a_copy_has_every_part_of_the_channel_and_goes_its_own_way(channel: Any)
     assert set(parts(channel)) == set(parts(THEIRS[type(channel)]))
     copied.update([[HumanMessage("x", id="1")] if type(channel) is Delta else ["x"]])
     assert (len(copied.get()), channel.get()) == (1, [])
+
+
+def test_where_a_release_has_other_slots_its_own_copy_stays() -> None:
+    class Later(DeltaChannel[Any]):
+        __slots__ = ("more",)
+
+    assert has_slots(DeltaChannel, "key", "typ", "value", "reducer", "snapshot_frequency")
+    assert not has_slots(Later, "key", "typ", "value", "reducer", "snapshot_frequency")
+    assert {"copy" in vars(kind) for kind in (Delta, Folded)} == {True}
 
 
 class Own(ScriptedModel):

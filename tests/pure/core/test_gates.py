@@ -8,19 +8,11 @@ from agents import settings, todo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeloop.loop.gates import (
-    GATES,
-    Case,
-    count_stale,
-    fingerprint,
-    first_stop,
-    made_progress,
-    may_correct,
-    nag_due,
-    same_again,
-    seen_before,
-    yields,
-)
+from wakeloop.loop.ending import yields
+from wakeloop.loop.gates import Case
+from wakeloop.loop.progress import fingerprint, made_progress, same_again, seen_before
+from wakeloop.loop.reminders import count_stale, nag_due
+from wakeloop.loop.ruling import GATES, first_stop, is_guarded
 
 ORDER = [
     "waiting",
@@ -52,7 +44,7 @@ GOES_ON: dict[str, Any] = {
 }
 
 
-def test_the_order_is_that_of_the_contract() -> None:
+def test_the_order_of_the_gates() -> None:
     assert [gate.__name__ for gate in GATES] == ORDER
 
 
@@ -111,12 +103,12 @@ def test_each_gate_at_its_edge(change: dict[str, Any], reason: str | None) -> No
 )
 def test_which_ends_the_guard_may_correct(reason: Any, allowed: bool) -> None:
     budget = settings(max_wake_cycles=0)
-    assert may_correct(reason, Case(open=1, settings=budget)) is allowed
-    assert may_correct(reason, Case(open=0, settings=budget)) is False
+    assert is_guarded(Case(open=1, settings=budget), reason) is allowed
+    assert is_guarded(Case(open=0, settings=budget), reason) is False
 
 
 def test_no_correction_where_auto_continue_is_off() -> None:
-    assert may_correct("disabled", Case(open=1, settings=settings(auto_continue=False))) is False
+    assert is_guarded(Case(open=1, settings=settings(auto_continue=False)), "disabled") is False
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.channels.indexed_list import FORKED
-from wakeloop.channels.reducers import Messages, merge_messages
 from wakeloop.model.wire_order import Lines, legal
 from wakeloop.testing import calls, wire_faults
 

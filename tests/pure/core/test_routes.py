@@ -1,11 +1,12 @@
 """Truth tables of the forks."""
 
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.types import Send
 
+from wakeloop.loop.ruling import Ruling
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round
 from wakeloop.testing import calls, says
 
@@ -14,31 +15,54 @@ def ledger(**values: Any) -> Any:
     return {"todo_ledger": values}
 
 
-@pytest.mark.parametrize("step", ["call_model", "finalization_guard"])
-def test_after_activate(step: str) -> None:
-    assert after_activate(ledger(next=step)) == step
+@pytest.mark.parametrize(
+    ("notes", "word"),
+    [
+        ({}, "something to answer"),
+        ({"unasked": True}, "nothing to answer"),
+        ({"unasked": True, "end": "wake_budget"}, "nothing to answer"),
+        ({"refused": "No."}, "something to answer"),  # `call_model` raises it
+        ({"next": "call_model"}, "something to answer"),
+    ],
+)
+def test_after_activate(notes: Any, word: str) -> None:
+    assert after_activate(ledger(**notes)) == word
 
 
-@pytest.mark.parametrize("step", ["nag", "call_model", "finalization_guard"])
-def test_after_a_round_goes_where_the_reply_said(step: str) -> None:
-    assert after_round(ledger(next="round", after=step)) == step
+@pytest.mark.parametrize(
+    ("notes", "word"),
+    [
+        ({"nag": False}, "go on"),
+        ({"nag": True}, "nag due"),
+        ({"nag": False, "end": None}, "go on"),
+        ({"nag": False, "end": "step_limit"}, "cut off"),
+        ({"nag": True, "end": "malformed_calls"}, "cut off"),
+        ({}, "cut off"),  # nobody sent the round
+        ({"next": "round", "after": "nag"}, "nag due"),  # threads of an older release
+        ({"next": "round", "after": "call_model"}, "go on"),
+        ({"next": "round", "after": "finalization_guard", "end": "step_limit"}, "cut off"),
+        ({"next": "__end__", "after": "nag"}, "cut off"),
+    ],
+)
+def test_after_a_round(notes: Any, word: str) -> None:
+    assert after_round(ledger(**notes)) == word
 
 
-@pytest.mark.parametrize("step", ["wake", "call_model", "__end__"])
-def test_after_the_guard(step: str) -> None:
-    assert after_guard(ledger(next=step)) == step
+@pytest.mark.parametrize("ruling", get_args(Ruling))
+def test_after_the_guard(ruling: str) -> None:
+    asks = dict.fromkeys(("correct", "explain", "format", "retry"), "ask again")
+    words = {"wake": "open, within budget", **asks}
+    assert after_guard(ledger(ruling=ruling)) == words.get(ruling, "a gate stops")
 
 
 def test_a_text_goes_to_the_guard() -> None:
-    assert after_call_model({**ledger(next="finalization_guard"), "messages": [says("x")]}) == [
-        "finalization_guard"
-    ]
+    assert after_call_model({**ledger(), "messages": [says("x")]}) == ["finalization_guard"]
 
 
 def test_each_external_call_is_sent_alone_and_todo_calls_together() -> None:
     reply = calls(("a", {"x": 1}, "1"), ("todo_list", {}, "2"), ("b", {}, "3"), ("todo_list", {}, "4"))
     state: Any = {
-        **ledger(next="round", todo_calls=["2", "4"], faults={"3": "Error: no"}),
+        **ledger(nag=False, todo_calls=["2", "4"], faults={"3": "Error: no"}),
         "messages": [HumanMessage("go"), reply],
     }
     first, second, third = after_call_model(state)
@@ -53,7 +77,7 @@ def test_each_external_call_is_sent_alone_and_todo_calls_together() -> None:
 
 
 def test_todo_calls_alone_send_nothing() -> None:
-    state: Any = {**ledger(next="round", todo_calls=["1"]), "messages": [calls(("todo_list", {}, "1"))]}
+    state: Any = {**ledger(nag=False, todo_calls=["1"]), "messages": [calls(("todo_list", {}, "1"))]}
     assert after_call_model(state) == ["validate_todos"]
 
 

@@ -7,21 +7,14 @@ from agents import todo
 from langgraph.types import Send
 from test_todos import board, playing
 
-from wakeloop.loop.gates import Case, fingerprint, hindered
+from wakeloop.loop.gates import Case, hindered
+from wakeloop.loop.progress import fingerprint
 from wakeloop.routes import after_call_model, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import calls
-from wakeloop.todos.items import (
-    GREATEST,
-    LONGEST,
-    Refused,
-    changes,
-    check_changes,
-    next_number,
-    number,
-    read_list,
-    shorten,
-)
+from wakeloop.text.characters import shorten
+from wakeloop.todos.changes import changes, check_changes
+from wakeloop.todos.items import GREATEST, LONGEST, Refused, next_number, number, read_list
 from wakeloop.todos.operations import Add, Change, Draft, Operation, Replace, Reset, Rules, Show
 
 A = todo(1, "a")
@@ -383,7 +376,7 @@ def test_a_call_with_arguments_beyond_json_has_a_print_too() -> None:
 
 def test_external_calls_alone_go_nowhere_else() -> None:
     state: Any = {
-        "todo_ledger": {"next": "round", "todo_calls": []},
+        "todo_ledger": {"nag": False, "todo_calls": []},
         "messages": [calls(("a", {}, "1"), ("b", {}, "2"))],
     }
     sent: list[Any] = after_call_model(state)
@@ -395,11 +388,11 @@ def test_external_calls_alone_go_nowhere_else() -> None:
 
 @pytest.mark.parametrize("state", [{}, {"todo_ledger": None}, {"todo_ledger": {}}])
 def test_a_thread_that_was_only_edited_by_hand_ends_at_the_guard(state: Any) -> None:
-    assert after_guard(state) == "__end__"
+    assert after_guard(state) == "a gate stops"
 
 
 def test_without_a_note_of_todo_calls_all_are_external() -> None:
-    state: Any = {"todo_ledger": {"next": "round"}, "messages": [calls(("a", {}, "1"))]}
+    state: Any = {"todo_ledger": {"nag": False}, "messages": [calls(("a", {}, "1"))]}
     (sent,) = after_call_model(state)
     assert isinstance(sent, Send)
     assert (sent.node, sent.arg["id"]) == ("run_tools", "1")
@@ -407,4 +400,4 @@ def test_without_a_note_of_todo_calls_all_are_external() -> None:
 
 def test_a_round_that_nobody_sent_ends_at_the_guard() -> None:
     state: Any = {"todo_ledger": {}}
-    assert after_round(state) == "finalization_guard"
+    assert after_round(state) == "cut off"

@@ -8,12 +8,12 @@ from agents import todo
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wakeloop.text.characters import shorten
+from wakeloop.todos.changes import changed_ids, changes
 from wakeloop.todos.items import (
     Refused,
     abridged,
     brief,
-    changed_ids,
-    changes,
     count_open,
     is_closed,
     is_open,
@@ -21,7 +21,6 @@ from wakeloop.todos.items import (
     number,
     open_items,
     read_list,
-    shorten,
     worth_showing,
 )
 from wakeloop.todos.operations import (
@@ -471,7 +470,7 @@ ITEMS = st.lists(
 
 @given(ITEMS, ITEMS)
 def test_a_difference_leads_from_one_list_to_the_other(old: Any, new: Any) -> None:
-    from wakeloop.channels.reducers import merge_todos
+    from wakeloop.channels.todo_list import merge_todos
 
     difference = changes(old, new)
     assert merge_todos(old, [difference]) == new

@@ -15,8 +15,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from wakeloop.model.wire_order import Lines, legal, system_prompt, text_of
+from wakeloop.model.wire_order import Lines, legal, system_prompt
 from wakeloop.testing import calls, malformed, prompt_faults, says, wire_faults
+from wakeloop.text.marks import text_of
 
 LINES = Lines("(unanswered)", "(broken off)", "(no text)")
 

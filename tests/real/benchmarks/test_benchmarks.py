@@ -146,12 +146,36 @@ def test_figures_go_into_their_places_of_a_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["versions", "targets", "grid", "reading", "rounds", "starting", "crowd", "talk"]
 )
-def test_the_page_has_a_place_for_every_table(name: str, tmp_path: Path) -> None:
+def test_the_book_has_a_place_for_every_table(name: str, tmp_path: Path) -> None:
+    from parts import page
+
+    copy = tmp_path / "RESULTS.md"
+    copy.write_text((BENCHMARKS / "RESULTS.md").read_text())
+    assert page.fill(copy, name, "text")
+
+
+def test_the_page_for_users_has_a_place_for_the_short_table(tmp_path: Path) -> None:
     from parts import page
 
     copy = tmp_path / "performance.md"
     copy.write_text((ROOT / "docs" / "performance.md").read_text())
-    assert page.fill(copy, name, "text")
+    assert page.fill(copy, "summary", "text")
+
+
+def test_the_short_table_has_a_dash_where_nothing_was_measured() -> None:
+    from parts import summary
+
+    row = {
+        "agent": "hand",
+        "n": 100,
+        "place": "none",
+        "mode": "sync",
+        "durability": "",
+        "ms": [2.0, 1.0, 3.0],
+    }
+    said = summary.table({"grid": [{**row, "resume": [], "bytes": None}]})
+    assert "| CPU a model step, no saver, 100 items | – | 2.00 ms | – | – |" in said
+    assert "| the thread on SQLite, 500 items | – | – | – | – |" in said
 
 
 def test_a_target_is_met_missed_or_not_measured() -> None:

@@ -32,7 +32,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseChatModel], BaseChat
     """Let a model of the test stand where the recipe's would be made."""
 
     def play(model: BaseChatModel) -> BaseChatModel:
-        for module in ("cli.agent", "chat.conversation"):
+        for module in ("cli.agent", "cli.chat.conversation"):
             monkeypatch.setattr(f"wakeloop.{module}.model_of", lambda recipe, stop: model)
         return model
 

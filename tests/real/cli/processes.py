@@ -15,9 +15,9 @@ from levels import Level
 from nursery import Forked, nursery_for
 from typer.testing import CliRunner
 
-from wakeloop.cli.app import app
+from wakeloop.cli.commands.app import app
 
-COMMAND = [sys.executable, "-m", "wakeloop.cli.app"]
+COMMAND = [sys.executable, "-m", "wakeloop.cli.commands.app"]
 
 
 class Shell:

@@ -10,7 +10,7 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from typer.testing import CliRunner
 
-from wakeloop.cli.app import app
+from wakeloop.cli.commands.app import app
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.reader import reader

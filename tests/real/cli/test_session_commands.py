@@ -23,8 +23,8 @@ from chat_server import Reply, Server
 from processes import Shell, wakeloop
 from processes import until as until_it
 
-from wakeloop.cli.sessions import Where
-from wakeloop.sessions.dbos.host import following
+from wakeloop.cli.sessions.where import Where
+from wakeloop.sessions.dbos.cron_line import following
 
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(300)]
 
@@ -334,7 +334,7 @@ def test_a_drain_stops_at_a_step_and_the_next_start_goes_on(world: World) -> Non
     until(lambda: len(world.mind.held) == 2, first)
     first.send_signal(signal.SIGTERM)
     assert first.stdout is not None
-    assert first.stdout.readline() == "Draining: each turn stops at its next step.\n"
+    assert first.stdout.readline() == "Draining: each run stops at its next step.\n"
     assert world.here("send", "a", "later")[0] == 0
     world.mind.go.set()
     assert ended(first) == (0, ["Stopped."], "")
@@ -354,7 +354,7 @@ def test_a_drain_stops_at_a_step_and_the_next_start_goes_on(world: World) -> Non
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "1 drained. What was under way goes on at the next start.\n"
     code, lines, err = ended(second)
-    assert (code, lines[-2:], err) == (0, ["Draining: each turn stops at its next step.", "Stopped."], "")
+    assert (code, lines[-2:], err) == (0, ["Draining: each run stops at its next step.", "Stopped."], "")
     assert world.here("drain") == (0, "No worker is at work here.\n", "")
 
 
@@ -374,7 +374,8 @@ def test_a_second_signal_ends_the_server(world: World) -> None:
 
 @pytest.mark.slow
 def test_a_request_that_nobody_answers_is_cut_off_by_a_drain(world: World) -> None:
-    code = "import wakeloop.cli.sessions as s; s.GRACE = 0; from wakeloop.cli.app import main; main()"
+    quick = "import wakeloop.cli.sessions.serve as s; s.GRACE = 0"
+    code = f"{quick}; from wakeloop.cli.commands.app import main; main()"
     args = ["serve", "--model", "m", "--base-url", world.model.url]
     server = subprocess.Popen(
         [sys.executable, "-c", code, *args],
@@ -574,7 +575,7 @@ def test_a_missing_extra_is_named(world: World, name: str) -> None:
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {name!r}: raise ModuleNotFoundError(f'No module named {{name!r}}', name=name)\n"
         "sys.meta_path.insert(0, Missing())\n"
-        "from wakeloop.cli.app import main\n"
+        "from wakeloop.cli.commands.app import main\n"
         "main()\n"
     )
     args = [sys.executable, "-c", code, "ps", "--db", f"postgresql:///x?host={world.config}"]

@@ -168,7 +168,7 @@ def test_threads_of_a_program_of_ones_own_are_seen(db: Path) -> None:
 def test_help_is_quick_and_imports_nothing_slow() -> None:
     code = (
         "import sys\n"
-        "from wakeloop.cli.app import app\n"
+        "from wakeloop.cli.commands.app import app\n"
         "try: app(['--help'])\n"
         "except SystemExit: pass\n"
         "slow = {'langgraph', 'langchain_core', 'langchain_openai', 'rich', 'pydantic', 'platformdirs'}\n"

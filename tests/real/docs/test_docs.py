@@ -23,7 +23,11 @@ import pytest
 from wakeloop.settings import LoopSettings
 
 ROOT = Path(__file__).parents[3]
-PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if page.exists()]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BESIDE = [
+    ROOT / name
+    for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "benchmarks/RESULTS.md", "tests/RESULTS.md")
+]
 
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w+)?[^\n]*\n(?P<body>.*?)^(?P=indent)```[ ]*$",
@@ -97,7 +101,7 @@ def run_console(block: Block, page: Path) -> None:
             assert_shown(shown, done.stdout, where)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
@@ -118,15 +122,26 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_pages_of_the_menu_are_the_pages_there_are() -> None:
     docs = ROOT / "docs"
-    menu = re.findall(r":\s+([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    menu = re.findall(
+        r"[:-]\s+([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert sorted(menu) == sorted(str(page.relative_to(docs)) for page in docs.rglob("*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: str(page.relative_to(ROOT)))
 def test_relative_links_lead_somewhere(page: Path) -> None:
     prose = FENCE.sub("", page.read_text(encoding="utf-8"))
     links = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)", prose)
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_bound_on_langgraph_is_the_one_that_the_pages_name() -> None:
+    needed = re.search(r'"(langgraph>=[^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert needed is not None
+    named = {
+        found for page in PAGES for found in re.findall(r"`(langgraph>=[^`]+)`", page.read_text("utf-8"))
+    }
+    assert named == {needed[1]}
 
 
 HEAD = "| setting | default | meaning |\n|---|---|---|\n"

@@ -232,7 +232,7 @@ def test_the_command_line_reads_strictly_whatever_the_environment_says(tmp_path:
     environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "false"}
     for command in (["threads"], ["show", "t"], ["show", "t", "--json", "--history"], ["todo", "t", "list"]):
         done = subprocess.run(
-            [sys.executable, "-m", "wakeloop.cli.app", *command, "--db", str(path)],
+            [sys.executable, "-m", "wakeloop.cli.commands.app", *command, "--db", str(path)],
             env=environment, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert "Traceback" not in done.stderr

@@ -88,7 +88,7 @@ def db(tmp_path: Path) -> Path:
 )
 def test_no_command_writes_what_a_terminal_obeys(db: Path, command: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "wakeloop.cli.app", *command, "--db", str(db)],
+        [sys.executable, "-m", "wakeloop.cli.commands.app", *command, "--db", str(db)],
         capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert not OBEYED & set(done.stdout + done.stderr)
@@ -99,7 +99,7 @@ def test_no_command_writes_what_a_terminal_obeys(db: Path, command: list[str]) -
 @pytest.mark.parametrize("command", [["threads"], ["show", "t", "--history"], ["config", "--thread", "t"]])
 def test_json_is_valid_and_escaped(db: Path, command: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "wakeloop.cli.app", *command, "--json", "--db", str(db)],
+        [sys.executable, "-m", "wakeloop.cli.commands.app", *command, "--json", "--db", str(db)],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     json.loads(done.stdout, parse_constant=pytest.fail)

@@ -221,7 +221,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def quiet(host: ServerHost, thread: str) -> None:
-    until(lambda: not host._waiting(thread))
+    until(lambda: not host.kept.waiting(thread))
 
 
 def texts(host: ServerHost, thread: str) -> list[str]:
@@ -247,13 +247,13 @@ def test_the_host_wakes_a_session_in_order_and_once(host: ServerHost, name: str)
 def test_many_events_for_one_thread_keep_one_worker_busy(host: ServerHost, name: str) -> None:
     for number in range(12):
         host.send(name, {"kind": "human", "text": "slow" if number == 0 else f"text {number}"})
-        assert list(host.at_work) in ([name], [])
+        assert list(host.background.at_work) in ([name], [])
     other = f"{name}-other"
     host.send(other, {"kind": "human", "text": "hello"})
     until(lambda: texts(host, other))
     quiet(host, name)
     assert [t for t in texts(host, name) if t.startswith("text ")] == [f"text {n}" for n in range(1, 12)]
-    until(lambda: host.at_work == {})
+    until(lambda: host.background.at_work == {})
 
 
 def test_the_host_holds_what_is_no_answer(host: ServerHost, name: str) -> None:
@@ -351,8 +351,8 @@ def test_the_run_of_a_host_that_died_is_seen_to_its_end_by_the_next(
 ) -> None:
     cut(host, monkeypatch, Killed())
     asker = asked(host, name)
-    until(lambda: host.at_work == {} and host.snapshot(name).values.get("owed_replies"))
-    assert [item["taken"] for item in host._waiting(name)] == [True]
+    until(lambda: host.background.at_work == {} and host.snapshot(name).values.get("owed_replies"))
+    assert [item["taken"] for item in host.kept.waiting(name)] == [True]
     with pytest.raises(SessionError, match="nothing was ever sent"):
         host.status(asker)
     with ServerHost(url, {"main": "main"}) as other:
@@ -364,7 +364,7 @@ def test_the_run_of_a_host_that_died_is_seen_to_its_end_by_the_next(
 
 
 def test_another_host_does_what_this_one_left(url: str, host: ServerHost, name: str) -> None:
-    host.draining.set()
+    host.background.draining.set()
     host.send(name, {"kind": "human", "text": "left"})
     assert host.status(name).queued == 1
     with ServerHost(url, {"main": "main"}) as other:

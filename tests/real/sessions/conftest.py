@@ -30,7 +30,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield request.param
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wakeloop.sessions.dbos.host.LOOK", 3600.0)  # there is nobody to look after
+        patch.setattr("wakeloop.sessions.dbos.watch.LOOK", 3600.0)  # there is nobody to look after
         if request.param == "postgres":
             server = request.getfixturevalue("postgres_server")
             with server.database() as url, Engine(url) as engine:

@@ -13,10 +13,11 @@ from typing import Any
 import sqlalchemy as sa
 from host_stage import Stage
 
+from wakeloop.inbox import WakeEvent
 from wakeloop.sessions import Schedule, SessionStatus, next_input
-from wakeloop.sessions.dbos.host import QUEUE, TIMERS, DbosHost
-from wakeloop.sessions.mailbox import EVENTS, SCHEDULES, SESSIONS
-from wakeloop.state import WakeEvent
+from wakeloop.sessions.dbos import DbosHost
+from wakeloop.sessions.dbos.queues import QUEUE, TIMERS
+from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS
 
 PATIENCE = 60.0  # seconds, for what takes well under one
 

@@ -9,7 +9,7 @@ from typing import Any
 from langgraph.checkpoint.postgres import PostgresSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.sessions.dbos.host import DbosHost
+from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.locks import set_up
 from wakeloop.testing import ScriptedModel, says
 

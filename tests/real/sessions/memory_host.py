@@ -10,19 +10,19 @@ from host_stage import Stage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import SessionError
+from wakeloop.inbox import WakeEvent
 from wakeloop.sessions import (
     Schedule,
     SessionStatus,
-    aclose_turn,
+    aclose_run,
     agent_of,
-    close_turn,
+    close_run,
     derived_id,
     event_fault,
     next_input,
     refusal_of,
 )
 from wakeloop.sessions.host import CANCELLED
-from wakeloop.state import WakeEvent
 
 
 class MemoryHost(Stage):
@@ -105,9 +105,9 @@ class MemoryHost(Stage):
             failure = f"{type(error).__name__}: {error}"
             self.failures.append(failure)
         if self.door == "sync":
-            close_turn(graph, thread_id, self, failure)
+            close_run(graph, thread_id, self, failure)
         else:
-            asyncio.run(aclose_turn(graph, thread_id, self, failure))
+            asyncio.run(aclose_run(graph, thread_id, self, failure))
         return True
 
     def run(self, graph: Any, given: Any, config: Any) -> None:

@@ -20,7 +20,8 @@ from langgraph.types import interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.errors import SessionError
-from wakeloop.sessions.dbos.host import DbosHost, Post, following
+from wakeloop.sessions.dbos import DbosHost, Post
+from wakeloop.sessions.dbos.cron_line import following
 from wakeloop.sessions.host import SessionHost
 from wakeloop.sessions.tools import session_tools
 from wakeloop.testing import ScriptedModel, calls, says

@@ -16,15 +16,15 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.sessions import postgres_saver
-from wakeloop.sessions.dbos.host import DbosHost
-from wakeloop.sessions.worker import AWAY
+from wakeloop.cli.sessions.postgres import postgres_saver
+from wakeloop.sessions.dbos import DbosHost
+from wakeloop.sessions.worker import away
 from wakeloop.testing import ScriptedModel, calls, says
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos.host.PAUSES", (0.05,) * 5)
+    monkeypatch.setattr("wakeloop.sessions.dbos.outage.PAUSES", (0.05,) * 5)
 
 
 def throw_out(url: str) -> None:
@@ -46,7 +46,7 @@ def until(true: Callable[[], Any]) -> None:
 def patiently(ask: Callable[[], Any]) -> Any:
     """Ask again where the pool hands out a connection that was cut: it is thrown away then."""
     for _ in range(20):  # as many as the pool has
-        with suppress(*AWAY):
+        with suppress(*away()):
             return ask()
     return ask()
 
@@ -87,14 +87,14 @@ def test_a_turn_whose_connections_are_cut_goes_on_from_its_last_step(postgres: s
 @contextmanager
 def counted(host: DbosHost) -> Iterator[list[str]]:
     """The thread of each try of a turn."""
-    tries, take = list[str](), host.take_turn
+    tries, take = list[str](), host.take_run
 
     def taken(thread: str, *, patient: bool) -> None:
         tries.append(thread)
         take(thread, patient=patient)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(host, "take_turn", taken)
+        patch.setattr(host, "take_run", taken)
         yield tries
 
 

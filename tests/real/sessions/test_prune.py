@@ -14,7 +14,7 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.sessions.dbos.host import DbosHost, Post
+from wakeloop.sessions.dbos import DbosHost, Post
 from wakeloop.testing import ScriptedModel, says
 
 NOW = timedelta(0)
@@ -75,8 +75,8 @@ def test_records_are_deleted_from_another_process_than_the_hosts(url: str, saver
 def test_a_host_deletes_what_is_older_than_it_keeps(
     keep: timedelta | None, tmp_path: Path, saver: SqliteSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos.host.LOOK", 0.02)
-    monkeypatch.setattr("wakeloop.sessions.dbos.host.PRUNE", 2)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watch.LOOK", 0.02)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watch.PRUNE", 2)
     looks: list[timedelta] = []
 
     class Host(DbosHost):

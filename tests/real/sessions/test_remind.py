@@ -14,7 +14,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions import session_tools
-from wakeloop.sessions.dbos.host import DbosHost
+from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.host import now
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -22,8 +22,8 @@ from wakeloop.testing import ScriptedModel, calls, says
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that looks often for what nobody rang for."""
-    monkeypatch.setattr("wakeloop.sessions.dbos.host.LOOK", 0.05)
-    monkeypatch.setattr("wakeloop.sessions.dbos.host.REMIND", 2)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watch.LOOK", 0.05)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watch.REMIND", 2)
 
 
 def until(true: Callable[[], Any]) -> None:
@@ -49,18 +49,18 @@ def test_what_waits_is_rung_for_once_and_not_before_the_second_look(tmp_path: Pa
     rung: list[tuple[str, str]] = []
     host.ring = lambda thread, key: rung.append((thread, key))  # type: ignore[method-assign]
     host.mailbox.put("main:1", {"kind": "kick", "id": "a"})
-    host.remind()
+    host.watch.remind()
     assert rung == []
     host.mailbox.put("main:2", {"kind": "kick", "id": "b"})
     host.mailbox.put("main:1", {"kind": "kick", "id": "c"})
-    host.remind()
+    host.watch.remind()
     assert rung == []  # what is newest in a thread counts: it rings for all before it
-    host.remind()
+    host.watch.remind()
     assert sorted(rung) == [("main:1", "c/again"), ("main:2", "b/again")]
     host.mailbox.withdraw("c")
-    host.remind()
+    host.watch.remind()
     assert rung[2:] == [("main:2", "b/again")]  # the same id again is the same turn
-    host.remind()
+    host.watch.remind()
     assert sorted(rung[3:]) == [("main:1", "a/again"), ("main:2", "b/again")]
     super(DbosHost, host).close()
 

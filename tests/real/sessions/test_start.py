@@ -13,7 +13,7 @@ import pytest
 from langgraph.checkpoint.postgres import PostgresSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.sessions.dbos.host import Post
+from wakeloop.sessions.dbos import Post
 from wakeloop.testing import ScriptedModel
 
 WORKER = [sys.executable, "-W", "error", str(Path(__file__).with_name("first_worker.py"))]

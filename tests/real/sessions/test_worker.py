@@ -12,11 +12,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import RunControl
 
 from wakeloop import create_todo_agent
+from wakeloop.inbox import WakeEvent
 from wakeloop.sessions import session_tools
-from wakeloop.sessions.dbos.host import engine_on
+from wakeloop.sessions.dbos.database import engine_on
 from wakeloop.sessions.mailbox import Mailbox
-from wakeloop.sessions.worker import Turns
-from wakeloop.state import WakeEvent
+from wakeloop.sessions.worker import Runs
 from wakeloop.testing import ScriptedModel, calls, says
 
 
@@ -102,7 +102,7 @@ def test_a_turn_that_died_is_run_again_and_repeats_nothing(point: str, tmp_path:
     Frail.point = point
     for _ in range(2):
         with suppress(Killed):
-            Turns(mailbox, host).take(agent, "main", RunControl())
+            Runs(mailbox, host).take(agent, "main", RunControl())
     assert Frail.point is None  # it died there
     values = agent.get_state({"configurable": {"thread_id": "main"}}).values
     assert [m.type for m in values["messages"]] == ["human", "ai", "tool", "ai"]

@@ -22,8 +22,9 @@ from wakeloop.cli.store import Place, Store, writing
 from wakeloop.dialects import dialect_named
 from wakeloop.model.named import bound
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
-from wakeloop.thread.editing import LAST, end_run, update_todos
-from wakeloop.thread.standing import unfinished
+from wakeloop.thread.editing import update_todos
+from wakeloop.thread.standing import LAST, unfinished
+from wakeloop.thread.stopping import end_run
 from wakeloop.todos.items import Todo
 
 RUN = "wakeloop-run"  # the name of a run's thread

@@ -1,1 +1,22 @@
-"""Sessions on DBOS, over SQLite or Postgres."""
+"""Sessions on DBOS, over SQLite or Postgres.
+
+Names are imported when first used: DBOS takes a second.
+"""
+
+from typing import TYPE_CHECKING
+
+from wakeloop.platform.lazy_faces import lazy
+
+if TYPE_CHECKING:
+    from wakeloop.sessions.dbos.dbos_host import DbosHost
+    from wakeloop.sessions.dbos.post import Post
+
+__all__ = ["DbosHost", "Post"]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "wakeloop.sessions.dbos.dbos_host": ("DbosHost",),
+        "wakeloop.sessions.dbos.post": ("Post",),
+    },
+)

@@ -1,0 +1,120 @@
+"""The conversation: messages found by id, and their reducer."""
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from hashlib import blake2s
+from itertools import chain
+from typing import Any, Self
+
+from langchain_core.messages import (
+    AnyMessage,
+    BaseMessage,
+    BaseMessageChunk,
+    RemoveMessage,
+    convert_to_messages,
+    message_chunk_to_message,
+)
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from wakeloop.channels.indexed_list import Keyed
+from wakeloop.errors import DamagedError
+from wakeloop.text.characters import shorten
+
+
+class Messages(Keyed[Any]):
+    """The conversation, found by message id; results are also found by the call that they answer.
+
+    `sound` counts the messages at its beginning that are known to be in a legal order, every call answered.
+    """
+
+    __slots__ = ("sound",)
+    sound: int
+
+    def __init__(self, items: Iterable[Any] = (), where: dict[Any, int] | None = None) -> None:
+        super().__init__(items, where)
+        self.sound = 0
+        if where is None:
+            self.where.update({("call", m.tool_call_id): i for i, m in enumerate(self) if m.type == "tool"})
+
+    def __copy__(self) -> Self:
+        new = super().__copy__()
+        new.sound = self.sound
+        return new
+
+    @staticmethod
+    def key(item: Any) -> Any:
+        """Return a message's id."""
+        return item.id
+
+    def put(self, item: Any) -> int:
+        """Replace the message of the same id in its place, or append it; return the place."""
+        place = super().put(item)
+        self.sound = min(self.sound, place)
+        if item.type == "tool":
+            self.where["call", item.tool_call_id] = place
+        return place
+
+    def answered(self, call_id: str) -> bool:
+        """Tell whether a result for a call of this id stands in the conversation."""
+        place = self.where.get(("call", call_id))
+        if place is None:
+            return False
+        there = chain(self[place : place + 1], self)  # most often it is the first
+        return any(getattr(message, "tool_call_id", None) == call_id for message in there)
+
+
+def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """Append, replace and remove messages by id: the reducer of `messages`, for a `DeltaChannel`.
+
+    `state` is the conversation, `writes` a batch of updates (a list of message-likes, or one). A message that
+    is removed and added again moves to the end; an unknown id to remove is ignored. An id is derived only for
+    input without one, from place and content, on a copy: the same writes give the same messages.
+    """
+    merged = copy(state) if isinstance(state, Messages) else Messages(_loaded(state))
+    for write in writes:
+        items = [write] if not isinstance(write, list) else write
+        if any(isinstance(item, RemoveMessage) for item in items):
+            merged = _remove(merged, items)
+        else:
+            for item in items:
+                merged.put(_with_id(item, len(merged)))
+    return merged
+
+
+def _loaded(state: Any) -> list[Any]:
+    """Read a conversation as it was stored. Raises `DamagedError` for one that is none."""
+    if not isinstance(state, list | tuple):
+        raise DamagedError(f"messages is {shorten(repr(state))}, where a list is due")
+    try:
+        return convert_to_messages(state)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it stands for what is stored
+        raise DamagedError(f"messages holds something that is none ({type(error).__name__})") from None
+
+
+def _remove(merged: Messages, items: Sequence[Any]) -> Messages:
+    """Apply a batch that takes messages away: what is added again after it stands at the end."""
+    kept: list[Any] = list(merged)
+    for item in items:
+        message = item if isinstance(item, RemoveMessage) else _with_id(item, len(kept))
+        place = next((i for i, old in enumerate(kept) if old.id == message.id), None)
+        if isinstance(message, RemoveMessage):
+            if message.id == REMOVE_ALL_MESSAGES:
+                kept = []
+            elif place is not None:
+                del kept[place]
+        elif place is not None:
+            kept[place] = message
+        else:
+            kept.append(message)
+    return Messages(kept)
+
+
+def _with_id(item: Any, place: int) -> BaseMessage:
+    message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
+    if isinstance(message, BaseMessageChunk):
+        message = message_chunk_to_message(message)
+    if message.id:
+        return message
+    said = message.content if isinstance(message.content, str) else repr(message.content)
+    told = f"{place}|{message.type}|{said}".encode("utf-8", "replace")  # as a saver stores half a pair
+    return message.model_copy(update={"id": blake2s(told, digest_size=16).hexdigest()})

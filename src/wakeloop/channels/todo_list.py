@@ -1,0 +1,97 @@
+"""The list: items found by id, and their reducer."""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Self
+
+from wakeloop.channels.indexed_list import Keyed
+from wakeloop.errors import DamagedError
+from wakeloop.text.characters import shorten
+from wakeloop.todos.changes import Changes, check_changes
+from wakeloop.todos.items import STATUSES, Refused, Todo, read_list
+
+
+class Todos(Keyed[Any]):
+    """The list, found by id. What came from outside waits for `activate`: `before` and `fault` say so."""
+
+    __slots__ = ("before", "fault")
+    before: "list[Todo] | None"
+    fault: str | None
+
+    def __init__(self, items: Sequence[Any] = (), where: dict[Any, int] | None = None) -> None:
+        super().__init__(items, where)
+        self.before, self.fault = None, None
+
+    def __copy__(self) -> Self:
+        new = type(self)(self, self.where)
+        new.before, new.fault = self.before, self.fault
+        return new
+
+    @staticmethod
+    def key(item: Any) -> Any:
+        """Return an item's id; one from outside may have none yet."""
+        return item.get("id")
+
+
+def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
+    """Replace the list, or change it by id: the reducer of `todos`, for a `DeltaChannel`.
+
+    A list replaces: it is checked, and a bad one is set aside with a sentence while the old one stays, so
+    that reading the thread never raises. A dict of `Changes` changes it, under the same check: it, too, may
+    come from outside. None does nothing.
+    """
+    merged = copy(state) if isinstance(state, Todos) else Todos(sound_todos(state))
+    for write in writes:
+        if write is None:
+            continue
+        try:
+            if write and isinstance(write, dict) and _CHANGES.issuperset(write):
+                check_changes(write)
+                merged = _changed(merged, write)  # type: ignore[arg-type]
+                continue
+            replaced = Todos(read_list(write))
+        except Refused as refusal:
+            replaced = copy(merged)
+            replaced.fault = str(refusal)
+        replaced.before = merged.before if merged.before is not None else list(merged)
+        merged = replaced
+    return merged
+
+
+_CHANGES = frozenset(Changes.__annotations__)
+
+
+def _changed(todos: Todos, difference: Changes) -> Todos:
+    if "all" in difference:
+        return Todos(difference["all"])
+    before = todos.before  # a tool may have replaced the list in the same round
+    if gone := set(difference.get("drop", ())):
+        todos = Todos([todo for todo in todos if todo.get("id") not in gone])
+    for todo in difference.get("put", ()):
+        todos.put(todo)
+    if "order" in difference:
+        rank = {key: i for i, key in enumerate(difference["order"])}
+        todos = Todos(sorted(todos, key=lambda todo: rank.get(todo.get("id"), len(rank))))
+    todos.before = before
+    return todos
+
+
+def sound_todos(todos: Any) -> list[Any]:
+    """Return a list that was stored, checked."""
+    check_todos(list(todos) if isinstance(todos, tuple) else todos)
+    return todos  # type: ignore[no-any-return]
+
+
+def check_todos(todos: object) -> None:
+    """Refuse a list that is none. Only a plain one is looked at: what a reducer has made is another type."""
+    if todos is None or (type(todos) is not list and isinstance(todos, list)):
+        return
+    if not isinstance(todos, list):
+        raise DamagedError(f"todos is {shorten(repr(todos))}, where a list is due")
+    for todo in todos:
+        if (
+            type(todo) is not dict
+            or type(todo.get("content")) is not str
+            or todo.get("status") not in STATUSES
+        ):
+            raise DamagedError(f"todos holds {shorten(repr(todo))}, which is no item")

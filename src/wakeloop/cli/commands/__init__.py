@@ -1,0 +1,1 @@
+"""The command `wakeloop`: its options, its sentences."""

@@ -1,0 +1,90 @@
+"""The options of the command, as its help shows them."""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Thread = Annotated[
+    str, typer.Argument(metavar="THREAD", help="Id of the thread, as wakeloop threads shows it.")
+]
+ThreadOption = Annotated[
+    str | None, typer.Option("--thread", metavar="THREAD", help="Thread to continue, or the id of a new one.")
+]
+Db = Annotated[
+    Path | None,
+    typer.Option("--db", envvar="WAKELOOP_DB", metavar="FILE", help="SQLite file of the threads."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="openai:NAME, NAME or PROVIDER:NAME; else $WAKELOOP_MODEL."),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option(metavar="URL", help="Address of an OpenAI-like server; else $OPENAI_BASE_URL.")
+]
+System = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the system prompt.")]
+Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Named settings to begin with.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as max_wake_cycles=5; may be repeated."),
+]
+Root = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder that the tools are confined to; else the current one."),
+]
+Tools = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="files (the default), shell, both as files,shell, or none."),
+]
+Role = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Role from the configuration folder; null leaves it.")
+]
+Agent = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Agent file, which overrides all settings; null leaves it.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands without asking for each.")]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--db", envvar="WAKELOOP_DB", metavar="FILE|URL", help="SQLite file of the threads, or postgresql://…"
+    ),
+]
+Session = Annotated[str, typer.Argument(metavar="THREAD", help="AGENT:NAME, or NAME for the agent main.")]
+
+Given = Mapping[str, Any]  # what was typed of an agent's options
+OF_AN_AGENT = {
+    "model": Model,
+    "base_url": BaseUrl,
+    "system": System,
+    "preset": Preset,
+    "settings": Set,
+    "root": Root,
+    "tools": Tools,
+    "role": Role,
+    "agent": Agent,
+}
+
+
+def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Put these options of an agent in the place of a command's `given`, which is what was typed."""
+    typed = [Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=OF_AN_AGENT[n]) for n in names]
+
+    def taking(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def taken(**values: Any) -> None:
+            from wakeloop.cli.recipe import options
+
+            given = options(**{name: values.pop(name) for name in names})
+            command(given=given, **values)
+
+        all_of_them = signature(command).parameters.values()
+        shown = [new for old in all_of_them for new in (typed if old.name == "given" else [old])]
+        taken.__dict__["__signature__"] = Signature(shown)
+        taken.__annotations__ = {one.name: one.annotation for one in shown}
+        return taken
+
+    return taking

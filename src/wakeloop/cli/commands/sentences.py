@@ -1,0 +1,51 @@
+"""What a person reads: lines, or one sentence of a failure."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import typer
+
+from wakeloop.cli.failures import FAILED, INTERRUPTED, CommandError, code_of, sentence_of
+
+OF_SESSIONS = ("dbos", "sqlalchemy", "croniter", "psycopg", "psycopg_pool")  # top modules of that extra
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Whatever goes wrong: one sentence on stderr and an exit code, never a traceback."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os._exit(FAILED)  # nobody reads any more: the run must not go on unseen
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise typer.Exit(INTERRUPTED) from None
+    except ModuleNotFoundError as error:
+        missing = CommandError(missing_sentence(error.name or "a module"))
+        typer.echo(f"wakeloop: {missing}", err=True)
+        raise typer.Exit(FAILED) from None
+    except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
+        typer.echo(f"wakeloop: {sentence_of(error)}", err=True)
+        raise typer.Exit(code_of(error)) from None
+
+
+def missing_sentence(module: str) -> str:
+    """What to install for a module that is not there."""
+    if module.partition(".")[0] in OF_SESSIONS or module.startswith("langgraph.checkpoint.postgres"):
+        return f"This command needs {module}: pip install 'wakeloop[cli,sessions]'."
+    return f"The command line needs {module}: pip install 'wakeloop[cli]'."
+
+
+def write(lines: Iterable[str]) -> None:
+    """Write lines to stdout without control codes; what its encoding lacks is replaced."""
+    from wakeloop.display.clean import clean
+
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in lines:
+        typer.echo(clean(line).encode(encoding, "replace").decode(encoding))

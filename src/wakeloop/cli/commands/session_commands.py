@@ -1,0 +1,93 @@
+"""The commands of sessions: serve, send, ps, cron, drain."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wakeloop.cli.commands.options import OF_AN_AGENT, Database, Given, Json, Session, Yes, takes
+from wakeloop.cli.commands.sentences import sentences, write
+
+
+@sentences()
+@takes(*(name for name in OF_AN_AGENT if name != "agent"))
+def serve(
+    *,
+    given: Given,
+    demo: Annotated[
+        Path | None,
+        typer.Option("--demo", metavar="DIR", help="Serve the offline stand-in, which audits DIR."),
+    ] = None,
+    delay: Annotated[
+        float, typer.Option(min=0, help="Seconds that each reply of the offline stand-in takes.")
+    ] = 0.0,
+    db: Database = None,
+    yes: Yes = False,
+) -> None:
+    """Host sessions: what is sent to them wakes them, and they survive this process."""
+    from wakeloop.cli.sessions.serve import serve as serve_sessions
+    from wakeloop.cli.sessions.where import Where
+
+    raise typer.Exit(serve_sessions(Where(db), given, demo, delay, ask=not yes))
+
+
+@sentences()
+def send(
+    thread: Session,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
+    kind: Annotated[str, typer.Option(metavar="KIND", help="human, or kick, cron and the like.")] = "human",
+    key: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Id of the event; one that was sent is dropped.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until the session's run has ended.")] = False,
+    db: Database = None,
+    json: Json = False,
+) -> None:
+    """Send a session a message: it wakes it, or answers what it asked."""
+    from wakeloop.cli.sessions.send import send as send_event
+    from wakeloop.cli.sessions.where import Where
+
+    said = sys.stdin.read() if text == "-" else text
+    lines, code = send_event(Where(db), thread, said, kind, key, wait=wait, json=json)
+    write(lines)
+    raise typer.Exit(code)
+
+
+@sentences()
+def ps(db: Database = None, json: Json = False) -> None:
+    """List the sessions: state, reason, open items, wakes, what they wait for."""
+    from wakeloop.cli.sessions.ps import overview
+    from wakeloop.cli.sessions.where import Where
+
+    write(overview(Where(db), json=json))
+
+
+@sentences()
+def cron(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="add, list or remove.")],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="…", help="THREAD, five fields and a text; or an id.")
+    ] = None,
+    db: Database = None,
+    json: Json = False,
+) -> None:
+    """Wake sessions by the clock (UTC)."""
+    from wakeloop.cli.sessions.cron import cron as schedules
+    from wakeloop.cli.sessions.where import Where
+
+    write(schedules(Where(db), action, words or [], json=json))
+
+
+@sentences()
+def drain(
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers.")] = 60.0,
+    db: Database = None,
+) -> None:
+    """Ask every wakeloop serve of this database to come to rest; nothing is lost."""
+    from wakeloop.cli.sessions.drain import drain as drain_workers
+    from wakeloop.cli.sessions.where import Where
+
+    lines, code = drain_workers(Where(db), timeout)
+    write(lines)
+    raise typer.Exit(code)

@@ -1,0 +1,181 @@
+"""The commands of one thread, and those about threads."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wakeloop.cli.commands.options import (
+    OF_AN_AGENT,
+    Agent,
+    Db,
+    Given,
+    Json,
+    Preset,
+    Role,
+    Set,
+    Thread,
+    ThreadOption,
+    Yes,
+    takes,
+)
+from wakeloop.cli.commands.sentences import sentences, write
+
+
+@sentences()
+@takes(*OF_AN_AGENT)
+def run(
+    *,
+    request: Annotated[
+        str, typer.Argument(metavar="REQUEST", help="What is to be done; - reads it from stdin.")
+    ],
+    given: Given,
+    thread: ThreadOption = None,
+    db: Db = None,
+    json: Json = False,
+    yes: Yes = False,
+) -> None:
+    """Work on a request until its list is settled."""
+    from wakeloop.cli.start import start
+    from wakeloop.cli.store import Place
+
+    text = sys.stdin.read() if request == "-" else request
+    raise typer.Exit(start(text, given, Place.of(db), thread, as_json=json, ask=not yes))
+
+
+@sentences()
+@takes(*OF_AN_AGENT)
+def resume(
+    *,
+    thread: Thread,
+    message: Annotated[
+        str | None, typer.Argument(metavar="MESSAGE", help="Answer to its question, or a new message.")
+    ] = None,
+    given: Given,
+    db: Db = None,
+    json: Json = False,
+    yes: Yes = False,
+) -> None:
+    """Go on with a thread, with the options that it was begun with."""
+    from wakeloop.cli.start import resume as resume_thread
+    from wakeloop.cli.store import Place
+
+    raise typer.Exit(resume_thread(thread, message, given, Place.of(db), as_json=json, ask=not yes))
+
+
+@sentences()
+@takes(*OF_AN_AGENT)
+def chat(
+    *,
+    thread: ThreadOption = None,
+    given: Given,
+    db: Db = None,
+    yes: Yes = False,
+) -> None:
+    """Talk with one thread, line by line. Without a terminal it reads lines from stdin."""
+    from wakeloop.cli.chat.repl import chat as chat_with
+    from wakeloop.cli.store import Place
+
+    raise typer.Exit(chat_with(thread, given, Place.of(db), ask=not yes))
+
+
+@sentences()
+def config(
+    role: Role = None,
+    agent: Agent = None,
+    thread: Annotated[
+        str | None, typer.Option(metavar="THREAD", help="What holds in this thread, with its own values.")
+    ] = None,
+    preset: Preset = None,
+    settings: Set = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Show every value that holds, and where it comes from."""
+    from wakeloop.cli.config import overview
+    from wakeloop.cli.recipe import options
+    from wakeloop.cli.store import Place
+
+    given = options(preset=preset, settings=settings, role=role, agent=agent)
+    write(overview(Place.of(db), thread, given, json=json))
+
+
+@sentences()
+def threads(
+    everything: Annotated[
+        bool, typer.Option("--all", help="List every thread, not only the latest.")
+    ] = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """List the threads, those that changed last first."""
+    from wakeloop.cli.store import Place
+    from wakeloop.cli.threads import overview
+
+    write(overview(Place.of(db), everything=everything, json=json))
+
+
+@sentences()
+def show(
+    thread: Thread,
+    history: Annotated[bool, typer.Option("--history", help="Print the whole conversation too.")] = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Show how a thread stands: list, answer, history."""
+    from wakeloop.cli.show import details
+    from wakeloop.cli.store import Place
+
+    write(details(Place.of(db), thread, history=history, json=json))
+
+
+@sentences()
+def todo(
+    thread: Thread,
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION", help="add, done, start, block, cancel, reopen, remove, edit, clear or list."
+        ),
+    ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TEXT|ID", help="Texts to add; ids; or an id and its reason or text."),
+    ] = None,
+    db: Db = None,
+) -> None:
+    """Edit the list of a thread that has ended by hand."""
+    from wakeloop.cli.edit import edited
+    from wakeloop.cli.store import Place
+
+    write(edited(Place.of(db), thread, action, words or []))
+
+
+@sentences()
+def graph() -> None:
+    """Print the graph as Mermaid text."""
+    from wakeloop.cli.reader import picture
+
+    write(picture().splitlines())
+
+
+@sentences()
+@takes("preset")
+def demo(
+    *,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder to audit; else the current one.")
+    ] = Path(),
+    given: Given,
+    delay: Annotated[
+        float, typer.Option(min=0, help="Seconds that each reply of the offline model takes.")
+    ] = 0.0,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Audit a folder's files with an offline stand-in for a model. The report is written into the folder."""
+    from wakeloop.cli.start import rehearse
+    from wakeloop.cli.store import Place
+
+    raise typer.Exit(rehearse(folder, Place.of(db), given, delay, as_json=json))

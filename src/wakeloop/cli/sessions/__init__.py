@@ -1,0 +1,1 @@
+"""Sessions by command: serve, send, ps, cron and drain."""

@@ -1,0 +1,42 @@
+"""Adds, lists and removes what wakes sessions by the clock."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from wakeloop.cli.failures import usage
+from wakeloop.cli.report import as_json, columns
+from wakeloop.cli.sessions.where import Where, typed
+from wakeloop.cli.start import check_text, refuse_odd
+from wakeloop.display.clean import one_line
+
+
+def cron(where: Where, action: str, words: Sequence[str], *, json: bool) -> Iterator[str]:
+    """Add, list or remove what wakes sessions by the clock."""
+    match action, words:
+        case "add", [thread, line, text]:
+            refuse_odd(thread)
+            check_text(text, "The text is empty: say what the session is to read.")
+            with where.post() as post:
+                with typed():
+                    key = post.schedule(thread, line, text)
+                due = next(one.due for one in post.schedules(thread) if one.id == key)
+            yield as_json({"schedule": key, "due": due}) if json else f"{key}: due {due}"
+        case "list", []:
+            with where.post() as post:
+                found = post.schedules()
+            if json:
+                yield as_json([asdict(one) for one in found])
+            elif not found:
+                yield "Nothing is scheduled."
+            else:
+                rows = [(s.id, one_line(s.thread), s.cron, s.due or "-", one_line(s.text, 60)) for s in found]
+                yield from columns([("SCHEDULE", "SESSION", "CRON", "DUE", "TEXT"), *rows])
+        case "remove", [key]:
+            with where.post() as post:
+                if not post.mailbox.schedules(key=key) or not post.cancel(key):
+                    raise usage(f"There is no schedule {key!r}: wakeloop cron list shows them.")
+            yield f"Removed {key}."
+        case _:
+            raise usage(
+                'Write: cron add THREAD "MIN HOUR DAY MONTH WEEKDAY" TEXT, cron list, or cron remove ID.'
+            )

@@ -1,0 +1,23 @@
+"""Brings the workers of a database to rest."""
+
+import time
+
+from wakeloop.cli.failures import FAILED, SETTLED
+from wakeloop.cli.sessions.where import LOOK, Where
+
+
+def drain(where: Where, timeout: float) -> tuple[list[str], int]:
+    """Ask all workers to come to rest and wait for them."""
+    with where.post() as post:
+        begun = post.mailbox.workers()
+        post.mailbox.ask_drain()
+        deadline = time.monotonic() + timeout
+        while (left := post.mailbox.workers()) and time.monotonic() < deadline:
+            time.sleep(LOOK)
+    if not begun:
+        return ["No worker is at work here."], SETTLED
+    if left:
+        return [
+            f"{len(left)} of {len(begun)} workers are still at work, or died and were not missed yet."
+        ], FAILED
+    return [f"{len(begun)} drained. What was under way goes on at the next start."], SETTLED

@@ -1,0 +1,40 @@
+"""Checkpoints of sessions on Postgres."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import psycopg
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.postgres import PostgresSaver
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from wakeloop.cli.failures import CommandError, database_words
+from wakeloop.sessions.locks import set_up
+
+
+def readable(url: str) -> bool:
+    """Whether an address means one thing only; else a part of a password might be taken for a host."""
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return False
+    return url.partition("?")[0].count("@") <= 1
+
+
+@contextmanager
+def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
+    """Checkpoints on Postgres, with a connection for each run under way."""
+    options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    try:
+        # it says why not; the pool would only say that it waited
+        psycopg.connect(url, connect_timeout=10).close()
+        with ConnectionPool(url, min_size=1, max_size=20, kwargs=options, timeout=10, open=False) as pool:
+            pool.open(wait=True, timeout=10)
+            saver = PostgresSaver(cast("Any", pool))
+            set_up(saver, url)
+            yield saver
+    except (psycopg.OperationalError, PoolTimeout) as error:
+        raise CommandError(f"The database cannot be reached: {database_words(error)}.") from error

@@ -1,0 +1,47 @@
+"""Lists the sessions, and how each stands."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from wakeloop.cli.report import as_json, columns
+from wakeloop.cli.sessions.where import Where
+from wakeloop.display.clean import one_line
+from wakeloop.sessions.host import SessionStatus
+
+HEAD = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
+
+
+def line_of(status: SessionStatus) -> str:
+    """How a session stands, in a line."""
+    why = status.error or status.reason or "not begun"
+    return one_line(
+        f"{status.thread}: {status.state}, {why}; {status.open} open, {status.wakes}/{status.budget} wakes",
+        500,
+    )
+
+
+def overview(where: Where, *, json: bool) -> Iterator[str]:
+    """The sessions, a line each."""
+    with where.post() as post:
+        found = post.list()
+    if json:
+        yield as_json([asdict(status) for status in found])
+        return
+    if not found:
+        yield "No sessions yet."
+        return
+    yield from columns([HEAD, *map(cells_of, found)])
+
+
+def cells_of(status: SessionStatus) -> tuple[str, ...]:
+    """One session's cells."""
+    return (
+        one_line(status.thread),
+        status.state,
+        one_line(status.reason or "-", 20),
+        str(status.open),
+        f"{status.wakes}/{status.budget}",
+        status.on or "-",
+        str(status.queued),
+        one_line(status.error or "-", 60),
+    )

@@ -1,0 +1,45 @@
+"""Sends a session an event, and waits for what comes of it."""
+
+import sys
+import time
+from dataclasses import asdict
+
+from wakeloop.cli.failures import FAILED, SETTLED
+from wakeloop.cli.report import as_json, exit_code
+from wakeloop.cli.sessions.ps import line_of
+from wakeloop.cli.sessions.where import LOOK, Where, typed
+from wakeloop.cli.start import check_text, refuse_odd
+from wakeloop.display.clean import clean, one_line
+from wakeloop.display.words import question
+from wakeloop.thread.standing import answer_of, session_of
+
+
+def send(
+    where: Where, thread: str, text: str, kind: str, key: str | None, *, wait: bool, json: bool
+) -> tuple[list[str], int]:
+    """Store an event for a session, and `wait` until its run has ended; return lines and exit code."""
+    refuse_odd(thread)
+    if text or kind != "kick":
+        check_text(text, "The text is empty: say what is to be sent.")
+    with where.post() as post:
+        with typed():
+            key = post.send(thread, {"kind": kind, "text": text, **({"id": key} if key else {})})
+        if not wait:
+            line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
+            return [line], SETTLED
+        if not post.mailbox.workers():
+            print("Waiting for a wakeloop serve: none is up.", file=sys.stderr, flush=True)  # noqa: T201
+        graph = next(iter(post.agents.values()))
+        while True:
+            left = {letter.id for letter in post.mailbox.waiting(thread)}
+            status, snapshot = post.status(thread), graph.get_state({"configurable": {"thread_id": thread}})
+            if key not in left and "running" not in (status.state, session_of(snapshot)["state"]):
+                break  # neither in its run nor in one that followed
+            time.sleep(LOOK)
+    asked = [line for one in snapshot.interrupts for line in question(one.value)]
+    answer = answer_of(snapshot)
+    code = FAILED if status.error else exit_code(session_of(snapshot))
+    if json:
+        return [as_json({**asdict(status), "answer": answer, "questions": asked})], code
+    said = asked or ([clean(answer)] if answer else [])
+    return [*said, *([] if code == SETTLED else [line_of(status)])], code

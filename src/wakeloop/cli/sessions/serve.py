@@ -1,0 +1,122 @@
+"""Serves sessions until a signal or a drain."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from wakeloop.cli.agent import graph_of
+from wakeloop.cli.configured import configured
+from wakeloop.cli.failures import SETTLED, CommandError
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.run import handled
+from wakeloop.cli.sessions.ps import line_of
+from wakeloop.cli.sessions.where import LOOK, Where
+from wakeloop.cli.store import Store, locked
+from wakeloop.config.levels import agent_level, config_folder, names
+from wakeloop.display.clean import one_line
+from wakeloop.sessions.dbos import DbosHost
+from wakeloop.sessions.host import DEFAULT_AGENT, SessionStatus
+from wakeloop.sessions.tools import session_tools
+
+GRACE = 10.0  # seconds that a drain leaves to commands and requests under way, before it cuts them short
+
+
+def serve(where: Where, given: Mapping[str, Any], demo: Path | None, delay: float, *, ask: bool) -> int:
+    """Run sessions until a signal or `wakeloop drain`; returns the exit code."""
+    stop, ended = threading.Event(), threading.Event()
+    recipes = recipes_of(given, demo, delay)
+    host: list[DbosHost] = []
+    tools = [] if demo is not None else session_tools(lambda: host[0])
+    graphs = {name: graph_of(recipe, ask=ask, stop=ended, more=tools) for name, recipe in recipes.items()}
+    with ExitStack() as stack:
+        saver, store = stack.enter_context(where.saver())
+        if store is not None:
+            stack.enter_context(alone(where))
+        agents = {name: graph.compile(checkpointer=saver, name=name) for name, graph in graphs.items()}
+        hold = None if store is None else partial(held, store, recipes)
+        host.append(DbosHost(where.url, agents, report=told, hold=hold))
+        with signals(stop), host[0] as running:
+            say(f"Serving {', '.join(agents)}; Ctrl-C or wakeloop drain ends it, and nothing is lost.")
+            while not (stop.wait(LOOK) or running.draining.is_set()):
+                pass
+            say("Draining: each run stops at its next step.")
+            running.drain(GRACE)
+            ended.set()
+        if running.running:  # requests that nobody answers; what they wait in would keep the process
+            say(f"Stopped, with {len(running.running)} cut off in the middle of a step.")
+            os._exit(SETTLED)
+    say("Stopped.")
+    return SETTLED
+
+
+def recipes_of(given: Mapping[str, Any], demo: Path | None, delay: float) -> dict[str, Recipe]:
+    """The agents that are served: `main`, made of the options, and one for each agent file."""
+    if demo is not None:
+        return {DEFAULT_AGENT: configured(Recipe(root=str(demo.resolve()), demo=True, delay=delay), given)}
+    recipes = {DEFAULT_AGENT: configured(None, given)}
+    for name in names(config_folder(), "agents"):
+        own = agent_level(config_folder(), name).values
+        shared = {
+            k: v for k, v in given.items() if k in ("model", "base_url", "root", "tools") and k not in own
+        }
+        recipes[name] = configured(None, {**shared, "agent": name})
+    return recipes
+
+
+@contextmanager
+def alone(where: Where) -> Iterator[None]:
+    """One server a SQLite database."""
+    path = where.beside("serve")
+    with open(path, "ab", opener=partial(os.open, mode=0o600)) as file:
+        if not locked(file, "serve"):
+            raise CommandError(
+                f"Another wakeloop serve has {str(where.place.path)!r}: stop it, or use Postgres for more."
+            )
+        yield
+
+
+@contextmanager
+def held(store: Store, recipes: Mapping[str, Recipe], thread: str) -> Iterator[None]:
+    """Keep other commands off a thread while it runs; wait for one that has it."""
+    agent = thread.partition(":")[0]
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(store.held(thread))
+                break
+            except CommandError:
+                time.sleep(LOOK)
+        assert store.saver is not None  # noqa: S101 - it is open
+        with store.saver.lock:  # other runs write on the same connection
+            if store.find(thread) is None:
+                store.remember(thread, recipes.get(agent, recipes[DEFAULT_AGENT]), "")
+        yield
+
+
+@contextmanager
+def signals(stop: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM drains, the second one ends the process."""
+
+    def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        if stop.is_set():
+            os._exit(128 + number)  # as a kill: an exit would wait for the runs
+        stop.set()
+
+    with handled(put):
+        yield
+
+
+def told(status: SessionStatus) -> None:
+    """Say how a run has left a session."""
+    say(line_of(status))
+
+
+def say(text: str) -> None:
+    """Write a line at once: a server's output is followed from elsewhere."""
+    print(one_line(text, 500), flush=True)  # noqa: T201

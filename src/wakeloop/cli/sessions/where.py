@@ -1,0 +1,102 @@
+"""Where sessions are kept: a Postgres database, or two files."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from sqlalchemy.exc import DatabaseError
+
+from wakeloop.cli.failures import CommandError, database_words, usage
+from wakeloop.cli.reader import reader
+from wakeloop.cli.store import Place, Store, exists, made, writing
+from wakeloop.config.levels import config_folder, names
+from wakeloop.errors import SessionError
+from wakeloop.sessions.dbos import Post
+from wakeloop.sessions.dbos.database import on_postgres
+from wakeloop.sessions.host import DEFAULT_AGENT
+
+LOOK = 0.2  # seconds between two looks at a session that is waited for
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where threads and events are kept: one Postgres database, or two SQLite files side by side."""
+
+    db: str | None
+
+    def __post_init__(self) -> None:
+        if "://" not in (self.db or ""):
+            return
+        if self.on_postgres:
+            from wakeloop.cli.sessions.postgres import readable  # SQLite does without its driver
+
+            if readable(str(self.db)):
+                return
+        raise usage(
+            "The address of the database cannot be read: write the name of a file or a postgresql://…, "
+            "with %40 and %2F for @ and / in a password."
+        )
+
+    @property
+    def on_postgres(self) -> bool:
+        """Whether it is a server's address."""
+        return on_postgres(self.db or "")
+
+    @property
+    def place(self) -> Place:
+        """The SQLite file of the threads."""
+        return Place.of(None if self.db is None else Path(self.db))
+
+    @property
+    def url(self) -> str:
+        """Where the events are."""
+        return str(self.db) if self.on_postgres else f"sqlite:///{self.beside('sessions')}"
+
+    def beside(self, what: str) -> Path:
+        """A file beside that of the threads: two copies of SQLite must not meet in one file."""
+        path = self.place.path.resolve()
+        return path.with_name(f"{path.name}-{what}")
+
+    @contextmanager
+    def saver(self) -> Iterator[tuple[BaseCheckpointSaver[Any], Store | None]]:
+        """Open the checkpoints to write."""
+        if self.on_postgres:
+            from wakeloop.cli.sessions.postgres import postgres_saver  # SQLite does without its driver
+
+            with postgres_saver(self.url) as saver:
+                yield saver, None
+            return
+        with writing(self.place) as store:
+            events = Place(self.beside("sessions"), named=True)
+            if not exists(events):
+                made(events)
+            assert store.saver is not None  # noqa: S101 - it is open
+            try:
+                yield store.saver, store
+            except DatabaseError as error:
+                raise CommandError(
+                    f"The database {str(events.path)!r} cannot be used: {database_words(error)}."
+                ) from error
+
+    @contextmanager
+    def post(self) -> Iterator[Post]:
+        """Open the way in for events; agents are known by name, and can be read but not run."""
+        with self.saver() as (saver, _):
+            graph = reader(saver)
+            post = Post(self.url, dict.fromkeys((DEFAULT_AGENT, *names(config_folder(), "agents")), graph))
+            try:
+                yield post
+            finally:
+                post.close()
+
+
+@contextmanager
+def typed() -> Iterator[None]:
+    """What the way in refuses was typed wrong."""
+    try:
+        yield
+    except SessionError as refused:
+        raise usage(str(refused)) from refused

@@ -1,0 +1,65 @@
+"""What wakes a session: one event, and its faults."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
+
+from wakeloop.text.characters import shorten
+
+EventKind = Literal["human", "peer_message", "peer_reply", "subagent_done", "cron", "kick"]
+KINDS: tuple[str, ...] = get_args(EventKind)
+
+
+class WakeEvent(TypedDict, total=False):
+    """What wakes a session; only `kind` is needed.
+
+    `kind` is human, peer_message, peer_reply, subagent_done, cron or kick. An `id` that was seen before makes
+    the event a repeat, which is ignored. `sender` is the thread it comes from (`from` is no name in Python).
+    A peer's message with a `correlation_id` and a sender wants an answer, of the kind `wants` (peer_reply;
+    a subagent's task wants subagent_done), which carries the same id. `chain` names the threads that wait for
+    that answer, oldest first. `time` is ISO 8601.
+    """
+
+    kind: str
+    id: str
+    text: str
+    sender: str
+    correlation_id: str
+    time: str
+    wants: str
+    chain: list[str]
+
+
+def event_fault(event: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with one event, or return None."""
+    keys = WakeEvent.__annotations__
+    if unknown := [key for key in event if key not in keys]:
+        return f"{shorten(repr(unknown[0]))} is no key of an event; there are {', '.join(keys)}"
+    for key in keys:
+        if key != "chain" and not isinstance(event.get(key, ""), str):
+            return f"{key} must be a text, not {shorten(repr(event[key]))}"
+    chain = event.get("chain", [])
+    if not isinstance(chain, list) or not all(isinstance(thread, str) for thread in chain):
+        return f"chain must be a list of thread ids, not {shorten(repr(chain))}"
+    if (kind := event.get("kind")) not in KINDS:
+        return f"kind must be one of {', '.join(KINDS)}, not {shorten(repr(kind))}"
+    if (wants := event.get("wants", "peer_reply")) not in ("peer_reply", "subagent_done"):
+        return f"wants must be peer_reply or subagent_done, not {shorten(repr(wants))}"
+    return None
+
+
+def owed_for(event: WakeEvent) -> dict[str, Any] | None:
+    """Return the entry of `owed_replies` for a message that wants to be answered, else None."""
+    asks = event.get("kind") == "peer_message" and event.get("correlation_id") and event.get("sender")
+    if not asks:
+        return None
+    chain = event.get("chain") or [event["sender"]]
+    entry = {"id": event["correlation_id"], "sender": event["sender"], "chain": chain}
+    return {**entry, "wants": event["wants"]} if event.get("wants") else entry
+
+
+def replies_owed(state: Any) -> list[Any]:
+    """Return what is owed by a reply; a subagent's task is not: its last text is the answer."""
+    owed = state.get("owed_replies") or ()
+    return [o for o in owed if not isinstance(o, dict) or o.get("wants", "peer_reply") == "peer_reply"]

@@ -1,0 +1,57 @@
+"""How an activation begins: anew, or gone on with."""
+
+from collections.abc import Sequence
+
+from wakeloop.loop.gates import Case, disabled, wake_budget
+from wakeloop.loop.ledger import CARRIED, Ledger
+from wakeloop.loop.progress import count_settled
+from wakeloop.settings import LoopSettings
+from wakeloop.stream import StopReason
+from wakeloop.todos.items import Todo, is_open
+
+
+def anew(old: Ledger, todos: Sequence[Todo]) -> Ledger:
+    """Return the notes of a new activation: the budget, the guard's retries and progress begin again."""
+    kept: Ledger = {key: value for key, value in old.items() if key in CARRIED}  # type: ignore[assignment]
+    return {
+        "todo_stale_iterations": 0,
+        "todo_guard_suppressed": False,
+        **kept,
+        "wake_cycles": 0,
+        "idle_wakes": 0,
+        "todo_guard_retries": {},
+        "todo_guard_blocked": None,
+        "todo_finalization_correction": None,
+        "peak": count_settled(todos),
+    }
+
+
+def gone_on(old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiting: bool) -> Ledger:
+    """Return the notes with which a subagent's result goes on: it wakes, and spends one cycle as a wake does.
+
+    Not while the thread is `waiting` for more, nor where the budget is spent: then the end is noted.
+    """
+    notes: Ledger = {**old}
+    notes.pop("refused", None)
+    if waiting:
+        return notes
+    spent = notes.get("wake_cycles", 0)
+    notes["end"] = unanswered(spent, settings)
+    return notes if notes["end"] else woken(notes, spent + 1, todos)
+
+
+def woken(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:
+    """Return the notes at the beginning of a wake's turn: what its progress is measured against."""
+    return {
+        **notes,
+        "wake_cycles": cycle,
+        "waking": True,
+        "worked": False,
+        "open_at_wake": [todo["id"] for todo in todos if is_open(todo)],
+    }
+
+
+def unanswered(spent: int, settings: LoopSettings) -> StopReason | None:
+    """Tell why a subagent's result is not answered: the gates that rule on the budget, in their order."""
+    case = Case(open=0, settings=settings, wakes=spent)
+    return disabled(case) or wake_budget(case)

@@ -1,0 +1,41 @@
+"""How a run ends: its session, and what is left of its notes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from wakeloop.loop.gates import Case
+from wakeloop.loop.ledger import PASSING, Ledger, without
+from wakeloop.stream import Ending, Session
+
+
+def yields(reason: Ending, open_count: int) -> Literal["waiting", "dormant", "idle"]:
+    """Return the state that an ending leaves a session in."""
+    if reason == "waiting":
+        return "waiting"
+    return "idle" if open_count else "dormant"
+
+
+def session_at(case: Case, reason: Ending, waiting_on: Sequence[Any] = ()) -> Session:
+    """Return the session of a run that ends for this reason; `waiting_on` is the channel's value."""
+    session: Session = {
+        "state": yields(reason, case.open),
+        "reason": reason,
+        "open": case.open,
+        "wakes": case.wakes,
+        "budget": case.settings.max_wake_cycles,
+    }
+    if session["state"] == "waiting":
+        session["on"] = waits_on(waiting_on)
+    return session
+
+
+def waits_on(waiting_on: Sequence[Any]) -> str:
+    """Return whom a session waits for: the first entry says it, a peer where it does not."""
+    first = next(iter(waiting_on), None)
+    return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
+
+
+def at_rest(notes: Ledger, tail: str | None = None) -> Ledger:
+    """Return what the end of a run leaves of its notes; `tail` is the id of the last message."""
+    rest = without(notes, PASSING)
+    return rest if tail is None else {**rest, "tail": tail}

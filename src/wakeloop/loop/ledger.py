@@ -1,0 +1,142 @@
+"""The notes of the graph: each key once, its type, its life."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
+
+from wakeloop.errors import DamagedError
+from wakeloop.loop.ruling import Ruling
+from wakeloop.stream import Ending
+from wakeloop.text.characters import shorten
+
+T = TypeVar("T")
+Thread = Annotated[T, "thread"]
+"""Outlives an activation."""
+Activation = Annotated[T, "activation"]
+"""Until the next activation; a subagent's result goes on with it."""
+Run = Annotated[T, "run"]
+"""Until the run's end, which makes it meaningless."""
+Round = Annotated[T, "round"]
+"""Until the next reply."""
+
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+
+
+def _just(*kinds: type) -> AfterValidator:
+    """A list of values of these types, in this order."""
+
+    def check(values: list[Any]) -> list[Any]:
+        if [type(value) for value in values] != list(kinds):
+            raise ValueError("other values than these are noted here")
+        return values
+
+    return AfterValidator(check)
+
+
+class Ledger(TypedDict, total=False):
+    """The graph's private counters and notes: one channel, one value, plain JSON.
+
+    A key's first word says how long it lives; what is dropped when, and the check of a stored ledger, follow
+    from this table.
+    """
+
+    __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]
+
+    # the budget, and what is counted against it
+    wake_cycles: Activation[Count]
+    idle_wakes: Activation[Count]
+    todo_stale_iterations: Thread[Count]
+    bad_replies: Run[Count]
+    # the guard
+    todo_guard_retries: Activation[dict[str, int]]
+    todo_guard_blocked: Activation[dict[str, str] | None]
+    todo_guard_suppressed: Thread[bool]
+    todo_finalization_correction: Activation[bool | None]
+    called_by: Run[Ending]  # the reason that called it
+    # what follows: of an activation's beginning, of a round, of a turn
+    unasked: Run[bool]
+    nag: Round[bool]  # whether a reminder is due behind the round; there in a round only
+    end: Run[Ending | None]
+    again: Run[str]  # why the reply is asked again: `empty`, `cut`, `format: …`
+    asking: Run[Literal["format", "explain"]]
+    ruling: Activation[Ruling]
+    # the round in hand
+    todo_calls: Round[list[str]]
+    faults: Round[dict[str, str]]
+    # progress
+    waking: Run[bool]
+    worked: Run[bool]
+    open_at_wake: Run[list[int | str]]
+    seen: Activation[str]
+    peak: Activation[Count]
+    last_wake: Activation[str]
+    spoke: Activation[bool]
+    # the list and the conversation
+    next_id: Thread[Count]
+    refusals: Thread[dict[str, int]]
+    shown: Thread[str]
+    summaries: Thread[list[str]]  # the system messages that a hook wrote
+    tail: Thread[str]
+    injected: Activation[list[str]]
+    # the input
+    events: Thread[list[str]]
+    settings: Activation[dict[str, Any]]
+    refused: Activation[str]
+    # where the run stands, for the search for other runs: checkpoint and step, and the limit of supersteps
+    began: Run[Annotated[list[Any], _just(str, int, int)]]
+    asked_at: Activation[Annotated[list[Any], _just(str, int)]]
+    # as threads have it that were written before `nag` and `ruling` were noted
+    next: Round[Literal["call_model", "finalization_guard", "round", "wake", "__end__"]]
+    after: Round[Literal["nag", "call_model", "finalization_guard"]]
+
+
+_LIVES = {
+    key: next(word for word in hint.__metadata__ if isinstance(word, str))
+    for key, hint in get_type_hints(Ledger, include_extras=True).items()
+}
+_CHECKED = TypeAdapter(Ledger)
+
+
+def living(*lives: str) -> frozenset[str]:
+    """Return the keys with these lives: `thread`, `activation`, `run`, `round`."""
+    return frozenset(key for key, life in _LIVES.items() if life in lives)
+
+
+CARRIED = living("thread")
+PASSING = living("run", "round")
+ROUND = living("round")
+
+
+def without(notes: Mapping[str, Any], keys: frozenset[str]) -> Ledger:
+    """Return notes without these keys."""
+    return cast(Ledger, {key: value for key, value in notes.items() if key not in keys})
+
+
+def check_ledger(ledger: object) -> None:
+    """Refuse notes of the graph that it cannot have written itself. Raises `DamagedError`."""
+    try:
+        _CHECKED.validate_python(ledger)
+    except ValidationError as error:
+        where = error.errors(include_url=False, include_context=False)[0]["loc"]
+        if not where or not isinstance(ledger, dict):
+            raise DamagedError(f"todo_ledger is {shorten(repr(ledger))}, where a mapping is due") from None
+        raise DamagedError(f"todo_ledger has {shorten(repr(ledger[where[0]]))} under {where[0]!r}") from None
+
+
+def notes_of(state: Mapping[str, Any]) -> Ledger:
+    """Return the notes of a state, to be read only; `{}` before the first. Raises `DamagedError`."""
+    ledger = state.get("todo_ledger")
+    if ledger is None:
+        return {}
+    check_ledger(ledger)
+    return _renewed(ledger) if "next" in ledger else ledger
+
+
+def _renewed(ledger: Ledger) -> Ledger:
+    """Read the notes of an older release, which noted the next node in the place of the reason for it."""
+    notes = without(ledger, frozenset(("next", "after")))
+    if ledger["next"] == "round":
+        notes["nag"] = ledger.get("after") == "nag"
+    return notes

@@ -1,0 +1,104 @@
+"""What a reply means: a round, a turn's end, or again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from wakeloop.loop.gates import GRAPH, Costs
+from wakeloop.loop.ledger import ROUND, Ledger, without
+from wakeloop.loop.reminders import count_stale, nag_due
+from wakeloop.settings import LoopSettings
+from wakeloop.stream import Ending
+
+
+class Said(Protocol):
+    """What a reply alone shows.
+
+    `todo_calls` are the ids of its todo calls, `faults` the error results of calls that will not be run,
+    `wrote` tells whether a todo call that writes is among them, well-formed or not.
+    """
+
+    @property
+    def text(self) -> str: ...  # noqa: D102
+    @property
+    def calls(self) -> int: ...  # noqa: D102
+    @property
+    def cut(self) -> bool: ...  # noqa: D102
+    @property
+    def wrote(self) -> bool: ...  # noqa: D102
+    @property
+    def todo_calls(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def faults(self) -> Mapping[str, str]: ...  # noqa: D102
+
+
+def noted(
+    notes: Ledger,
+    reply: Said,
+    settings: LoopSettings,
+    *,
+    open_count: int,
+    steps_left: int,
+    costs: Costs = GRAPH,
+) -> Ledger:
+    """Return the notes behind an ordinary reply: the end of a turn, a round, or one that is asked again.
+
+    A reply of which nothing is to be stored is noted as `again: "empty"`.
+    """
+    new, bad = answered(notes), notes.get("bad_replies", 0) + 1
+    if reply.text or reply.wrote:
+        new["spoke"] = True
+    if not (reply.text or reply.calls or reply.cut or open_count or new.get("spoke")):
+        return asked_again(new, "empty", "empty_reply", settings)
+    if not reply.cut and not is_malformed(reply):
+        new.pop("bad_replies", None)
+    elif reply.calls:
+        new["bad_replies"] = bad
+    if reply.calls:
+        kind: Ending = "truncated" if reply.cut else "malformed_calls"
+        return _round(new, reply, kind, settings, open_count, steps_left, costs)
+    return asked_again(new, "cut", "truncated", settings) if reply.cut else new
+
+
+def answered(notes: Ledger) -> Ledger:
+    """Return the notes when a reply is there: the round before it and the wish for it are over."""
+    return without(notes, ROUND | {"again", "ruling"})
+
+
+def is_malformed(reply: Said) -> bool:
+    """Tell whether every call of a reply is malformed."""
+    return bool(reply.calls) and len(reply.faults) == reply.calls
+
+
+def asked_again(notes: Ledger, why: str, kind: Ending, settings: LoopSettings) -> Ledger:
+    """Return the notes for a reply that is asked again, or that ends the run as one too many in a row."""
+    bad = notes.get("bad_replies", 0) + 1
+    new: Ledger = {**notes, "bad_replies": bad, "again": why}
+    if bad > settings.reply_retries:
+        new["end"] = kind
+    return new
+
+
+def _round(
+    notes: Ledger,
+    reply: Said,
+    kind: Ending,
+    settings: LoopSettings,
+    open_count: int,
+    steps_left: int,
+    costs: Costs,
+) -> Ledger:
+    """Note what the forks of a round need: its todo calls, its faults, and where it goes afterwards."""
+    if reply.todo_calls:
+        notes["todo_calls"] = list(reply.todo_calls)
+    if reply.faults:
+        notes["faults"] = dict(reply.faults)
+    before = notes.get("todo_stale_iterations", 0)
+    stale = count_stale(before, wrote=reply.wrote, open_count=open_count, settings=settings)
+    due = stale != before and nag_due(stale, settings)
+    notes["todo_stale_iterations"] = stale
+    notes["nag"] = due and not notes.get("todo_guard_suppressed", False)
+    if notes.get("bad_replies", 0) > settings.reply_retries:
+        notes["end"] = kind
+    elif steps_left < costs.round:
+        notes["end"] = "step_limit"
+    return notes

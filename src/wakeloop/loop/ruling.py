@@ -1,0 +1,86 @@
+"""What follows the end of a turn: the wake loop, its budget.
+
+A turn is over when the model replies without a tool call. Then the gates are asked in their order. If one
+answers, the run ends with its name, once the guard has had its say; if none does, the graph wakes the model,
+which spends one of the activation's `max_wake_cycles`: `wake_budget` is the gate that bounds the loop.
+"""
+
+from typing import Literal
+
+from wakeloop.loop.gates import (
+    Case,
+    disabled,
+    drained,
+    hindered,
+    repeated_reply,
+    settled,
+    stalled,
+    step_limit,
+    waiting,
+    wake_budget,
+)
+from wakeloop.stream import Ending, StopReason
+
+Ruling = Literal["wake", "correct", "explain", "format", "retry", Ending]
+"""What follows: another turn, one more request of some kind, or the end of that name."""
+
+GATES = (waiting, settled, disabled, drained, step_limit, wake_budget, repeated_reply, stalled)
+GUARDED = frozenset(("wake_budget", "repeated_reply", "stalled"))
+
+
+def rule(case: Case) -> Ruling:
+    """Say what follows.
+
+    What has ended the run already, what is asked again, the end of a correction's turn (for which only the
+    first two gates have a say), the gates.
+    """
+    if case.end is not None:
+        return case.end
+    if case.asking == "explain":
+        return "guard_blocked"
+    if case.again is not None:
+        return hindered(case, case.costs.correction) or "retry"
+    if case.asking == "format":
+        return "settled"
+    reason = stop(case)
+    if reason is None:
+        return "wake"
+    return correction(case, reason) if is_guarded(case, reason) else last_request(case, reason)
+
+
+def stop(case: Case) -> Ending | None:
+    """Return why the run would end, were there no guard; None where it wakes."""
+    if case.called_by is not None:
+        return waiting(case) or settled(case) or case.called_by
+    return first_stop(case)
+
+
+def first_stop(case: Case) -> StopReason | None:
+    """Return the first gate's answer; None where the graph wakes."""
+    return next((reason for gate in GATES if (reason := gate(case))), None)
+
+
+def is_guarded(case: Case, reason: Ending) -> bool:
+    """Tell whether the guard has a say in an end: open items, and a budget of 0 or one of the last gates."""
+    if case.called_by is not None:
+        return reason == case.called_by
+    if case.suppressed or not case.open:
+        return False
+    return reason in GUARDED or (reason == "disabled" and case.settings.auto_continue)
+
+
+def correction(case: Case, reason: Ending) -> Ruling:
+    """Ask for the list to be brought up to date while retries last, then end or demand an explanation."""
+    allowed = case.settings.guard_retries
+    if case.retries < allowed:
+        return hindered(case, case.costs.correction) or "correct"
+    if not allowed or case.settings.on_guard_exhausted == "proceed" or case.drained:
+        return reason
+    return "step_limit" if case.steps_left < case.costs.request else "explain"
+
+
+def last_request(case: Case, reason: Ending) -> Ruling:
+    """Ask for the answer in the caller's format where a run is settled."""
+    if reason == "settled" and case.unformatted:
+        return hindered(case, case.costs.request) or "format"
+    return reason

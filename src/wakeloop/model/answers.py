@@ -1,0 +1,34 @@
+"""The results of calls that were not run, or that failed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import ToolException
+from pydantic import ValidationError
+
+from wakeloop.errors import ToolError
+from wakeloop.text.characters import shorten, whole
+from wakeloop.text.marks import new_id
+from wakeloop.todos.items import LONGEST
+
+
+def answer(call: Mapping[str, Any], text: str, status: Any = "success") -> ToolMessage:
+    """Return the result of a call."""
+    return ToolMessage(text, id=new_id(), name=call["name"], tool_call_id=call["id"], status=status)
+
+
+def error_answer(call: Mapping[str, Any], text: str) -> ToolMessage:
+    """Return an error result, which says so and is of bounded length."""
+    text = text if text.startswith("Error: ") else f"Error: {text}"
+    return answer(call, shorten(whole(text), LONGEST), "error")
+
+
+def sentence_of(error: Exception) -> str:
+    """Say what a tool has raised: its own words, or its type and what it says."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"])) or "arguments"
+        return f"the arguments do not fit: {where}: {first['msg']}"
+    said = str(error) or type(error).__name__
+    return said if isinstance(error, ToolError | ToolException) else f"{type(error).__name__}: {said}"

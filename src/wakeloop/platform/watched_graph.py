@@ -1,0 +1,29 @@
+"""A graph whose guard knows the saver it was compiled with.
+
+LangGraph tells no node of its saver. A configuration bound to the compiled graph would reach the node, but
+also every snapshot that is read by its checkpoint's id.
+"""
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+WATCHES = "finalization_guard"
+
+
+class WatchedGraph(StateGraph[Any, Any, Any, Any]):
+    """A `StateGraph` that gives each compilation a guard of its own, with that compilation's saver."""
+
+    def compile(self, checkpointer: Any = None, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """Compile; the arguments are `StateGraph`'s own."""
+        own, spec = copy(self), self.nodes[WATCHES]
+        if isinstance(checkpointer, BaseCheckpointSaver):
+            guard: Any = spec.runnable
+            own.nodes = {**self.nodes, WATCHES: replace(spec, runnable=replace(guard, saver=checkpointer))}
+        compiled = StateGraph.compile(own, checkpointer, **kwargs)
+        self.compiled = own.compiled
+        return compiled

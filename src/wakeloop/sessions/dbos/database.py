@@ -1,0 +1,46 @@
+"""Opens the events' database: Postgres, or a SQLite file."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from wakeloop.errors import SessionError
+
+OLDEST_SQLITE = (3, 42)
+
+
+def on_postgres(url: str) -> bool:
+    """Tell whether a database is a Postgres server's; else it is a SQLite file."""
+    return url.startswith(("postgres://", "postgresql://"))
+
+
+def engine_on(url: str) -> sa.Engine:
+    """Open a database: Postgres with psycopg 3, or a SQLite file that several processes may write to."""
+    if on_postgres(url):
+        return sa.create_engine(f"postgresql+psycopg://{url.partition('://')[2]}", pool_pre_ping=True)
+    engine = sa.create_engine(url, module=sqlite_module())
+    sa.event.listen(engine, "connect", patient)
+    return engine
+
+
+def patient(connection: Any, record: object) -> None:  # noqa: ARG001 - the signature of a listener
+    """Let writers wait for each other, and take the lock when they begin: one that reads first would fail."""
+    connection.isolation_level = "IMMEDIATE"
+    for pragma in ("journal_mode=WAL", "busy_timeout=30000", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def sqlite_module() -> Any:
+    """Return a SQLite that is new enough for the engine: Python's own, or the one of `pysqlite3-binary`."""
+    import sqlite3  # noqa: PLC0415 - Postgres does without
+
+    if sqlite3.sqlite_version_info >= OLDEST_SQLITE:
+        return sqlite3.dbapi2
+    try:
+        from pysqlite3 import dbapi2  # type: ignore[import-untyped]  # noqa: PLC0415 - only where Python's own is too old
+    except ModuleNotFoundError:
+        raise SessionError(
+            f"SQLite {sqlite3.sqlite_version} is too old for durable sessions, which need "
+            f"{'.'.join(map(str, OLDEST_SQLITE))}: pip install pysqlite3-binary, or use Postgres."
+        ) from None
+    return dbapi2

@@ -1,0 +1,133 @@
+"""The way in: stores events and schedules for any host."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from wakeloop.inbox import WakeEvent
+from wakeloop.sessions.dbos.cron_line import following, is_cron_line
+from wakeloop.sessions.dbos.queues import QUEUE, TIMER, TIMERS, TURN, Queues
+from wakeloop.sessions.host import (
+    CANCELLED,
+    Schedule,
+    SessionStatus,
+    accepted,
+    agent_of,
+    derived_id,
+    no_cron_line,
+    no_session,
+    now,
+)
+from wakeloop.sessions.runs import refusal_of
+from wakeloop.sessions.worker import Graph
+
+WAIT = 0.05  # seconds between two looks at what waits
+
+
+class Post(Queues):
+    """The way in: stores events and schedules, also from a process that runs no session.
+
+    What is stored waits until a host is up. The methods are those of `SessionHost` but for `drain`, and
+    `wait`, `prune`, `close`.
+
+    Args:
+        url: `sqlite:///FILE` or `postgresql://…`; the tables that are missing are made.
+        agents: The agents by name, compiled with the checkpointer that the threads are kept in. To `send` and
+            to `schedule` their names are enough, so the values may be anything; `status` and `list` read the
+            threads through them.
+
+    Raises:
+        SessionError: SQLite is older than 3.42, and there is no `pysqlite3-binary`.
+    """
+
+    def __init__(self, url: str, agents: Mapping[str, Graph] | None = None) -> None:
+        super().__init__(url)
+        self.agents: Mapping[str, Graph] = agents or {}
+
+    # -- events --------------------------------------------------------------------------------------------
+
+    def send(self, thread_id: str, event: WakeEvent) -> str:
+        """Store an event for a thread and return its id; a repeat is dropped."""
+        agent_of(thread_id, self.agents)
+        event = accepted(event)
+        self.mailbox.put(thread_id, event)
+        self.ring(thread_id, event["id"])  # a repeat, too: its sender may have died between the two
+        return event["id"]
+
+    def ring(self, thread: str, key: str) -> None:
+        """Put a run into the queue of a thread; the same id again is the same run."""
+        self.enqueue(TURN, key, QUEUE, thread, partition=thread)
+
+    def cancel(self, key: str) -> bool:
+        """Remove a schedule, or take back an event that no run has taken."""
+        if self.mailbox.unplan(key):
+            return True
+        found = self.mailbox.withdraw(key)
+        if found is not None and (letter := refusal_of(found[1], found[0], CANCELLED)) is not None:
+            self.send(letter.thread, letter.event)
+        return found is not None
+
+    def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
+        """Stay until no event waits for a thread, or for any.
+
+        What waits for a person's answer goes on waiting, so give a timeout where one may be asked for.
+
+        Args:
+            thread_id: The thread; None for all of them.
+            timeout: Seconds to stay at most; None for as long as it takes.
+
+        Returns:
+            False when the time was over first.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.mailbox.waiting(thread_id) if thread_id is not None else self.mailbox.unsettled():
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            time.sleep(WAIT)
+        return True
+
+    # -- schedules -----------------------------------------------------------------------------------------
+
+    def schedule(self, thread_id: str, cron: str, text: str) -> str:
+        """Store a cron line for a thread and return the schedule's id."""
+        agent_of(thread_id, self.agents)
+        if not is_cron_line(cron):
+            raise no_cron_line(cron)
+        key = derived_id("schedule", thread_id, cron, text)
+        due = following(cron, now())
+        self.mailbox.plan(key, thread_id, cron, text, due)
+        self.set_timer(key, datetime.fromisoformat(self.mailbox.schedules(key=key)[0].due))
+        return key
+
+    def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
+        """Return the schedules of one thread or of all."""
+        return [Schedule(r.id, r.thread, r.cron, r.text, r.due) for r in self.mailbox.schedules(thread_id)]
+
+    def set_timer(self, schedule: str, due: datetime) -> None:
+        """Let a schedule fire when it is due; one that is past due fires at once."""
+        delay = max((due - now()).total_seconds(), 0.0)
+        self.enqueue(TIMER, f"{schedule}@{due.isoformat()}", TIMERS, schedule, due.isoformat(), delay=delay)
+
+    def set_timers(self) -> None:
+        """Set a timer for each schedule; one that is set stays as it is."""
+        for row in self.mailbox.schedules():
+            self.set_timer(row.id, datetime.fromisoformat(row.due))
+
+    # -- how sessions stand --------------------------------------------------------------------------------
+
+    def status(self, thread_id: str) -> SessionStatus:
+        """Return how a thread stands."""
+        found = self.mailbox.sessions(thread_id)
+        if not found:
+            raise no_session(thread_id)
+        return self._status(*found[0])
+
+    def list(self) -> Sequence[SessionStatus]:
+        """Return every session, by thread id."""
+        return [self._status(*row) for row in self.mailbox.sessions()]
+
+    def _status(self, thread: str, queued: int, error: str | None) -> SessionStatus:
+        agent = agent_of(thread, self.agents)
+        snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
+        return replace(SessionStatus.of(thread, agent, snapshot, queued), error=error)

@@ -1,0 +1,164 @@
+"""Hosts sessions on a LangGraph server, whose queue works."""
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self, cast
+
+from langgraph.types import StateSnapshot
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.errors import NotFoundError, UnprocessableEntityError
+
+from wakeloop.inbox import WakeEvent
+from wakeloop.sessions.host import (
+    CANCELLED,
+    CRON_FIELDS,
+    Schedule,
+    SessionStatus,
+    accepted,
+    agent_of,
+    no_cron_line,
+    no_session,
+)
+from wakeloop.sessions.langgraph_server.background import Background
+from wakeloop.sessions.langgraph_server.kept import MOST, Kept, uid
+from wakeloop.sessions.langgraph_server.one_run import OneRun
+from wakeloop.sessions.runs import refusal_of
+
+
+class ServerHost:
+    """Runs sessions on a LangGraph server: its queue, its workers and its database do the work.
+
+    Events wait in the server's store; a run takes all that wait for a thread, in their order, and answers
+    that are owed are sent when it has ended. That is done by this object, in the background: another one, or
+    the next, does what this one did not come to (`catch_up`, at the begin of a `with` block). Implements
+    `SessionHost`; a server that is away raises what its SDK raises.
+
+    Args:
+        url: The server's address, such as `http://127.0.0.1:2024`.
+        agents: Agent name to the id of a graph or an assistant of the server.
+        api_key: The server's key; without it that of the environment, as the SDK finds it.
+    """
+
+    def __init__(self, url: str, agents: Mapping[str, str], *, api_key: str | None = None) -> None:
+        self.agents = agents
+        self.client = get_sync_client(url=url, api_key=api_key)
+        self.kept = Kept(self.client, agents)
+        self.background = Background(OneRun(self.kept, self))
+
+    def __enter__(self) -> Self:
+        self.catch_up()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def catch_up(self) -> None:
+        """See to every thread for which something waits."""
+        for thread in self.kept.threads():
+            if self.kept.waiting(thread):
+                self.background.ring(thread)
+
+    def close(self) -> None:
+        """Stop, and close the connections; runs under way are waited for, for ten seconds at most."""
+        self.drain(timeout=10)
+        self.background.pool.shutdown(wait=False)
+        self.client.close()
+
+    # -- what a host promises ------------------------------------------------------------------------------
+
+    def send(self, thread_id: str, event: WakeEvent) -> str:
+        """Store an event for a thread and return its id; a repeat is dropped."""
+        self.kept.make(thread_id)
+        event = accepted(event)
+        if self.kept.item(thread_id, event["id"]) is None:
+            kept = {"event": dict(event), "order": time.time_ns(), "taken": False}
+            self.kept.put(thread_id, event["id"], kept)
+        self.background.ring(thread_id)
+        return event["id"]
+
+    def schedule(self, thread_id: str, cron: str, text: str) -> str:
+        """Let the server run the thread with a `cron` event whenever the line is due; return an id.
+
+        The server's own clock does it, also while no host is up. At an interrupt its run takes the place of
+        the answer: give a schedule to threads that ask nobody.
+        """
+        agent = self.kept.make(thread_id)
+        for known in self.schedules(thread_id):
+            if (known.cron, known.text) == (cron, text):
+                return known.id
+        event: Any = {"kind": "cron", "text": text}
+        if len(cron.split()) != CRON_FIELDS:
+            raise no_cron_line(cron)
+        try:
+            made = self.client.crons.create_for_thread(
+                uid(thread_id),
+                self.agents[agent],
+                schedule=cron,
+                input={"todo_inbox": [event]},
+                multitask_strategy="enqueue",
+                metadata={"wakeloop": thread_id, "text": text},
+            )
+        except UnprocessableEntityError as error:
+            raise no_cron_line(cron, error) from error
+        return str(cast("Any", made)["cron_id"])
+
+    def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
+        """Return what is scheduled, of one thread or of all, by id."""
+        only = {"thread_id": uid(thread_id)} if thread_id is not None else {}
+        found = self.client.crons.search(limit=MOST, **only)  # type: ignore[arg-type]
+        ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get("wakeloop")]
+        made = [
+            Schedule(
+                c["cron_id"], m["wakeloop"], c["schedule"], m.get("text", ""), _moment(c["next_run_date"])
+            )
+            for c, m in ours
+        ]
+        return sorted(made, key=lambda schedule: schedule.id)
+
+    def status(self, thread_id: str) -> SessionStatus:
+        """Return how a thread stands."""
+        agent = agent_of(thread_id, self.agents)
+        try:
+            snapshot = self.snapshot(thread_id)
+        except NotFoundError:
+            raise no_session(thread_id) from None
+        queued = sum(not item["taken"] for item in self.kept.waiting(thread_id))
+        return SessionStatus.of(thread_id, agent, snapshot, queued)
+
+    def snapshot(self, thread_id: str) -> StateSnapshot:
+        """Read a thread as `graph.get_state` would; raises the SDK's `NotFoundError` for one that is none."""
+        return self.kept.snapshot(thread_id)
+
+    def list(self) -> Sequence[SessionStatus]:
+        """Return every session of this host's agents, by thread id."""
+        return [self.status(thread) for thread in self.kept.threads()]
+
+    def cancel(self, key: str) -> bool:
+        """Remove a schedule, or take back an event that no run has taken."""
+        if any(schedule.id == key for schedule in self.schedules()):
+            self.client.crons.delete(key)
+            return True
+        for thread in self.kept.threads():
+            item = self.kept.item(thread, key)
+            if item is not None and item["event"] and not item["taken"]:
+                self.kept.put(thread, key, {**item, "event": None})
+                if (letter := refusal_of(item["event"], thread, CANCELLED)) is not None:
+                    self.send(letter.thread, letter.event)
+                return True
+        return False
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Begin no run any more and wait for those that this object has begun.
+
+        Args:
+            timeout: Seconds to wait at most; None for as long as it takes.
+
+        Returns:
+            Whether all have ended.
+        """
+        return self.background.drain(timeout)
+
+
+def _moment(when: Any) -> str | None:
+    return when.isoformat() if isinstance(when, datetime) else when

@@ -1,0 +1,22 @@
+"""A thread of the server, as a graph of this process reads it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import convert_to_messages
+from langgraph.types import Interrupt, PregelTask, StateSnapshot
+
+
+def snapshot_of(state: Mapping[str, Any]) -> StateSnapshot:
+    """Make of a thread's JSON what `graph.get_state` returns."""
+    values = dict(state["values"] or {}) if isinstance(state["values"], Mapping) else {}
+    if "messages" in values:
+        values["messages"] = convert_to_messages(values["messages"])
+    asked = tuple(
+        Interrupt(value=i.get("value"), id=str(i.get("id") or i.get("interrupt_id")))
+        for task in state["tasks"]
+        for i in task.get("interrupts") or ()
+    )
+    tasks = tuple(PregelTask(t["id"], t["name"], (), t.get("error"), asked) for t in state["tasks"])
+    about = (state.get("metadata"), state.get("created_at"))
+    return StateSnapshot(values, tuple(state["next"]), {}, *about, None, tasks, asked)

@@ -1,0 +1,47 @@
+"""The tables of events, sessions, schedules and workers."""
+
+import sqlalchemy as sa
+
+TABLES = sa.MetaData()
+EVENTS = sa.Table(
+    "wakeloop_events",
+    TABLES,
+    sa.Column(
+        "seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True
+    ),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("thread", sa.Text, nullable=False),
+    sa.Column("event", sa.Text),  # JSON; None when its run has ended
+    sa.Column("turn", sa.Text),  # the run that took it; a stored name
+    sa.Column("error", sa.Text),  # why its run was given up
+    sqlite_autoincrement=True,  # a number is never used twice
+)
+WAITING = sa.Index(
+    "wakeloop_events_waiting",
+    EVENTS.c.thread,
+    EVENTS.c.seq,
+    sqlite_where=EVENTS.c.event.is_not(None),
+    postgresql_where=EVENTS.c.event.is_not(None),
+)
+SESSIONS = sa.Table(
+    "wakeloop_sessions",
+    TABLES,
+    sa.Column("thread", sa.Text, primary_key=True),
+    sa.Column("error", sa.Text),  # why the newest run was given up
+)
+SCHEDULES = sa.Table(
+    "wakeloop_schedules",
+    TABLES,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("thread", sa.Text, nullable=False),
+    sa.Column("cron", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("due", sa.Text, nullable=False),  # ISO 8601, UTC
+)
+WORKERS = sa.Table(
+    "wakeloop_workers",
+    TABLES,
+    sa.Column("worker", sa.Text, primary_key=True),
+    sa.Column("since", sa.Text, nullable=False),  # ISO 8601, UTC
+    sa.Column("draining", sa.Boolean, nullable=False, default=False),
+)

@@ -1,0 +1,56 @@
+"""Ends a run from outside, as a drained one ends."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateSnapshot
+
+from wakeloop.loop.ending import at_rest, yields
+from wakeloop.loop.ledger import notes_of
+from wakeloop.thread.standing import resting_node, session_of, unfinished
+from wakeloop.todos.items import count_open
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+def end_run(graph: Graph, config: RunnableConfig) -> bool:
+    """End a run that waits or was broken off, as a drained one ends; False where there is none.
+
+    What its finished calls brought is kept; the next message closes the others.
+    """
+    before = graph.get_state(config)
+    if not unfinished(before):
+        return False
+    graph.update_state(config, None, as_node=END)
+    graph.update_state(
+        config, as_drained(before, graph.get_state(config).values), as_node=resting_node(graph)
+    )
+    return True
+
+
+async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
+    """End a run that waits or was broken off: `end_run` for asynchronous savers."""
+    before = await graph.aget_state(config)
+    if not unfinished(before):
+        return False
+    await graph.aupdate_state(config, None, as_node=END)
+    after = await graph.aget_state(config)
+    await graph.aupdate_state(config, as_drained(before, after.values), as_node=resting_node(graph))
+    return True
+
+
+def as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run that is ended from outside leaves in its thread."""
+    rest = at_rest(notes_of(values))
+    rest.pop("refused", None)
+    rest["ruling"] = "drained"
+    update: dict[str, Any] = {"todo_ledger": rest}
+    if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
+        still = count_open(values.get("todos") or ())
+        told = {"open": still, "reason": "drained", "state": yields("drained", still)}
+        update["todo_session"] = {k: v for k, v in {**session_of(before), **told}.items() if k != "on"}
+        rest["tail"] = values["messages"][-1].id or ""
+    return update

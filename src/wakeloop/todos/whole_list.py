@@ -1,0 +1,74 @@
+"""A list that replaces another, and whose items are whose."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+from wakeloop.text.characters import short_id, shorten
+from wakeloop.todos.items import ID_SHOWN, TEXT_SHOWN, Refused, Todo, brief, is_open
+from wakeloop.todos.operations import Board, Draft, Outcome, Question, Replace, Rules
+from wakeloop.todos.verdicts import Verdicts, is_exhausted, verify, with_status
+
+
+def replaced(
+    board: Board, operation: Replace, rules: Rules, call: int, verdicts: Verdicts
+) -> Generator[Question, str | None, Outcome]:
+    """Put a new list in the place of the old one, whole or not at all. Raises `Refused`."""
+    drafts = operation.items
+    if rules.max_items is not None and len(drafts) > rules.max_items:
+        raise Refused(f"the list has {len(drafts)} items; at most {rules.max_items} are allowed")
+    for place, draft in enumerate(drafts, 1):
+        if not draft.content.strip():
+            raise Refused(f"item {place} is blank; every item needs a text")
+    ids = [str(draft.id) for draft in drafts if draft.id is not None]
+    if twice := next((key for key in ids if ids.count(key) > 1), None):
+        raise Refused(f"the id {shorten(repr(twice))} stands twice; every id may stand once")
+    new, next_id = _identify(board, drafts)
+    after = replace(board, next_id=next_id)
+    old = {todo["id"]: todo for todo in board.todos}
+    running = any(todo["status"] == "in_progress" for todo in new)
+    denied: dict[int | str, str] = {}
+    for i, todo in enumerate(new):
+        was = old.get(todo["id"])
+        if was is not None and is_exhausted(board, was) and todo["status"] != "cancelled":
+            new[i] = was
+        elif todo["status"] == "completed" and (was is None or was["status"] != "completed"):
+            fallback = with_status(todo, "pending" if running else "in_progress")
+            new[i], after, why = yield from verify(after, todo, call, verdicts, fallback=fallback)
+            running = running or new[i]["status"] == "in_progress"
+            if why is not None:
+                denied[todo["id"]] = why
+    after = replace(after, todos=tuple(new))
+    left = {todo["id"] for todo in new}
+    dropped = tuple(todo for todo in board.todos if is_open(todo) and todo["id"] not in left)
+    touched = tuple(t["id"] for t in new if old.get(t["id"]) != t)
+    return Outcome(operation, after, touched=touched, dropped=dropped, denied=denied)
+
+
+def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
+    """Give each draft its id: its own, that of the first free old item of equal content, or a new number."""
+    free: dict[str, list[int | str]] = {}
+    cut: dict[str, list[Todo]] = {}
+    ids, told = [todo["id"] for todo in board.todos], {draft.id for draft in drafts} - {None}
+    unknown = told.difference(ids)  # an id may come back as a nudge shows it
+    whole = {short_id(key, ID_SHOWN): key for key in ids if key not in told} if unknown else {}
+    for todo in board.todos:
+        free.setdefault(todo["content"], []).append(todo["id"])
+        if len(todo["content"]) > TEXT_SHOWN:
+            cut.setdefault(brief(todo["content"]), []).append(todo)
+    next_id, new = board.next_id, []
+    for draft in drafts:
+        key, content = draft.id, draft.content.strip()
+        if key is not None and key in unknown:
+            key = whole.get(key, key)
+        if meant := cut.get(content):  # as a nudge shows it: its whole text is kept
+            at = next((i for i, todo in enumerate(meant) if str(todo["id"]) == str(key)), 0)
+            content = meant.pop(at)["content"]
+        if key is None and free.get(content):
+            key = free[content].pop(0)
+        elif key is None:
+            key, next_id = next_id, next_id + 1
+        item: Todo = {"id": key, "content": content, "status": draft.status}
+        if draft.reason:
+            item["reason"] = draft.reason
+        new.append(item)
+    return new, next_id

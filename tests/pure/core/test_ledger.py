@@ -1,0 +1,115 @@
+"""The notes: each key declared once, its life, its check."""
+
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from wakeloop import DamagedError
+from wakeloop.loop.ledger import CARRIED, PASSING, ROUND, Ledger, check_ledger, living, notes_of
+
+WRONG: list[Any] = [
+    5,
+    -1,
+    2**53,
+    1.5,
+    "x",
+    True,
+    None,
+    [5],
+    ["x"],
+    [["x"]],
+    [None],
+    {"x": None},
+    {5: "x"},
+    {},
+]
+RIGHT: dict[str, Any] = {  # a value that each key takes
+    **dict.fromkeys(
+        ("wake_cycles", "idle_wakes", "todo_stale_iterations", "bad_replies", "peak", "next_id"), 1
+    ),
+    **dict.fromkeys(("todo_guard_suppressed", "unasked", "nag", "waking", "worked", "spoke"), True),
+    **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused"), "x"),
+    **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
+    **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
+    "todo_finalization_correction": True,
+    "todo_guard_blocked": {"guard": "x", "message": "y"},
+    "called_by": "stalled",
+    "end": "truncated",
+    "asking": "format",
+    "ruling": "wake",
+    "faults": {"x": "y"},
+    "open_at_wake": [1, "x"],
+    "settings": {"max_wake_cycles": 1},
+    "began": ["x", 1, 2],
+    "asked_at": ["x", 1],
+    "next": "round",
+    "after": "nag",
+}
+TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right value is another
+    "todo_finalization_correction": [True, None],
+    "todo_guard_blocked": [{}, None],
+    "end": [None],
+    **{k: [] for k in ("called_by", "asking", "ruling", "next", "after", "began", "asked_at")},
+    "open_at_wake": [[5], ["x"]],
+    "settings": [{}, {"x": None}],
+}
+SAME_KIND: dict[type, list[Any]] = {int: [5], bool: [True], str: ["x"], list: [["x"]], dict: [{}]}
+
+
+def test_a_key_has_one_life() -> None:
+    for key, hint in get_type_hints(Ledger, include_extras=True).items():
+        lives = [word for word in hint.__metadata__ if word in ("thread", "activation", "run", "round")]
+        assert len(lives) == 1, key
+    assert living("thread", "activation", "run", "round") == Ledger.__annotations__.keys() == RIGHT.keys()
+    assert get_origin(get_args(Ledger.__annotations__["ruling"])[0]) is not None
+
+
+def test_what_is_dropped_when() -> None:
+    assert sorted(CARRIED) == [
+        "events", "next_id", "refusals", "shown", "summaries", "tail", "todo_guard_suppressed",
+        "todo_stale_iterations",
+    ]  # fmt: skip
+    assert sorted(ROUND) == ["after", "faults", "nag", "next", "todo_calls"]
+    assert sorted(PASSING - ROUND) == [
+        "again", "asking", "bad_replies", "began", "called_by", "end", "open_at_wake", "unasked", "waking",
+        "worked",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", RIGHT)
+def test_every_key_and_every_wrong_type(key: str) -> None:
+    taken = [RIGHT[key], *TAKES.get(key, SAME_KIND[type(RIGHT[key])])]
+    for value in taken:
+        check_ledger({key: value})
+    for value in WRONG:
+        if not any(type(value) is type(one) and value == one for one in taken):
+            with pytest.raises(DamagedError, match=rf"todo_ledger has .+ under '{key}'"):
+                check_ledger({key: value})
+
+
+@pytest.mark.parametrize("ledger", [[1], "x", 5, [["a", 1]], True])
+def test_what_is_no_mapping(ledger: Any) -> None:
+    with pytest.raises(DamagedError, match="where a mapping is due"):
+        check_ledger(ledger)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"next": "round", "after": "nag"}, {"nag": True}),
+        ({"next": "round", "after": "call_model"}, {"nag": False}),
+        (
+            {"next": "round", "after": "finalization_guard", "end": "step_limit"},
+            {"nag": False, "end": "step_limit"},
+        ),
+        ({"next": "finalization_guard", "after": "nag", "again": "cut"}, {"again": "cut"}),
+        ({"next": "wake", "wake_cycles": 2}, {"wake_cycles": 2}),
+        ({"next": "__end__", "tail": "x"}, {"tail": "x"}),
+    ],
+)
+def test_the_notes_of_older_threads_are_read(old: Any, new: Any) -> None:
+    assert notes_of({"todo_ledger": old}) == new
+
+
+def test_a_state_without_notes() -> None:
+    assert notes_of({}) == notes_of({"todo_ledger": None}) == {}

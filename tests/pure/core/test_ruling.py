@@ -1,0 +1,125 @@
+"""The whole truth table of what follows the end of a turn."""
+
+from itertools import product
+from typing import Any, get_args
+
+import pytest
+from agents import settings
+
+from wakeloop.loop.gates import Case, Costs
+from wakeloop.loop.ruling import Ruling, rule
+
+DONE = [  # what a reply or a tool has brought about: `end`, `again`, `asking`
+    {},
+    {"end": "malformed_calls"},
+    {"again": "empty"},
+    {"again": "format: x", "asking": "format"},
+    {"asking": "format"},
+    {"asking": "explain"},
+]
+GUARD = [
+    (0, 0, "proceed"),
+    (1, 0, "proceed"),
+    (1, 1, "proceed"),
+    (2, 2, "block"),
+    (2, 1, "block"),
+    (0, 0, "block"),
+]
+STEPS = [2, 3, 4, 5]
+FLAGS = (
+    "open",
+    "owed",
+    "waiting",
+    "drained",
+    "spent",
+    "repeated",
+    "idle",
+    "suppressed",
+    "called",
+    "unformatted",
+)
+
+
+def few(steps: int, needed: int, flag: dict[str, bool]) -> str | None:
+    """What keeps one more request from being made."""
+    return "drained" if flag["drained"] else "step_limit" if steps < needed else None
+
+
+def first_gate(steps: int, switches: Any, flag: dict[str, bool]) -> str:
+    """The gates behind the first two, in their order; none of them answers where it wakes."""
+    auto, budget = switches
+    gates = {
+        "disabled": not auto or not budget,
+        "drained": flag["drained"],
+        "step_limit": steps < 5,
+        "wake_budget": flag["spent"],
+        "repeated_reply": flag["repeated"],
+        "stalled": flag["idle"],
+        "wake": True,
+    }
+    return next(name for name, answers in gates.items() if answers)
+
+
+def guarded(reason: str, steps: int, guard: Any, flag: dict[str, bool]) -> str:
+    """What the guard makes of an end in which it has a say."""
+    allowed, retries, exhausted = guard
+    if retries < allowed:
+        return few(steps, 4, flag) or "correct"
+    if not allowed or exhausted == "proceed" or flag["drained"]:
+        return reason
+    return few(steps, 3, flag) or "explain"
+
+
+def wanted(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str, bool]) -> str:
+    """Read the rules aloud, the first that holds."""
+    reason = "stalled" if flag["called"] else first_gate(steps, switches, flag)
+    guards = reason in ("wake_budget", "repeated_reply", "stalled") or (reason == "disabled" and switches[0])
+    has_a_say = flag["called"] or (guards and flag["open"] and not flag["suppressed"])
+    closed = not flag["open"] and not flag["owed"]
+    rules = (
+        (done.get("end"), done.get("end")),
+        (done.get("asking") == "explain", "guard_blocked"),
+        (done.get("again"), few(steps, 4, flag) or "retry"),
+        (done.get("asking") == "format", "settled"),
+        (flag["waiting"], "waiting"),
+        (closed and flag["unformatted"], few(steps, 3, flag) or "format"),
+        (closed, "settled"),
+        (has_a_say, guarded(reason, steps, guard, flag)),
+        (True, reason),
+    )
+    return next(str(ruling) for holds, ruling in rules if holds)
+
+
+@pytest.mark.parametrize("done", DONE, ids=repr)
+@pytest.mark.parametrize("guard", GUARD, ids=repr)
+def test_every_ruling(done: Any, guard: Any) -> None:
+    seen = set()
+    for switches in product([True, False], [0, 25]):
+        auto, budget = switches
+        allowed, retries, exhausted = guard
+        loop = settings(
+            auto_continue=auto, max_wake_cycles=budget, guard_retries=allowed, on_guard_exhausted=exhausted,
+            stop_on_repeat=True, max_idle_wakes=3,
+        )  # fmt: skip
+        for steps, values in product(STEPS, product([False, True], repeat=len(FLAGS))):
+            flag = dict(zip(FLAGS, values, strict=True))
+            case = Case(
+                open=int(flag["open"]), owed=flag["owed"], waiting=flag["waiting"], drained=flag["drained"],
+                settings=loop, wakes=25 if flag["spent"] else 24, idle_wakes=3 if flag["idle"] else 2,
+                repeated=flag["repeated"], suppressed=flag["suppressed"], unformatted=flag["unformatted"],
+                called_by="stalled" if flag["called"] else None, retries=retries, steps_left=steps, **done,
+            )  # fmt: skip
+            flag["spent"] = flag["spent"] or not budget
+            ruling = rule(case)
+            assert ruling == wanted(done, steps, guard, switches, flag), case
+            seen.add(ruling)
+    assert seen <= set(get_args(Ruling))
+
+
+def test_what_a_ruling_costs_is_a_value() -> None:
+    cheap = Costs(wake=2, correction=1, request=1)
+    stalled = {"open": 1, "settings": settings(), "idle_wakes": 3}
+    assert rule(Case(open=1, settings=settings(), steps_left=2)) == "step_limit"
+    assert rule(Case(open=1, settings=settings(), steps_left=2, costs=cheap)) == "wake"
+    assert rule(Case(**stalled, steps_left=3, called_by="stalled")) == "step_limit"
+    assert rule(Case(**stalled, steps_left=3, called_by="stalled", costs=cheap)) == "correct"

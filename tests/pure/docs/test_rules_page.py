@@ -1,0 +1,50 @@
+"""The page of the rules names tests that there are, and every ending."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from wakeloop.stream import Ending
+
+TESTS = Path(__file__).parents[2]
+PAGE = (TESTS.parent / "docs" / "rules.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (Rule \d+|Gates)[^\n]*\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+NAMED = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
+
+
+def functions(file: str) -> set[str]:
+    """The tests of every file of this name, in whatever folder."""
+    return {
+        node.name
+        for path in TESTS.rglob(file)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def test_the_rules_are_numbered_without_a_gap() -> None:
+    assert list(SECTIONS) == [*(f"Rule {number}" for number in range(1, 18)), "Gates"]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_rule_is_held_by_tests_that_there_are(section: str) -> None:
+    named = NAMED.findall(SECTIONS[section])
+    assert named
+    assert [f"{file}::{test}" for file, test in named if test not in functions(file)] == []
+
+
+def test_every_ending_stands_in_the_table_in_the_order_of_the_gates() -> None:
+    rows = re.findall(r"^\| \d* ?\| `(\w+)` \|", SECTIONS["Gates"], re.MULTILINE)
+    assert rows == list(get_args(Ending))
+
+
+def test_the_code_of_a_rule_is_where_the_page_says() -> None:
+    lines = re.findall(r"^Code: (.*?)Tests:", PAGE, re.MULTILINE | re.DOTALL)
+    named = [path for line in lines for path in re.findall(r"`([\w/]+(?:\.py|/))`", line)]
+    assert len(lines) == len(SECTIONS)
+    assert [path for path in named if not (TESTS.parent / "src" / "wakeloop" / path).exists()] == []

@@ -1,0 +1,36 @@
+"""The command over a database that an earlier version's command has made."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from old_command import REPLIES, resumed, stood
+
+pytestmark = pytest.mark.loopback
+FILES = sorted(Path(__file__).parent.glob("*/command.json"))
+
+
+@pytest.fixture(params=FILES, ids=[file.parent.name for file in FILES])
+def figures(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
+    """What the command of its time showed; the database is the one of the environment."""
+    database = tmp_path / "threads.sqlite"
+    database.write_bytes(gzip.decompress(request.param.with_suffix(".sqlite.gz").read_bytes()))
+    monkeypatch.setenv("WAKELOOP_DB", str(database))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
+    return json.loads(request.param.read_text(encoding="utf-8"))
+
+
+def test_it_shows_old_threads(figures: dict) -> None:
+    assert stood() == figures["stood"]
+
+
+@pytest.mark.parametrize("thread", REPLIES)
+def test_an_old_thread_is_resumed(figures: dict, thread: str, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "flag").touch()  # the command that was killed is quick this time
+    assert resumed(thread, root) == figures["brought"][thread]
+    assert not (root / "a.txt").exists()  # written once, before

@@ -1,0 +1,53 @@
+"""What earlier releases said in other words: both sides of a comparison are read in today's."""
+
+import json
+import re
+from typing import Any
+
+THEN_AND_NOW = (
+    (
+        r"Your turn ended with (\d+) of (\d+) items still open\.",
+        r"Your turn ended, and the list still counts \1 open of \2.",
+    ),
+    (r"(\d+) of (\d+) items are still to be done\.", r"Still to be done: \1 of \2."),
+    (r"(\d+) of (\d+) items are unfinished\.", r"Unfinished: \1 of \2."),
+    (
+        r"(\d+) rounds without a change to the todo list, and it counts (\d+) open\.",
+        r"rounds without a change to the todo list: \1; open: \2.",
+    ),
+    (
+        r"(\d+) rounds without a change to the todo list, and (\d+) tasks are pending\.",
+        r"rounds without a change to the todo list: \1; pending: \2.",
+    ),
+    (
+        r"(\d+) rounds without `write_todos`, and (\d+) items are unfinished\.",
+        r"rounds without `write_todos`: \1; unfinished: \2.",
+    ),
+    (r"(\d+) rounds have passed without a call of `todo`\.", r"Rounds without a call of `todo`: \1."),
+    (r"The run ends now with (\d+) items not completed\.", r"The run ends now; not completed: \1."),
+    (
+        r"This run is about to end with (\d+) items not completed\.",
+        r"This run is about to end; not completed: \1.",
+    ),
+    (
+        r"The list still has (\d+) unfinished items, and the run ends now\.",
+        r"The run ends now; still unfinished in the list: \1.",
+    ),
+    (
+        r"That reads like a final answer, but (\d+) items of the list are unfinished\.",
+        r"That reads like a final answer, but the list still counts \1 unfinished.",
+    ),
+    (r"The run ends now, and (\d+) tasks are pending\.", r"The run ends now; still pending: \1."),
+    (
+        r"This run is about to end, and (\d+) tasks are pending\.",
+        r"This run is about to end; still pending: \1.",
+    ),
+)
+
+
+def in_todays_words(figures: Any) -> Any:
+    """Return figures of plain JSON with every sentence in today's words."""
+    text = json.dumps(figures, ensure_ascii=False)
+    for then, words in THEN_AND_NOW:
+        text = re.sub(then, words, text)
+    return json.loads(text)
