@@ -18,6 +18,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("prompts", "todos", "inbox", "platform"),
     ("settings", "stream"),
     ("presets", "channels", "dialects"),
+    ("guesses",),
     ("loop",),
     ("state", "model"),
     ("thread", "routes"),

@@ -155,7 +155,7 @@ class FinalizationGuard(Node):
 
     def end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
         """End the run, by way of the parent if it is handed over."""
-        session = session_at(case, reason, state.get("waiting_on") or ())
+        session = session_at(case, reason, state.get("waiting_on") or (), ledger.get("writes", 0))
         if reason == "handed_over":
             return _handed_over(state, session)
         if reason == "guard_blocked":

@@ -11,7 +11,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent, event_fault
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.standing import counted
 
 DEFAULT_AGENT = "main"
 CANCELLED = "the message was cancelled before it was read"
@@ -53,7 +53,7 @@ class SessionStatus:
     @classmethod
     def of(cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0) -> "SessionStatus":
         """Read it from a thread's newest checkpoint."""
-        session = session_of(snapshot)
+        session = counted(snapshot)
         return cls(
             thread=thread,
             agent=agent,

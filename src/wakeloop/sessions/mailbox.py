@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
+from wakeloop.text.characters import storable
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Mailbox:
 
     def settle(self, thread: str, run: str, error: str | None = None) -> None:
         """Let go of a run's events: their ids stay, so that a repeat is known."""
+        error = None if error is None else storable(error)  # it may quote anything
         with self.engine.begin() as c:
             c.execute(EVENTS.update().where(EVENTS.c.turn == run).values(event=None, error=error))
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))

@@ -15,7 +15,7 @@ from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten
-from wakeloop.thread.standing import LAST, answer_of, session_of, unfinished
+from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
 from wakeloop.thread.stopping import aend_run, end_run
 from wakeloop.todos.items import LONGEST
 
@@ -193,7 +193,7 @@ def deliver(
     snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None = None
 ) -> list[Outgoing]:
     """Send what is outstanding after a run, and return it."""
-    letters = outstanding(thread_id, snapshot.values or {}, session_of(snapshot), failure)
+    letters = outstanding(thread_id, snapshot.values or {}, counted(snapshot), failure)
     for letter in letters:
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
             host.send(letter.thread, letter.event)

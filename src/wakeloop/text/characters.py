@@ -30,6 +30,14 @@ def whole(value: Any) -> Any:
     return [whole(part) for part in value] if isinstance(value, list) else value
 
 
+def storable(text: Any) -> str:
+    """A text as every saver holds it: one that is a channel's value is a text in Postgres, too.
+
+    A NUL is left out there as it is when metadata is stored; half of a character pair is replaced.
+    """
+    return str(whole(str(text))).replace("\0", "")
+
+
 def shorten(text: str, limit: int = 60) -> str:
     """Cut a text for an error sentence or a line."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
