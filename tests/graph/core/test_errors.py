@@ -1,4 +1,4 @@
-"""Rule 15 and section 11: what a tool, a model or an input raises."""
+"""Rule 15, and errors that a caller sees: what a tool, a model or an input raises."""
 
 import asyncio
 from typing import Annotated, Any, TypedDict

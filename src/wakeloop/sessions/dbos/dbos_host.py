@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import timedelta
 from functools import partial
@@ -128,18 +128,17 @@ class DbosHost(Post):
 
     def launch(self) -> None:
         """Start the engine over this host's work."""
-
-        def graphs() -> Iterable[Graph]:
-            return self.agents.values()
-
-        def run(thread: str) -> None:
-            insist(lambda more: self.take_run(thread, patient=more), self.draining, graphs)
-
-        def fire(schedule: str, due: str) -> None:
-            insist(lambda _: self.fire(schedule, due), self.draining, graphs)
-
-        size: Any = {"concurrency": self.concurrency, "polling": self.polling}
-        launch(self.url, self.mailbox.engine, self.worker, run=run, fire=fire, at_work=self.at_work, **size)
+        insisting = partial(insist, draining=self.draining, agents=lambda: self.agents)
+        launch(
+            self.url,
+            self.mailbox.engine,
+            self.worker,
+            run=lambda thread: insisting(lambda more: self.take_run(thread, patient=more)),
+            fire=lambda schedule, due: insisting(lambda _: self.fire(schedule, due)),
+            at_work=self.at_work,
+            concurrency=self.concurrency,
+            polling=self.polling,
+        )
 
     def catch_up(self) -> None:
         """Ring for what was stored while nobody was there, or was left by a drain; set the timers again."""
