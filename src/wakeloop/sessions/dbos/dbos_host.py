@@ -106,9 +106,7 @@ class DbosHost(Post):
         try:
             self.begin()
         except BaseException:
-            self.open.close()
-            if self.locks is not None:
-                self.locks.close()
+            self.release()
             raise
         return self
 
@@ -166,6 +164,10 @@ class DbosHost(Post):
         self.drain(timeout=10)
         self.mailbox.leave(self.worker)
         apart(stop)
+        self.release()
+
+    def release(self) -> None:
+        """Let go of all that is this worker's."""
         self.open.close()
         if self.locks is not None:
             self.locks.close()
