@@ -87,12 +87,10 @@ class Store:
         """The checkpoint saver on this connection."""
         if self.connection is None:
             return None
-        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
         from wakeloop.cli.saver import Numbered
+        from wakeloop.thread.strict_saver import strict_saver
 
-        # strict, whatever the environment says: a row may name no code that is run when it is read
-        return Numbered(self.connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        return strict_saver(Numbered, self.connection)
 
     def close(self) -> None:
         """Close the database, but not under a statement of a run that is left behind."""

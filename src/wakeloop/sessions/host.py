@@ -17,7 +17,15 @@ DEFAULT_AGENT = "main"
 CANCELLED = "the message was cancelled before it was read"
 CRON_FIELDS = 5
 PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database or a server is away
+GRACE = 10.0  # seconds that a worker's locks must have been seen free before another takes them over
 FIVE = "write five fields, minute, hour, day, month and weekday."
+
+
+class TakenOverError(SessionError):
+    """A run's thread was taken over by another worker; whoever has it goes on with it."""
+
+    def __init__(self, thread: str) -> None:
+        super().__init__(f"The thread {thread!r} was taken over by another worker, which goes on with it.")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,14 @@ def serve(
     delay: Annotated[
         float, typer.Option(min=0, help="Seconds that each reply of the offline stand-in takes.")
     ] = 0.0,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="How long a server on Postgres is missed before another takes over its runs; 10.",
+        ),
+    ] = None,
     db: Database = None,
     yes: Yes = False,
 ) -> None:
@@ -29,7 +37,7 @@ def serve(
     from wakeloop.cli.sessions.serve import serve as serve_sessions
     from wakeloop.cli.sessions.where import Where
 
-    raise typer.Exit(serve_sessions(Where(db), given, demo, delay, ask=not yes))
+    raise typer.Exit(serve_sessions(Where(db), given, demo, delay, ask=not yes, grace=grace))
 
 
 @sentences()
