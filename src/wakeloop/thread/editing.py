@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -11,6 +10,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.loop.ledger import notes_of
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.thread.standing import resting_node, session_of, unfinished
 from wakeloop.todos.changes import changes
 from wakeloop.todos.items import Todo, count_open, next_number
@@ -89,7 +89,7 @@ class _Edit:
     clear: bool
     goal: str | None
 
-    @cached_property
+    @computed_once
     def operations(self) -> list[Operation]:
         """The edits that are operations of a round, in their order."""
         added = tuple(self.add)
