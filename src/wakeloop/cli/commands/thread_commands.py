@@ -1,6 +1,5 @@
 """The commands of one thread, and those about threads."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -48,8 +47,9 @@ def run(
     from wakeloop.cli.recipe import options
 
     given = options(model, base_url, system, preset, settings or (), root, tools, role, agent)
-    text = sys.stdin.read() if request == "-" else request
-    from wakeloop.cli.start import start
+    from wakeloop.cli.start import piped, start
+
+    text = piped() if request == "-" else request
     from wakeloop.cli.store import Place
 
     raise typer.Exit(start(text, given, Place.of(db), thread, as_json=json, ask=not yes))
