@@ -13,6 +13,7 @@ from uuid import uuid4
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
+from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos.cron_line import following
 from wakeloop.sessions.dbos.database import on_postgres
 from wakeloop.sessions.dbos.outage import Stopped, insist
@@ -21,7 +22,7 @@ from wakeloop.sessions.dbos.queues import KEEP
 from wakeloop.sessions.dbos.watch import Watch
 from wakeloop.sessions.dbos.workflows import apart, launch, stop
 from wakeloop.sessions.host import SessionStatus, agent_of, derived_id, now
-from wakeloop.sessions.worker import Graph, Runs
+from wakeloop.sessions.worker import Graph, Runs, away
 
 
 class DbosHost(Post):
@@ -172,6 +173,12 @@ class DbosHost(Post):
                 self.runs.take(graph, thread, control, patient=patient)
         except GraphDrained:
             raise Stopped from None
+        except Exception as failure:
+            if patient and isinstance(failure, away()):
+                raise
+            if self.draining.is_set():  # it may be the end that failed it
+                raise Stopped from failure
+            self.runs.give_up(thread, failure)
         finally:
             with self.idle:
                 del self.running[key]
@@ -184,7 +191,10 @@ class DbosHost(Post):
             return
         row = found[0]
         key = derived_id("cron", schedule, due)
-        self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
+        try:
+            self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
+        except SessionError as error:  # its agent is none of this host's
+            self.mailbox.put_back(row.thread, [], str(error))
         after = following(row.cron, now())
         self.mailbox.next_due(schedule, after)
         self.set_timer(schedule, after)
