@@ -68,7 +68,7 @@ class Mailbox:
 
         What was given up waits for the next event of its thread, and does not count.
         """
-        waits = [EVENTS.c.event.is_not(None), EVENTS.c.error.is_(None)]
+        waits: list[sa.ColumnElement[bool]] = [EVENTS.c.event.is_not(None), EVENTS.c.error.is_(None)]
         if thread is not None:
             waits.append(EVENTS.c.thread == thread)
         newest = sa.select(sa.func.max(EVENTS.c.seq)).where(*waits).group_by(EVENTS.c.thread)
