@@ -91,9 +91,8 @@ class Mailbox:
                     return False
         return True
 
-    def settle(self, thread: str, run: str, error: str | None = None, unread: Collection[str] = ()) -> None:
-        """Let go of a run's events: their ids stay, so that a repeat is known; what is unread is put back."""
-        self.put_back(thread, unread, error)
+    def settle(self, thread: str, run: str, error: str | None = None) -> None:
+        """Let go of a run's events: their ids stay, so that a repeat is known."""
         with self.engine.begin() as c:
             c.execute(EVENTS.update().where(EVENTS.c.turn == run).values(event=None, error=error))
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))

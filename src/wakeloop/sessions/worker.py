@@ -73,7 +73,9 @@ class Runs:
             close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
                 self.go_on_later(named, thread, name)
-            self.mailbox.settle(thread, name, failure, back)
+            if back:
+                self.mailbox.put_back(thread, back, failure)
+            self.mailbox.settle(thread, name, failure)
             try:
                 self.report(thread)
             except Exception as error:  # noqa: BLE001 - the run has ended well: it is not made again

@@ -57,7 +57,7 @@ class Kept:
     def run(self, thread: str, name: str, newest: int | None = None) -> Mapping[str, Any] | None:
         """Return the run of this name, of all or of the newest; None where none was begun."""
         listed: Any = self.client.runs.list
-        runs = paged(lambda **page: listed(uid(thread), **page), most=RUNS)
+        runs = paged(lambda **page: listed(uid(thread), **page))
         return next((run for run in islice(runs, newest) if (run["metadata"] or {}).get(RUN) == name), None)
 
     def error(self, thread: str) -> str | None:
@@ -135,12 +135,11 @@ class Kept:
 
 SETTLED: Mapping[str, Any] = {"event": None, "taken": True}
 LOOKS = 25  # at an event that somebody is about to run
-RUNS = 100  # runs of a thread that are read at once
 
 
-def paged(search: Callable[..., Sequence[Any]], most: int = MOST) -> Iterator[Any]:
+def paged(search: Callable[..., Sequence[Any]]) -> Iterator[Any]:
     """Yield all that is found, page by page."""
-    offset = 0
+    offset, most = 0, MOST
     while page := search(limit=most, offset=offset):
         yield from page
         if len(page) < most:

@@ -69,7 +69,7 @@ class OneRun:
         return self.begun(thread, noted)
 
     def begun(self, thread: str, noted: Items, newest: int | None = None) -> bool:
-        """Begin the run that was noted, unless it is begun (looked for among the newest), and see to its end."""
+        """Begin the run that was noted, unless it is among the `newest` already; see it to its end."""
         name, question = noted[0]["run"], noted[0].get("question")
         mine = [item for item in noted if item.get("run") == name]
         if (run := self.kept.run(thread, name, newest)) is not None:
