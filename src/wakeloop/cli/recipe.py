@@ -117,7 +117,7 @@ def folder(path: Path, how: str = "name another with --root") -> str:
 def system_text(path: Path) -> str:
     """The system prompt from its file."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise usage(f"The file {str(path)!r} for --system is not UTF-8 text.") from None
     except (OSError, ValueError) as error:

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, Self
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, whole
@@ -55,7 +55,7 @@ class Dialect:
         """Return the dialect as an agent's settings want it; here as it is."""
         return self
 
-    @cached_property
+    @computed_once
     def names(self) -> frozenset[str]:
         """The names of the todo tools."""
         return frozenset(tool_name(tool) for tool in self.tools)

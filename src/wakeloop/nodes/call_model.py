@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
@@ -22,6 +21,7 @@ from wakeloop.model.reply import Reply, read_reply, without_calls
 from wakeloop.model.request import Request, Systems
 from wakeloop.model.structured import formatted
 from wakeloop.model.voices import Voices
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import ledger_of, taken_in
@@ -68,7 +68,7 @@ class CallModel(Node):
             raw = await exchange.voice.ainvoke(sent, heard.config)
         return exchange.stored(raw, heard, config)
 
-    @cached_property
+    @computed_once
     def may_stream(self) -> bool:
         """Whether the model has a say in it; a pydantic model takes 8 µs to say that it has none."""
         return hasattr(self.voices.bare, "streaming")
@@ -109,7 +109,7 @@ class Exchange:
         """Ask nothing: a tool of the last round leads to the parent, and the guard sends it there."""
         return {"todo_ledger": {**without(self.ledger, ROUND), "end": "handed_over"}}
 
-    @cached_property
+    @computed_once
     def request(self) -> Request:
         """What the model is asked with; what the last round has brought is taken in first."""
         if (written := taken_in(self.todos, self.ledger)) is not None:

@@ -257,7 +257,7 @@ def commands(db: str) -> Iterator[list[str]]:
 
 
 def all_through(db: str, trap: Trap) -> None:
-    """Run each command, in a process of its own where LangGraph's default holds; each says its fault in words."""
+    """Run each command, in a process where LangGraph's default holds; each says its fault in words."""
     done = subprocess.run([sys.executable, __file__, db, str(trap.folder)], env=loose(), check=False,
                           capture_output=True, text=True, timeout=240)  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
