@@ -70,10 +70,12 @@ def ledger_of(state: Any) -> Ledger:
 
 
 def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
-    """Give ids to a list that a tool wrote, and note the next number; None where no tool wrote it."""
+    """Give ids to a list that a tool or a hand wrote, and note the next number; None where none did."""
     before = getattr(todos, "before", None)
     if before is None:
-        return None
+        if type(todos) is not list or all("id" in todo for todo in todos):
+            return None
+        before = ()  # stored before it had its ids
     numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
     return numbered
 

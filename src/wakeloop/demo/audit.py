@@ -22,6 +22,7 @@ from wakeloop.demo.measure import (
     markers,
     source,
 )
+from wakeloop.text.characters import is_seen
 from wakeloop.tools.folder import Folder, TooBigError, shown
 
 REPORT = "wakeloop-report.md"
@@ -36,7 +37,7 @@ AuditPath = Annotated[str, "Path of a Python, Markdown or notebook file, relativ
 def auditable(name: str) -> bool:
     """Whether the audit takes a file of this name: a suffix it knows, and not its own report."""
     path = PurePosixPath(name)
-    return path.suffix in KINDS and path.name != REPORT and name.isprintable()
+    return path.suffix in KINDS and path.name != REPORT and is_seen(name)
 
 
 def audit_files(root: Path, limit: int = 12) -> list[Path]:

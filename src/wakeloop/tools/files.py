@@ -9,6 +9,7 @@ from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
+from wakeloop.text.characters import is_seen
 from wakeloop.tools.folder import Folder, TooBigError, sentences, shown
 
 FilePath = Annotated[str, "Path of a file, relative to the root folder."]
@@ -81,7 +82,7 @@ class FileTools:
         )
         if not names:
             return f"No files in {shown(path)} match {shown(pattern)}{more}."
-        lines = [name if name.isprintable() else ascii(name) for name in names]
+        lines = [name if is_seen(name) else ascii(name) for name in names]
         page = self.page(lines, start, self.limits.entries, f"the {len(names)} files")
         last = start + len(page) - 1
         head = f"Files {start} to {last} of {len(names)} in {shown(path)}{more}:"

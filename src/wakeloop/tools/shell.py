@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import interrupt
 
-from wakeloop.text.secrets import IS_A_SECRET, NAMES_A_SECRET
+from wakeloop.text.secrets import is_secret
 
 YES = ("y", "yes")
 NO = ("", "n", "no")
@@ -186,9 +186,5 @@ def drain(pipe: int, output: Output) -> None:
 
 
 def harmless(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without variables that look like keys, tokens or passwords."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if not NAMES_A_SECRET.search(name) and not IS_A_SECRET.search(value)
-    }
+    """The environment without variables that carry what looks like a key, a token or a password."""
+    return {name: value for name, value in environment.items() if not is_secret(name, value)}
