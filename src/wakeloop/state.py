@@ -69,6 +69,11 @@ def ledger_of(state: Any) -> Ledger:
     return cast(Ledger, dict(notes))
 
 
+def before_of(todos: Sequence[Todo]) -> Sequence[Todo]:
+    """Return what a list was before a tool or a hand wrote it, as far as that is known."""
+    return getattr(todos, "before", None) or ()
+
+
 def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
     """Give ids to a list that a tool or a hand wrote, and note the next number; None where none did."""
     before = getattr(todos, "before", None)

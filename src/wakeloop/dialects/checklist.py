@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from wakeloop.dialects.base import Dialect, ListOrText, schema_part
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line, shorten
+from wakeloop.text.told import told
 from wakeloop.todos.items import Todo, in_brief
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
@@ -23,9 +24,8 @@ def _lower(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
+@told("One item of the list.")
 class Item(BaseModel):
-    """One item of the list."""
-
     id: Annotated[str | None, BeforeValidator(_text), WithJsonSchema({"type": "string"})] = Field(
         None, description="A short id of your choice, kept from write to write."
     )
@@ -35,9 +35,8 @@ class Item(BaseModel):
     )
 
 
+@told("Write the whole todo list: every item with its id, text and status. Returns the list as stored.")
 class Write(BaseModel):
-    """Write the whole todo list: every item with its id, text and status. Returns the list as stored."""
-
     model_config = ConfigDict(title="todo")
     items: Annotated[list[Item], ListOrText, schema_part(Item)] = Field(
         description="The whole list, in order."

@@ -11,6 +11,7 @@ from wakeloop.errors import SettingsError
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line
+from wakeloop.text.told import told
 from wakeloop.todos.items import Status, Todo, brief, count_closed, count_open, in_brief, is_closed
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Show
 
@@ -32,18 +33,16 @@ def _no_bool(value: Any) -> Any:
     return value
 
 
+@told("Add items to the todo list, one text for each step. Returns the number of each new item.")
 class Write(BaseModel):
-    """Add items to the todo list, one text for each step. Returns the number of each new item."""
-
     model_config = ConfigDict(title="todo_write")
     items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
         description="The texts of the new items, in the order of work."
     )
 
 
+@told("Change the status of one item of the todo list.")
 class Update(BaseModel):
-    """Change the status of one item of the todo list."""
-
     model_config = ConfigDict(title="todo_update")
     id: Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})] = Field(
         description="The number of the item."
@@ -54,9 +53,8 @@ class Update(BaseModel):
     )
 
 
+@told("Show the whole todo list with numbers, statuses and the reasons of blocked items.")
 class List(BaseModel):
-    """Show the whole todo list with numbers, statuses and the reasons of blocked items."""
-
     model_config = ConfigDict(title="todo_list")
 
 

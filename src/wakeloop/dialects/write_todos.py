@@ -9,22 +9,21 @@ from pydantic import BaseModel, ConfigDict, Field
 from wakeloop.dialects.base import Dialect, ListOrText, schema_part
 from wakeloop.prompts import fill
 from wakeloop.text.characters import one_line
+from wakeloop.text.told import told
 from wakeloop.todos.items import Todo, in_brief, is_open
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
 LAST_CHECK = 3  # items from which a finished list asks for a last look
 
 
+@told("One item of the list.")
 class Item(BaseModel):
-    """One item of the list."""
-
     content: str = Field(description="What is to be done.")
     status: Literal["pending", "in_progress", "completed"] = Field(description="How it stands.")
 
 
+@told("Write the whole todo list: every item with content and status, once in a reply.")
 class Write(BaseModel):
-    """Write the whole todo list: every item with content and status, once in a reply."""
-
     model_config = ConfigDict(title="write_todos")
     todos: Annotated[list[Item], ListOrText, schema_part(Item)] = Field(
         description="The whole list, in order."
