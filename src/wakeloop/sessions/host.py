@@ -111,7 +111,6 @@ class SessionHost(Protocol):
     @property
     def agents(self) -> Mapping[str, object]:
         """The agents by name; `agent_of` finds a thread's by its id."""
-        ...
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Accept an event for a thread, which need not exist yet, and return the event's id.
@@ -126,7 +125,6 @@ class SessionHost(Protocol):
             SessionError: The thread belongs to no agent of the host, or the event has a fault
                 (`wakeloop.sessions.event_fault`).
         """
-        ...
 
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Send a `cron` event with this text whenever the cron line (five fields) is due; return an id.
@@ -142,11 +140,9 @@ class SessionHost(Protocol):
         Raises:
             SessionError: The line is no cron line, or the thread belongs to no agent of the host.
         """
-        ...
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return what is scheduled, of one thread or of all, by id."""
-        ...
 
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands.
@@ -154,7 +150,6 @@ class SessionHost(Protocol):
         Raises:
             SessionError: Nothing was ever sent to it.
         """
-        ...
 
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or an event that no run has taken yet, by the id that made it.
@@ -164,7 +159,6 @@ class SessionHost(Protocol):
         Returns:
             False where there is none.
         """
-        ...
 
     def drain(self, timeout: float | None = None) -> bool:
         """Begin no run any more, ask those under way to stop at their next superstep, and wait for them.
@@ -177,11 +171,9 @@ class SessionHost(Protocol):
         Returns:
             Whether all have stopped.
         """
-        ...
 
     def list(self) -> Sequence[SessionStatus]:
         """Return every session that the host knows, by thread id."""
-        ...
 
 
 def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:

@@ -30,7 +30,6 @@ class Made(Protocol):
 
     def setup(self) -> None:
         """Make the tables that are not there yet."""
-        ...
 
 
 def set_up(saver: Made, url: str) -> None:

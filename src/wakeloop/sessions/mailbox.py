@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from wakeloop.inbox import WakeEvent
@@ -174,8 +175,5 @@ class Mailbox:
             c.execute(WORKERS.update().values(draining=True))
 
     def _insert(self, table: sa.Table) -> Any:
-        if self.engine.dialect.name == "sqlite":
-            from sqlalchemy.dialects.sqlite import insert  # noqa: PLC0415 - each engine has its own
-        else:
-            from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]  # noqa: PLC0415
-        return insert(table)
+        own = sqlite if self.engine.dialect.name == "sqlite" else postgresql  # each engine has its own
+        return own.insert(table)

@@ -4,9 +4,10 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import timedelta
+from functools import partial
 from typing import Any, Self
 from uuid import uuid4
 
@@ -101,18 +102,16 @@ class DbosHost(Post):
 
     def launch(self) -> None:
         """Start the engine over this host's work."""
-
-        def graphs() -> Iterable[Graph]:
-            return self.agents.values()
-
-        def run(thread: str) -> None:
-            insist(lambda more: self.take_run(thread, patient=more), self.draining, graphs)
-
-        def fire(schedule: str, due: str) -> None:
-            insist(lambda _: self.fire(schedule, due), self.draining, graphs)
-
-        size: Any = {"concurrency": self.concurrency, "polling": self.polling}
-        launch(self.url, self.mailbox.engine, self.worker, run=run, fire=fire, **size)
+        insisting = partial(insist, draining=self.draining, agents=lambda: self.agents)
+        launch(
+            self.url,
+            self.mailbox.engine,
+            self.worker,
+            run=lambda thread: insisting(lambda more: self.take_run(thread, patient=more)),
+            fire=lambda schedule, due: insisting(lambda _: self.fire(schedule, due)),
+            concurrency=self.concurrency,
+            polling=self.polling,
+        )
 
     def catch_up(self) -> None:
         """Ring for what was stored while nobody was there, or was left by a drain; set the timers again."""

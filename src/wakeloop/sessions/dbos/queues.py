@@ -57,6 +57,9 @@ class Queues:
         """Delete the engine's records of runs and timers that ended so long ago; return their number.
 
         A host does it by itself (`keep`). Nothing is read there again: ids against repeats are the inbox's.
+
+        Args:
+            age: How long ago they ended at least; by default an hour.
         """
         before, number = (now() - age).isoformat(), 0
         of: Any = {"status": list(ENDED), "queue_name": [QUEUE, TIMERS], "completed_before": before}
