@@ -24,7 +24,7 @@ from wakeloop.model.voices import Voices
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import ledger_of, taken_in
+from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import Ending, todos_changed
 from wakeloop.thread.other_runs import standing
 from wakeloop.todos.items import count_open
@@ -113,7 +113,7 @@ class Exchange:
     def request(self) -> Request:
         """What the model is asked with; what the last round has brought is taken in first."""
         if (written := taken_in(self.todos, self.ledger)) is not None:
-            get_runtime().stream_writer(todos_changed(self.todos.before, written))
+            get_runtime().stream_writer(todos_changed(before_of(self.todos), written))
             self.todos = written
             self.update["todos"] = {"all": written}
         note_progress(self.messages, self.ledger, self.node.dialect.names)
