@@ -15,7 +15,8 @@ from langchain_core.runnables.config import merge_configs
 from pydantic import ValidationError
 
 from wakeloop.errors import ReplyError
-from wakeloop.platform.unread_bodies import words_in
+from wakeloop.model.signs import sign_of
+from wakeloop.platform.unread_bodies import parsed_in, words_in
 from wakeloop.text.characters import shorten
 
 Halves = Mapping[tuple[str | None, str | None], str]
@@ -84,7 +85,7 @@ class Hearing(BaseCallbackHandler):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if (unread := self._asked_again(error)) is not None:
+        if (unread := self._asked_again(error, trace)) is not None:
             self.unread = unread
             return True
         if isinstance(error, _RAW) and _raised_in(trace) in _READERS:
@@ -94,16 +95,19 @@ class Hearing(BaseCallbackHandler):
             raise unreadable(error, words_in(trace)) from error
         return False
 
-    def _asked_again(self, error: BaseException | None) -> Unread | None:
+    def _asked_again(self, error: BaseException | None, trace: TracebackType | None) -> Unread | None:
         """Return what is asked for again in the place of an error, or None where it has to leave."""
         if isinstance(error, ValidationError):
             places = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
-            return Unread(_said(error)) if places and places <= _CALLS else None
+            if places and places <= _CALLS:
+                return Unread(_said(error))
         if not self.formats or error is None:
             return None
         kinds = [_ENDED[parent.__name__] for parent in type(error).__mro__ if parent.__name__ in _ENDED]
-        if kinds or isinstance(error, OutputParserException):
-            return Unread(_said(error), kinds[0] if kinds else "unfit", self.message or _completion(error))
+        parsed = parsed_in(trace) if isinstance(error, ValueError) else None
+        if kinds or parsed is not None or isinstance(error, OutputParserException):
+            said = self.message or _completion(error) or parsed or AIMessage("")
+            return Unread(_said(error), kinds[0] if kinds else sign_of(said) or "unfit", said)
         return None
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 _WORDS = ("message", "detail", "error", "msg", "error_message", "reason")
@@ -24,6 +25,26 @@ def words_in(trace: TracebackType | None) -> str:
         if isinstance(value, Mapping) and (words := _words(value)):
             return words
     return ""
+
+
+def parsed_in(trace: TracebackType | None) -> AIMessage | None:
+    """Return what openai's parser could make no format of: its text as far as it was read, and how it ended.
+
+    None where it was not this parser that raised.
+    """
+    text: str | None = None
+    told: dict[str, Any] = {}
+    while trace is not None:
+        frame, trace = trace.tb_frame, trace.tb_next
+        if frame.f_globals.get("__name__", "").startswith("openai.lib."):
+            held = frame.f_locals
+            streamed = getattr(getattr(held.get("choice_snapshot"), "message", None), "content", None)
+            text = next(
+                (t for t in (streamed, held.get("content"), held.get("text")) if isinstance(t, str)), text
+            )
+            if (why := getattr(held.get("response"), "incomplete_details", None)) is not None:
+                told["incomplete_details"] = {"reason": getattr(why, "reason", None)}
+    return None if text is None else AIMessage(text, response_metadata=told)
 
 
 def _words(body: Mapping[Any, Any], room: int = _DEEPEST) -> str:
