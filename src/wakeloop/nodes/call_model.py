@@ -69,7 +69,7 @@ class CallModel(Node):
         """Whether the model has a say in it; a pydantic model takes 8 µs to say that it has none."""
         return hasattr(self.voices.bare, "streaming")
 
-    @cached_property
+    @computed_once
     def asks_whole(self) -> bool:
         """Whether a stream that never began is asked for again whole: the body may have been no stream."""
         return is_openai(self.voices.bare)
@@ -119,12 +119,12 @@ class Exchange:
         note_progress(self.messages, self.ledger, self.node.dialect.names)
         return Request(self.state, self.todos, self.ledger, self.settings, self.node.dialect)
 
-    @cached_property
+    @computed_once
     def wire(self) -> list[AnyMessage]:
         """The messages that go to the model."""
         return self.request.sent(self.node.prompt, self.node.systems)
 
-    @cached_property
+    @computed_once
     def way(self) -> Voice:
         """How the model is asked: with which tools, and whether it may call them."""
         return self.node.voices.voice(self.asking, self.wire, todo_tools=self.active)
