@@ -72,7 +72,7 @@ def build_todo_graph(
             hook=_hook(pre_model_hook),
             channels=frozenset(get_type_hints(state_schema or TodoState)),
         ),
-        "run_tools": RunTools.of(runnable, chat),
+        "run_tools": RunTools.of(runnable, chat, dialect.names),
         "validate_todos": ValidateTodos(dialect, base, verify, chat),
         "nag": Nag(dialect, base),
         "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),

@@ -70,11 +70,18 @@ def ledger_of(state: Any) -> Ledger:
     return cast(Ledger, dict(notes))
 
 
+def before_of(todos: Sequence[Todo]) -> Sequence[Todo]:
+    """Return what a list was before a tool or a hand wrote it, as far as that is known."""
+    return getattr(todos, "before", None) or ()
+
+
 def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
-    """Give ids to a list that a tool wrote, and note the next number; None where no tool wrote it."""
+    """Give ids to a list that a tool or a hand wrote, and note the next number; None where none did."""
     before = getattr(todos, "before", None)
     if before is None:
-        return None
+        if type(todos) is not list or all("id" in todo for todo in todos):
+            return None
+        before = ()  # stored before it had its ids
     numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
     return numbered

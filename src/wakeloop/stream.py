@@ -14,7 +14,9 @@ from wakeloop.todos.items import Todo
 StopReason = Literal[
     "waiting", "settled", "disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"
 ]
-Ending = Literal[StopReason, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "handed_over"]
+Ending = Literal[
+    StopReason, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "refused", "handed_over"
+]
 """How a run ends: the first gate that answers, or what the guard, a reply or a tool brought about."""
 
 

@@ -74,9 +74,14 @@ def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
 
 
 def stopping(stop: Event) -> dict[str, Any]:
-    """Options of a client that refuses to send when `stop` is set: it repeats failed requests by itself."""
+    """Options of a client that refuses to send when `stop` is set: it repeats failed requests by itself.
+
+    It reads a stream that begins with a byte order mark, too.
+    """
     try:
         from openai import APIConnectionError, DefaultHttpxClient
+
+        from wakeloop.model.unmarked import unmark
     except ImportError:
         return {}  # making the model will say what to install
 
@@ -84,7 +89,7 @@ def stopping(stop: Event) -> dict[str, Any]:
         if stop.is_set():
             raise APIConnectionError(message="The run was stopped.", request=request)
 
-    return {"http_client": DefaultHttpxClient(event_hooks={"request": [refuse]})}
+    return {"http_client": DefaultHttpxClient(event_hooks={"request": [refuse], "response": [unmark]})}
 
 
 def tools_of(recipe: Recipe, *, ask: bool, stop: Event) -> list[BaseTool]:

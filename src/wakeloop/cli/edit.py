@@ -34,7 +34,7 @@ def edited(place: Place, thread: str, asked: str, words: Sequence[str]) -> list[
     known = must_be(look_up(place, thread), thread, place)
     if action is Action.LIST:
         with reading(place) as store:
-            return listing(state(store, thread).values.get("todos") or [])
+            return listing(state(reader(store.saver), thread).values.get("todos") or [])
     with writing(place) as store, store.held(thread):
         graph = reader(store.saver, known.recipe)
         return listing(update_todos(graph, {"configurable": {"thread_id": thread}}, **wanted))

@@ -16,7 +16,6 @@ from wakeloop.cli.agent import settings_of
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph
-from wakeloop.cli.store import Store
 from wakeloop.thread.standing import session_of
 
 
@@ -55,10 +54,10 @@ def picture() -> str:
     return reader().get_graph().draw_mermaid()
 
 
-def state(store: Store, thread: str) -> StateSnapshot:
-    """How a thread is stored. Raises `CommandError` where its rows cannot be read."""
+def state(graph: Graph, thread: str) -> StateSnapshot:
+    """How a thread is stored, by a `reader`. Raises `CommandError` where its rows cannot be read."""
     try:
-        snapshot = reader(store.saver).get_state({"configurable": {"thread_id": thread}})
+        snapshot = graph.get_state({"configurable": {"thread_id": thread}})
         session_of(snapshot)  # it looks at what the channels hold
     except sqlite3.Error:
         raise

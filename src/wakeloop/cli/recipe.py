@@ -117,7 +117,7 @@ def folder(path: Path, how: str = "name another with --root") -> str:
 def system_text(path: Path) -> str:
     """The system prompt from its file."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise usage(f"The file {str(path)!r} for --system is not UTF-8 text.") from None
     except (OSError, ValueError) as error:
@@ -130,7 +130,7 @@ def options(
     base_url: str | None = None,
     system: Path | None = None,
     preset: str | None = None,
-    settings: Sequence[str] = (),
+    settings: Sequence[str] | None = None,
     root: Path | None = None,
     tools: str | None = None,
     role: str | None = None,
@@ -142,7 +142,7 @@ def options(
         "base_url": base_url or None,
         "system": None if system is None else system_text(system),
         "preset": preset,
-        "settings": dict(map(setting, settings)) or None,
+        "settings": dict(map(setting, settings or ())) or None,
         "root": None if root is None else folder(root),
         "tools": None if tools is None else tool_names(tools),
         "role": role,

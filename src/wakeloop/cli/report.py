@@ -25,7 +25,7 @@ def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
         return TERMINATED if stopped == signal.SIGTERM else INTERRUPTED
     if session["state"] == "waiting":
         return WAITING
-    if session["state"] == "running":
+    if session["state"] == "running" or session["reason"] == "refused":
         return FAILED
     if session["open"]:
         return OPEN

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import StateSnapshot
 
-from wakeloop.cli.reader import state
+from wakeloop.cli.reader import reader, state
 from wakeloop.cli.report import as_json, as_object, usage_of
 from wakeloop.cli.start import must_be
 from wakeloop.cli.store import Known, Place, reading
@@ -32,7 +32,7 @@ def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator
     """One thread: how it stands and was made, its list, its answer or its history."""
     with reading(place) as store:
         known = must_be(store.find(thread), thread, place)
-        snapshot = state(store, thread)
+        snapshot = state(reader(store.saver), thread)
         live = store.is_held(thread)
     messages = snapshot.values.get("messages") or ()
     if json:

@@ -1,14 +1,14 @@
 """What a dialect is: todo tools, their meaning, their words."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, whole
@@ -50,12 +50,13 @@ class Dialect:
     replaces: bool = False
     needs_auto_continue: bool = False
     renumbers: bool = False
+    words: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def suited(self, settings: LoopSettings) -> Self:
-        """Return the dialect as an agent's settings want it; here as it is."""
-        return self
+        """Return the dialect as an agent's settings want it; here with their words for its results."""
+        return replace(self, words=settings.prompts)
 
-    @cached_property
+    @computed_once
     def names(self) -> frozenset[str]:
         """The names of the todo tools."""
         return frozenset(tool_name(tool) for tool in self.tools)
@@ -129,9 +130,14 @@ class Dialect:
     def lines(self, todos: Sequence[Todo], settings: LoopSettings) -> list[str]:
         """Render items, a line each, long texts cut; where one is, the last line says how to see all."""
         short = [abridged(todo) for todo in todos]
+        return [*map(self.line, short), *self.cut_note(todos, short, settings.prompts)]
+
+    def cut_note(
+        self, todos: Iterable[Todo], short: Iterable[Todo], words: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """Render the line that says what becomes of texts that are cut, where one is."""
         cut = any(new is not old for new, old in zip(short, todos, strict=True))
-        note = [fill("cut_text", self.name, settings.prompts)] if cut else []
-        return [*map(self.line, short), *note]
+        return [fill("cut_text", self.name, self.words if words is None else words)] if cut else []
 
     def more(self, todos: Sequence[Todo], hidden: int, settings: LoopSettings) -> list[str]:
         """Render the line that counts what a listing leaves out, or none."""

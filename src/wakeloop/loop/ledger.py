@@ -60,7 +60,7 @@ class Ledger(TypedDict, total=False):
     unasked: Run[bool]
     nag: Round[bool]  # whether a reminder is due behind the round; there in a round only
     end: Run[Ending | None]
-    again: Run[str]  # why the reply is asked again: `empty`, `cut`, `format: …`
+    again: Run[str]  # why the reply is asked again: `empty`, `unread`, `cut`, `format: …`
     asking: Run[Literal["format", "explain"]]
     ruling: Activation[Ruling]
     # the round in hand

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -14,6 +13,7 @@ from wakeloop.errors import EditError
 from wakeloop.guesses.arguments import EDIT, spelled
 from wakeloop.guesses.edits import by_id, ids, texts
 from wakeloop.loop.ledger import notes_of
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.thread.edited import Edited, refuse_unfinished
 from wakeloop.thread.standing import counted
 from wakeloop.todos.changes import changes
@@ -102,7 +102,7 @@ class _Edit:
     clear: bool
     goal: str | None
 
-    @cached_property
+    @computed_once
     def operations(self) -> list[Operation]:
         """The edits that are operations of a round, in their order."""
         added = texts(self.add, "add")

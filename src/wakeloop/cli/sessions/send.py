@@ -31,8 +31,11 @@ def send(
             print("Waiting for a wakeloop serve: none is up.", file=sys.stderr, flush=True)  # noqa: T201
         graph = next(iter(post.agents.values()))
         while True:
-            left = {letter.id for letter in post.mailbox.waiting(thread)}
-            status, snapshot = post.status(thread), graph.get_state({"configurable": {"thread_id": thread}})
+            left = {letter.id for letter in post.mailbox.waiting(thread) if letter.error is None}
+            status = post.status(thread)
+            if key not in left and status.state in ("damaged", "unknown"):
+                return [as_json(asdict(status)) if json else line_of(status)], FAILED
+            snapshot = graph.get_state({"configurable": {"thread_id": thread}})
             if key not in left and "running" not in (status.state, counted(snapshot)["state"]):
                 break  # neither in its run nor in one that followed
             time.sleep(LOOK)
