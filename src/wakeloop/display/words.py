@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop.display.clean import escaped, one_line
+from wakeloop.text.characters import is_seen
 from wakeloop.todos.items import Todo, is_closed
 
 ENDINGS = {
@@ -110,14 +111,15 @@ def question(value: Any) -> list[str]:
         if key == "question" and lines:
             continue
         first, *rest = whole(more if isinstance(more, str) else as_text(more))
-        lines += [f"  {one_line(str(key))}: {first}", *(f"  | {line}" for line in rest)]
+        name = escaped(str(key)).replace("\n", "\\n")
+        lines += [f"  {name}: {first}", *(f"  | {line}" for line in rest)]
     return lines or ["{}"]
 
 
 def whole(text: str) -> list[str]:
     """All of a text as lines, what cannot be seen spelled out, and a last one where that needs a word."""
     lines = escaped(text).split("\n")
-    unseen = sum(not one.isprintable() for one in text) - text.count("\n")
+    unseen = sum(not is_seen(one) for one in text) - text.count("\n")
     if unseen:
         told = f"({plural(unseen, 'character')} of this cannot be seen, spelled out as \\x.. or \\u....)"
         lines.append(told)

@@ -127,6 +127,8 @@ def _round(
         notes["todo_calls"] = list(reply.todo_calls)
     if reply.faults:
         notes["faults"] = dict(reply.faults)
+    if reply.wrote:
+        notes["writes"] = notes.get("writes", 0) + 1
     before = notes.get("todo_stale_iterations", 0)
     stale = count_stale(before, wrote=reply.wrote, open_count=open_count, settings=settings)
     due = stale != before and nag_due(stale, settings)

@@ -1,7 +1,6 @@
 """One request to the model."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
@@ -21,9 +20,10 @@ from wakeloop.model.reply import Reply, read_reply, without_calls
 from wakeloop.model.request import Request, Systems
 from wakeloop.model.structured import formatted
 from wakeloop.model.voices import Voice, Voices
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import ledger_of, taken_in
+from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import todos_changed
 from wakeloop.thread.other_runs import standing
 from wakeloop.todos.items import count_open
@@ -93,22 +93,22 @@ class Exchange:
         """Ask nothing: a tool of the last round leads to the parent, and the guard sends it there."""
         return {"todo_ledger": {**without(self.ledger, ROUND), "end": "handed_over"}}
 
-    @cached_property
+    @computed_once
     def request(self) -> Request:
         """What the model is asked with; what the last round has brought is taken in first."""
         if (written := taken_in(self.todos, self.ledger)) is not None:
-            get_runtime().stream_writer(todos_changed(self.todos.before, written))
+            get_runtime().stream_writer(todos_changed(before_of(self.todos), written))
             self.todos = written
             self.update["todos"] = {"all": written}
         note_progress(self.messages, self.ledger, self.node.dialect.names)
         return Request(self.state, self.todos, self.ledger, self.settings, self.node.dialect)
 
-    @cached_property
+    @computed_once
     def wire(self) -> list[AnyMessage]:
         """The messages that go to the model."""
         return self.request.sent(self.node.prompt, self.node.systems)
 
-    @cached_property
+    @computed_once
     def way(self) -> Voice:
         """How the model is asked: with which tools, and whether it may call them."""
         return self.node.voices.voice(self.asking, self.wire, todo_tools=self.active)
@@ -137,7 +137,7 @@ class Exchange:
             self.ledger["asked_at"] = list(here)
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
 
-    @cached_property
+    @computed_once
     def index(self) -> Messages:
         """The history, by the ids in it."""
         return self.messages if isinstance(self.messages, Messages) else Messages(self.messages)

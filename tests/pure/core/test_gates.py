@@ -44,7 +44,7 @@ GOES_ON: dict[str, Any] = {
 }
 
 
-def test_the_order_is_that_of_the_contract() -> None:
+def test_the_order_of_the_gates() -> None:
     assert [gate.__name__ for gate in GATES] == ORDER
 
 
