@@ -73,7 +73,8 @@ class Post(Queues):
     def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
         """Stay until no event waits for a thread, or for any.
 
-        What waits for a person's answer goes on waiting, so give a timeout where one may be asked for.
+        What waits for a person's answer goes on waiting, so give a timeout where one may be asked for. What
+        was given up and waits for the next event does not count.
 
         Args:
             thread_id: The thread; None for all of them.

@@ -133,11 +133,11 @@ class OneRun:
         snapshot = self.kept.snapshot(thread)
         events = [item["event"] for item in mine]
         back = unread(snapshot, events, question) if failure is not None else []
-        self.close(thread, snapshot, failure)
         self.kept.note_error(thread, failure)
         for item in mine:
-            if item["event"]["id"] in back:
+            if item["event"]["id"] in back:  # noted before the thread is ended, which no longer shows it then
                 self.kept.put(thread, item, taken=False, run=None, error=failure)
+        self.close(thread, snapshot, failure)
         self.kept.let_go(thread, [item for item in mine if item["event"]["id"] not in back])
         return True
 
