@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +18,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("prompts", "todos", "inbox", "platform"),
     ("settings", "stream"),
     ("presets", "channels", "dialects"),
+    ("guesses",),
     ("loop",),
     ("state", "model"),
     ("thread", "routes"),
@@ -93,6 +95,20 @@ def test_every_place_has_its_floor() -> None:
 def test_no_import_runs_up_and_no_folders_circle(file: str) -> None:
     here = HEIGHT[place_of(file)]
     assert {place for place in places_of(file) if HEIGHT.get(place, 99) >= here} == set()
+
+
+def test_the_page_of_the_architecture_draws_the_same_floors() -> None:
+    page = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
+    drawn = {name: -depth for depth, row in enumerate(rows) for name in re.findall(r"\w+", row)}
+    assert drawn.keys() == {place.partition("/")[0] for place in HEIGHT}
+    climbs = [
+        (file, place)
+        for file in FILES
+        for place in ({found.partition("/")[0] for found in places_of(file)} if file != "__init__.py" else ())
+        if drawn[place] > drawn[place_of(file).partition("/")[0]]
+    ]
+    assert climbs == []
 
 
 @pytest.mark.parametrize("floor", FLOORS, ids=lambda floor: floor[0])

@@ -13,7 +13,12 @@ from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import as_text
 from wakeloop.settings import LoopSettings, canonical, check_overrides
 
-UNSAID = {"preset": "wakeloop", "tools": Recipe.tools, "model": None, "base_url": None, "system_prompt": None}
+UNSAID = {
+    **dict.fromkeys(("model", "base_url", "system_prompt")),
+    "preset": "wakeloop",
+    "tools": Recipe.tools,
+    "function_calling": True,
+}
 WIDEST = 48  # characters of a value in the table
 HEAD = ("KEY", "VALUE", "LEVEL", "FROM")
 

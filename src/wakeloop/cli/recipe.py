@@ -19,7 +19,8 @@ class Recipe:
     """What a thread's agent is made of, without keys; `demo` stands for the offline model and its tools.
 
     `levels` are those that it all came from, `role` and `agent` the files among them; `switched_on` says that
-    nobody asked for auto_continue and the preset leaves it off.
+    nobody asked for auto_continue and the preset leaves it off; without `function_calling` the model counts
+    as one that cannot call tools.
     """
 
     model: str = ""
@@ -35,6 +36,7 @@ class Recipe:
     agent: str = ""
     levels: Sequence[Mapping[str, Any]] = ()
     switched_on: bool = False
+    function_calling: bool = True
 
     @classmethod
     def read(cls, text: str) -> "Self | None":
@@ -128,7 +130,7 @@ def options(
     base_url: str | None = None,
     system: Path | None = None,
     preset: str | None = None,
-    settings: Sequence[str] = (),
+    settings: Sequence[str] | None = None,
     root: Path | None = None,
     tools: str | None = None,
     role: str | None = None,
@@ -140,7 +142,7 @@ def options(
         "base_url": base_url or None,
         "system": None if system is None else system_text(system),
         "preset": preset,
-        "settings": dict(map(setting, settings)) or None,
+        "settings": dict(map(setting, settings or ())) or None,
         "root": None if root is None else folder(root),
         "tools": None if tools is None else tool_names(tools),
         "role": role,

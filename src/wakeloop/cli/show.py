@@ -14,7 +14,7 @@ from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.text.marks import kind_of, parts_of
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.standing import counted
 
 LABELS = {
     "wake": "graph wake",
@@ -53,7 +53,7 @@ def portrait(known: Known, snapshot: StateSnapshot, *, live: bool) -> Iterator[s
     yield f"thread: {one_line(known.id)}"
     why = f" ({one_line(str(row['reason']))})" if row["reason"] else ""
     yield f"state: {one_line(str(row['state']))}{why}, changed {moment(row['changed'])}"
-    yield f"  {one_line(words.ending(session_of(snapshot)))}"
+    yield f"  {one_line(words.ending(counted(snapshot)))}"
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
         yield f"model: {one_line(recipe.title)}"

@@ -12,6 +12,7 @@ from wakeloop.cli.failures import usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.store import Known, Place, reading
+from wakeloop.text.characters import is_seen
 
 MARK = "\ufeff"  # of the byte order
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
@@ -85,7 +86,7 @@ def look_up(place: Place, thread: str) -> Known | None:
 def must_be(known: Known | None, thread: str, place: Place) -> Known:
     """Refuse a thread that is not there."""
     if known is None:
-        name = ascii(thread) if not thread.isprintable() else repr(thread)
+        name = repr(thread) if is_seen(thread) else ascii(thread)
         raise usage(f"There is no thread {name} in {str(place.path)!r}; wakeloop threads lists them.")
     return known
 

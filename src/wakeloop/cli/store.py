@@ -88,12 +88,10 @@ class Store:
         """The checkpoint saver on this connection."""
         if self.connection is None:
             return None
-        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
         from wakeloop.cli.saver import Numbered
+        from wakeloop.thread.strict_saver import strict_saver
 
-        # strict, whatever the environment says: a row may name no code that is run when it is read
-        saver = Numbered(self.connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        saver = strict_saver(Numbered, self.connection)
         saver.is_setup = True  # where it is opened to write; a copy to be read keeps its journal's mode
         return saver
 

@@ -14,7 +14,7 @@ from wakeloop.cli.run import Graph
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
 from wakeloop.text.marks import kind_of
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.standing import counted
 
 MOST = 20  # threads that are listed unless all are asked for
 HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST")
@@ -49,7 +49,7 @@ def row(store: Store, graph: Graph, known: Known) -> dict[str, Any]:
 
 def summary(known: Known, snapshot: StateSnapshot, *, live: bool) -> dict[str, Any]:
     """One thread as plain JSON."""
-    session, values = session_of(snapshot), snapshot.values or {}
+    session, values = counted(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
     how: str = session["state"]
     if live:

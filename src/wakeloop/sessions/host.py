@@ -13,14 +13,22 @@ from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent, event_fault
 from wakeloop.text.characters import one_line, shorten
 from wakeloop.text.secrets import without_secrets
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.standing import counted
 
 DEFAULT_AGENT = "main"
 CANCELLED = "the message was cancelled before it was read"
 CRON_FIELDS = 5
 LONGEST_ERROR = 500  # characters
 PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database or a server is away
+GRACE = 10.0  # seconds that a worker's locks must have been seen free before another takes them over
 FIVE = "write five fields, minute, hour, day, month and weekday."
+
+
+class TakenOverError(SessionError):
+    """A run's thread was taken over by another worker; whoever has it goes on with it."""
+
+    def __init__(self, thread: str) -> None:
+        super().__init__(f"The thread {thread!r} was taken over by another worker, which goes on with it.")
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class SessionStatus:
     @classmethod
     def of(cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0) -> "SessionStatus":
         """Read it from a thread's newest checkpoint."""
-        session = session_of(snapshot)
+        session = counted(snapshot)
         return cls(
             thread=thread,
             agent=agent,
@@ -128,7 +136,6 @@ class SessionHost(Protocol):
     @property
     def agents(self) -> Mapping[str, object]:
         """The agents by name; `agent_of` finds a thread's by its id."""
-        ...
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Accept an event for a thread, which need not exist yet, and return the event's id.
@@ -143,7 +150,6 @@ class SessionHost(Protocol):
             SessionError: The thread belongs to no agent of the host, or the event has a fault
                 (`wakeloop.sessions.event_fault`).
         """
-        ...
 
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Send a `cron` event with this text whenever the cron line (five fields) is due; return an id.
@@ -159,11 +165,9 @@ class SessionHost(Protocol):
         Raises:
             SessionError: The line is no cron line, or the thread belongs to no agent of the host.
         """
-        ...
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return what is scheduled, of one thread or of all, by id."""
-        ...
 
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands.
@@ -171,7 +175,6 @@ class SessionHost(Protocol):
         Raises:
             SessionError: Nothing was ever sent to it.
         """
-        ...
 
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or an event that no run has taken yet, by the id that made it.
@@ -181,7 +184,6 @@ class SessionHost(Protocol):
         Returns:
             False where there is none.
         """
-        ...
 
     def drain(self, timeout: float | None = None) -> bool:
         """Begin no run any more, ask those under way to stop at their next superstep, and wait for them.
@@ -194,11 +196,9 @@ class SessionHost(Protocol):
         Returns:
             Whether all have stopped.
         """
-        ...
 
     def list(self) -> Sequence[SessionStatus]:
         """Return every session that the host knows, by thread id."""
-        ...
 
 
 def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:

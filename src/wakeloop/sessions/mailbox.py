@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
+from wakeloop.text.characters import storable
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Mailbox:
 
     def settle(self, thread: str, run: str, error: str | None = None) -> None:
         """Let go of a run's events: their ids stay, so that a repeat is known."""
+        error = None if error is None else storable(error)  # it may quote anything
         with self.engine.begin() as c:
             c.execute(EVENTS.update().where(EVENTS.c.turn == run).values(event=None, error=error))
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
@@ -195,8 +198,5 @@ class Mailbox:
             c.execute(WORKERS.update().values(draining=True))
 
     def _insert(self, table: sa.Table) -> Any:
-        if self.engine.dialect.name == "sqlite":
-            from sqlalchemy.dialects.sqlite import insert  # noqa: PLC0415 - each engine has its own
-        else:
-            from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]  # noqa: PLC0415
-        return insert(table)
+        own = sqlite if self.engine.dialect.name == "sqlite" else postgresql  # each engine has its own
+        return own.insert(table)

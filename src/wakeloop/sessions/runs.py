@@ -17,7 +17,7 @@ from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, awaited, derived_id
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten
-from wakeloop.thread.standing import LAST, answer_of, session_of, unfinished
+from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
 from wakeloop.thread.stopping import aend_run, end_run
 from wakeloop.todos.items import LONGEST
 
@@ -202,7 +202,7 @@ def deliver(
     snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None = None
 ) -> list[Outgoing]:
     """Send what is outstanding after a run, and return it."""
-    values, session = snapshot.values or {}, session_of(snapshot)
+    values, session = snapshot.values or {}, counted(snapshot)
     rests = failure is None and session["reason"] == "waiting" and values.get("owed_replies")
     circle = reached(thread_id, values, host) if rests else ()
     letters = outstanding(thread_id, values, session, failure, circle)

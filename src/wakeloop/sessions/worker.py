@@ -17,13 +17,14 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
-from wakeloop.sessions.host import SessionHost, derived_id, words_of
+from wakeloop.sessions.host import SessionHost, TakenOverError, derived_id, words_of
 from wakeloop.sessions.mailbox import Letter, Mailbox
 from wakeloop.sessions.runs import RUN, close_run, must_go_on, next_input, refusal_of, unread
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of, unfinished
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
+CUT = ("57P01", "57P02", "57P03", "53300")  # Postgres shuts down, crashed, starts; too many connections
 
 
 def away() -> tuple[type[Exception], ...]:
@@ -31,6 +32,14 @@ def away() -> tuple[type[Exception], ...]:
     driver = sys.modules.get("psycopg")
     known = (sqlite3.OperationalError, sa.exc.OperationalError)
     return (*known, driver.OperationalError) if driver else known
+
+
+def is_cut(error: BaseException) -> bool:
+    """Tell whether an error speaks of the connection, or of a file in use, and not of what was asked for."""
+    driver = sys.modules.get("psycopg")
+    if driver and isinstance(error, driver.OperationalError):
+        return error.sqlstate is None or error.sqlstate in CUT or error.sqlstate.startswith("08")
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,7 @@ class Runs:
             return None
         try:
             run(graph, given.input, config, control)
-        except GraphBubbleUp:
+        except (GraphBubbleUp, TakenOverError):
             raise
         except Exception as failure:
             if control.drain_requested:  # it may be the end that failed it: the next start tries again

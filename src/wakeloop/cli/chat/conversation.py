@@ -152,7 +152,7 @@ class Conversation:
         """Edit the list by hand, and return it."""
         self.refuse_unfinished()
         self.keep()
-        return update_todos(self.graph, self.config, **changes)
+        return update_todos(reader(self.store.saver, self.recipe), self.config, **changes)
 
     def stop(self) -> bool:
         """End a run that waits or was broken off; False where there is none."""
