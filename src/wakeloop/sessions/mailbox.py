@@ -102,6 +102,7 @@ class Mailbox:
 
     def put_back(self, thread: str, keys: Collection[str], error: str | None) -> None:
         """Note for what error events were given up, and keep them: the next event takes them along."""
+        error = None if error is None else storable(error)
         with self.engine.begin() as c:
             these = EVENTS.update().where(EVENTS.c.thread == thread, EVENTS.c.id.in_([*keys]))
             c.execute(these.values(turn=None, error=error))
