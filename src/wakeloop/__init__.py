@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wakeloop.channels.todo_list import merge_todos as merge_todos
     from wakeloop.dialects import register_dialect as register_dialect
     from wakeloop.dialects.base import Dialect as Dialect
+    from wakeloop.errors import ArgumentError as ArgumentError
     from wakeloop.errors import ConcurrentRunError as ConcurrentRunError
     from wakeloop.errors import DamagedError as DamagedError
     from wakeloop.errors import EditError as EditError
@@ -43,6 +44,7 @@ _FROM = {
     "wakeloop.dialects": ("register_dialect",),
     "wakeloop.dialects.base": ("Dialect",),
     "wakeloop.errors": (
+        "ArgumentError",
         "ConcurrentRunError",
         "DamagedError",
         "EditError",

@@ -340,7 +340,7 @@ def test_after_a_models_exception_going_on_keeps_the_counters(thread: Make) -> N
     assert agent.session == session("dormant", "settled", 0, 1, 3)
 
 
-# -- refused input (section 11) --------------------------------------------------------------------------
+# -- refused input ---------------------------------------------------------------------------------------
 
 BAD: dict[str, dict[str, Any]] = {
     "status": {"todos": [{"content": "x", "status": "done"}]},

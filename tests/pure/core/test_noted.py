@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 from agents import settings, todo
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from wakeloop.loop.activation import anew, gone_on, unanswered, woken
 from wakeloop.loop.ending import at_rest, session_at, waits_on
 from wakeloop.loop.gates import Case, Costs
-from wakeloop.loop.progress import count_settled, judge_wake
+from wakeloop.loop.progress import count_settled, fingerprint, judge_wake, note_progress
 from wakeloop.loop.replies import answered, asked_again, is_malformed, noted
+from wakeloop.testing import calls
 
 
 @dataclass
@@ -229,9 +231,68 @@ def test_a_wake_begins_with_what_is_open() -> None:
     ],
 )
 def test_a_wake_is_judged_once(notes: Any, left: Any) -> None:
-    judge_wake(notes, ITEMS)
-    assert notes == left
+    judged = {**notes}
+    judge_wake(judged, ITEMS)  # type: ignore[arg-type]
+    assert judged == left
     assert count_settled(ITEMS) == 2
+
+
+def called(*names: str) -> AIMessage:
+    """A reply with calls; the name of a call is its id, and `x2` is the call `x` again."""
+    return calls(*((name.rstrip("2"), {}, name) for name in names))
+
+
+def result(name: str, status: Any = "success") -> ToolMessage:
+    return ToolMessage("ok", tool_call_id=name, status=status)
+
+
+def prints(*names: str) -> str:
+    return "".join(fingerprint(name, {}) for name in names)
+
+
+ROUND = [called("x", "y", "todo"), result("x"), result("todo")]
+GO, MORE = HumanMessage("go"), HumanMessage("beside a result")
+
+
+@pytest.mark.parametrize(
+    ("notes", "messages", "new"),
+    [
+        ({}, [GO, *ROUND], {}),
+        ({"waking": False}, [GO, *ROUND], {"waking": False}),
+        ({"waking": True}, [GO], {"waking": True}),
+        ({"waking": True}, [GO, called("x")], {"waking": True}),
+        ({"seen": ""}, [GO, *ROUND], {"seen": prints("x"), "worked": True}),
+        ({"waking": True}, [GO, *ROUND], {"waking": True, "seen": prints("x"), "worked": True}),
+        ({"waking": True}, [GO, *ROUND, MORE], {"waking": True, "seen": prints("x"), "worked": True}),
+        ({"seen": prints("x")}, [GO, *ROUND], {"seen": prints("x")}),
+        ({"seen": ""}, [GO, called("x"), result("x", "error")], {"seen": prints("x")}),
+        (
+            {"waking": True},
+            [GO, called("x"), result("x"), called("x2"), result("x2")],
+            {"waking": True, "seen": prints("x")},
+        ),
+        (
+            {"waking": True},
+            [GO, called("x"), called("x2"), result("x2")],
+            {"waking": True, "seen": prints("x")},
+        ),
+        (
+            {"waking": True},
+            [GO, called("x"), result("x"), called("z"), result("z")],
+            {"waking": True, "seen": prints("x", "z"), "worked": True},
+        ),
+        (
+            {"waking": True},
+            [called("z"), result("z"), GO, called("x"), result("x"), called("z2"), result("z2")],
+            {"waking": True, "seen": prints("x", "z"), "worked": True},
+        ),
+    ],
+)
+def test_what_a_round_has_brought(notes: Any, messages: Any, new: Any) -> None:
+    todo_calls = {"todo_calls": ["todo"]}
+    noted_on: Any = {**notes, **todo_calls}
+    note_progress(messages, noted_on, {"todo"})
+    assert noted_on == {**new, **todo_calls}
 
 
 # -- an end ----------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The commands of sessions: serve, send, ps, cron, drain."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -55,8 +54,9 @@ def send(
     """Send a session a message: it wakes it, or answers what it asked."""
     from wakeloop.cli.sessions.send import send as send_event
     from wakeloop.cli.sessions.where import Where
+    from wakeloop.cli.start import piped
 
-    said = sys.stdin.read() if text == "-" else text
+    said = piped() if text == "-" else text
     lines, code = send_event(Where(db), thread, said, kind, key, wait=wait, json=json)
     write(lines)
     raise typer.Exit(code)

@@ -13,6 +13,7 @@ from typing import Any
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import SETTLED, CommandError
+from wakeloop.cli.play import SWITCHED_ON
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import handled
 from wakeloop.cli.sessions.ps import line_of
@@ -50,6 +51,9 @@ def serve(
         hold = None if store is None else partial(held, store, recipes)
         host.append(DbosHost(where.url, agents, report=told, hold=hold, grace=grace or GRACE))
         with signals(stop), host[0] as running:
+            for name, recipe in recipes.items():
+                if recipe.switched_on:
+                    say(f"{name}: {SWITCHED_ON}")
             say(f"Serving {', '.join(agents)}; Ctrl-C or wakeloop drain ends it, and nothing is lost.")
             while not (stop.wait(LOOK) or running.draining.is_set()):
                 pass

@@ -25,7 +25,7 @@ from wakeloop.sessions.dbos.queues import KEEP
 from wakeloop.sessions.dbos.watch import Watch
 from wakeloop.sessions.dbos.workflows import apart, launch, stop
 from wakeloop.sessions.host import GRACE, SessionStatus, TakenOverError, agent_of, derived_id, now
-from wakeloop.sessions.worker import Graph, Runs
+from wakeloop.sessions.worker import Graph, Runs, away
 
 
 class DbosHost(Post):
@@ -201,6 +201,12 @@ class DbosHost(Post):
                 self.runs.take(graph, thread, control, patient=patient)
         except (GraphDrained, TakenOverError):
             raise Stopped from None
+        except Exception as failure:
+            if patient and isinstance(failure, away()):
+                raise
+            if self.draining.is_set():  # it may be the end that failed it
+                raise Stopped from failure
+            self.runs.give_up(thread, failure)
         finally:
             with self.idle:
                 del self.running[key]
@@ -223,7 +229,10 @@ class DbosHost(Post):
             return
         row = found[0]
         key = derived_id("cron", schedule, due)
-        self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
+        try:
+            self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
+        except SessionError as error:  # its agent is none of this host's
+            self.mailbox.put_back(row.thread, [], str(error))
         after = following(row.cron, now())
         self.mailbox.next_due(schedule, after)
         self.set_timer(schedule, after)

@@ -2,12 +2,12 @@
 
 import contextlib
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 from dbos import DBOSClient
 
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.sessions.dbos.database import engine_on
 from wakeloop.sessions.dbos.engine import client_on
 from wakeloop.sessions.host import now
@@ -30,7 +30,7 @@ class Queues:
         self.mailbox = Mailbox(engine_on(url))
         self.mailbox.create()
 
-    @cached_property
+    @computed_once
     def client(self) -> DBOSClient:
         """The way to the engine's tables."""
         return client_on(self.mailbox.engine)
