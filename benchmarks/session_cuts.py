@@ -94,7 +94,7 @@ class Crew:
 def effects(
     log: str, killed: dict[int, float], cuts: list[float], takes: float
 ) -> tuple[Counter[str], list[str], dict[int, float]]:
-    """Count what came twice, by what was to blame, with its story; and when each event had its first effect."""
+    """Count what came twice, by what was to blame, and tell when each event had its first effect."""
     done: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for line in Path(log).read_text().splitlines():
         number, process, when = line.split()

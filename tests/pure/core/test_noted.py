@@ -84,7 +84,7 @@ def after(
             {"todo_stale_iterations": 4},
             WRITE,
             1,
-            {"spoke": True, "todo_calls": ["1"], "todo_stale_iterations": 0, "nag": False},
+            {"spoke": True, "todo_calls": ["1"], "todo_stale_iterations": 0, "nag": False, "writes": 1},
         ),
         ({}, BAD, 0, {"bad_replies": 1, "faults": {"1": "Error"}, "todo_stale_iterations": 0, "nag": False}),
         (
@@ -319,7 +319,7 @@ def test_what_a_round_has_brought(notes: Any, messages: Any, new: Any) -> None:
 def test_the_session_at_an_end() -> None:
     case = Case(open=2, settings=settings(max_wake_cycles=7), wakes=3)
     assert session_at(case, "stalled") == {
-        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7,
+        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7, "list": 0,
     }  # fmt: skip
     waits = session_at(case, "waiting", [{"id": "q", "on": "human"}, {"id": "r", "on": "subagent"}])
     assert (waits["state"], waits["on"]) == ("waiting", "human")
