@@ -1,7 +1,7 @@
 """Where events wait: rows by thread, in order, each id once."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -13,6 +13,8 @@ from sqlalchemy.exc import IntegrityError
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
 from wakeloop.text.characters import storable
+
+Answer = Callable[[str, WakeEvent], tuple[str, WakeEvent] | None]
 
 
 @dataclass(frozen=True)
@@ -102,20 +104,30 @@ class Mailbox:
 
     def put_back(self, thread: str, keys: Collection[str], error: str | None) -> None:
         """Note for what error events were given up, and keep them: the next event takes them along."""
+        error = None if error is None else storable(error)
         with self.engine.begin() as c:
             these = EVENTS.update().where(EVENTS.c.thread == thread, EVENTS.c.id.in_([*keys]))
             c.execute(these.values(turn=None, error=error))
             c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
 
-    def withdraw(self, key: str) -> tuple[str, WakeEvent] | None:
-        """Take back an event that no run has taken; return its thread and it, or None."""
+    def withdraw(self, key: str, answer: Answer | None = None) -> tuple[str, WakeEvent] | None:
+        """Take back an event that no run has taken; return its thread and it, or None.
+
+        What `answer` makes of it for whoever waits for it, thread and event, is stored with that, or neither.
+        """
         free = (EVENTS.c.id == key, EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
         with self.engine.begin() as c:
             row = c.execute(sa.select(EVENTS.c.thread, EVENTS.c.event).where(*free)).first()
             if row is None or not c.execute(EVENTS.update().where(*free).values(event=None)).rowcount:
                 return None
-        return row[0], cast("WakeEvent", json.loads(row[1]))
+            thread, event = row[0], cast("WakeEvent", json.loads(row[1]))
+            if answer is not None and (letter := answer(thread, event)) is not None:
+                to, text = letter[0], json.dumps(letter[1], ensure_ascii=False)
+                c.execute(self._insert(SESSIONS).values(thread=to).on_conflict_do_nothing())
+                values = {"id": letter[1]["id"], "thread": to, "event": text}
+                c.execute(self._insert(EVENTS).values(values).on_conflict_do_nothing())
+        return thread, event
 
     # -- sessions ----------------------------------------------------------------------------------------
 

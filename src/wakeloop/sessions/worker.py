@@ -78,12 +78,12 @@ class Runs:
                 return
             named = graph.with_config(metadata={RUN: name})
             failure = self.play(named, config, given, control, patient=patient)
-            back = unread(graph.get_state(config), given.taken, given.question) if failure is not None else []
+            if failure is not None:  # noted before the thread is ended, which no longer shows it then
+                back = unread(graph.get_state(config), given.taken, given.question)
+                self.mailbox.put_back(thread, back, failure)
             close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
                 self.go_on_later(named, thread, name)
-            if back:
-                self.mailbox.put_back(thread, back, failure)
             self.mailbox.settle(thread, name, failure)
             try:
                 self.report(thread)

@@ -27,7 +27,6 @@ from wakeloop.sessions.host import (
 from wakeloop.sessions.langgraph_server.background import AWAY, Background
 from wakeloop.sessions.langgraph_server.kept import Kept, paged, uid
 from wakeloop.sessions.langgraph_server.one_run import PATIENCE, OneRun
-from wakeloop.sessions.runs import refusal_of
 from wakeloop.text.secrets import without_secrets
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -68,8 +67,8 @@ class ServerHost:
         self.agents, self.url = agents, url
         self.client = get_sync_client(url=url, api_key=api_key)
         self.kept, self.last = Kept(self.client, agents), 0
-        inside = OneRun(self.kept, Inside(self))
-        self.background = Background(inside, inside.give_up)
+        self.runs = OneRun(self.kept, Inside(self))
+        self.background = Background(self.runs, self.runs.give_up)
 
     def __enter__(self) -> Self:
         self.catch_up()
@@ -181,11 +180,8 @@ class ServerHost:
         for thread in self.kept.threads():
             item = self.kept.item(thread, key)
             if item is not None and item["event"] and not item["taken"]:
-                if not self.kept.withdraw(thread, item, lambda: time.sleep(PATIENCE)):
-                    return False
-                if (letter := refusal_of(item["event"], thread, CANCELLED)) is not None:
-                    self.send(letter.thread, letter.event)
-                return True
+                tell = partial(self.runs.tell, thread, item["event"], CANCELLED)
+                return self.kept.withdraw(thread, item, lambda: time.sleep(PATIENCE), tell)
         return False
 
     def drain(self, timeout: float | None = None) -> bool:
