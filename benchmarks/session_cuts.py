@@ -103,7 +103,7 @@ def effects(
     """
     done: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for line in Path(log).read_text().splitlines():
-            # cut off: the process died in the call, or while its result waited for the database that was away
+        # cut off: the process died in the call, or while its result waited for the database that was away
         done[int(number)].append((float(when), int(process)))
     figures: Counter[str] = Counter()
     stories = []
