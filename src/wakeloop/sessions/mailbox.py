@@ -7,18 +7,22 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
 from wakeloop.inbox import WakeEvent
+from wakeloop.sessions.older_tables import bring_up_to_date
+from wakeloop.sessions.questions import noted
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
 
 
 @dataclass(frozen=True)
 class Letter:
-    """An event that waits, and the run that has taken it, if one has."""
+    """An event that waits, the run that has taken it, if one has, and its number in the store's order."""
 
     event: WakeEvent
     run: str | None
+    number: int
 
     @property
     def id(self) -> str:
@@ -33,19 +37,26 @@ class Mailbox:
     engine: sa.Engine
 
     def create(self) -> None:
-        """Make the tables that are not there yet; several processes may try at once."""
+        """Make the tables that are not there yet, and mend older ones; several processes may try at once."""
         try:
             TABLES.create_all(self.engine)
         except (IntegrityError, sa.exc.OperationalError, sa.exc.ProgrammingError):
             TABLES.create_all(self.engine)  # another process was making them: now they are there
+        bring_up_to_date(self.engine)
 
     # -- events ------------------------------------------------------------------------------------------
 
-    def put(self, thread: str, event: WakeEvent) -> bool:
-        """Store an event behind the others of its thread; False if its id was here before."""
+    def put(self, thread: str, event: WakeEvent, questions: Sequence[str] = ()) -> bool:
+        """Store an event behind the others of its thread; False if its id was here before.
+
+        `questions` are ids of those at which its sender saw the thread stand: it came after them.
+        """
         try:
             with self.engine.begin() as c:
                 c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+                if questions:
+                    before = self._asked(c, thread, alone=True)
+                    self._note(c, thread, {**before, **noted(before, questions, self._newest(c))})
                 text = json.dumps(event, ensure_ascii=False)
                 c.execute(EVENTS.insert().values(id=event["id"], thread=thread, event=text))
         except IntegrityError:
@@ -55,12 +66,18 @@ class Mailbox:
     def waiting(self, thread: str) -> list[Letter]:
         """Return what waits for a thread, in the order in which it came."""
         query = (
-            sa.select(EVENTS.c.event, EVENTS.c.turn)
+            sa.select(EVENTS.c.event, EVENTS.c.turn, EVENTS.c.seq)
             .where(EVENTS.c.thread == thread, EVENTS.c.event.is_not(None))
             .order_by(EVENTS.c.seq)
         )
         with self.engine.connect() as c:
-            return [Letter(json.loads(event), turn) for event, turn in c.execute(query)]
+            return [Letter(json.loads(event), turn, number) for event, turn, number in c.execute(query)]
+
+    def knows(self, thread: str, key: str) -> bool:
+        """Tell whether an event with this id was ever accepted for a thread."""
+        query = sa.select(EVENTS.c.seq).where(EVENTS.c.thread == thread, EVENTS.c.id == key)
+        with self.engine.connect() as c:
+            return c.execute(query).first() is not None
 
     def unsettled(self) -> list[tuple[str, str]]:
         """Return thread and id of the newest event that waits in each thread; those before it may be held."""
@@ -71,27 +88,73 @@ class Mailbox:
         with self.engine.connect() as c:
             return [(thread, key) for thread, key in c.execute(query)]
 
-    def begin(self, run: str, events: Sequence[WakeEvent]) -> None:
+    def begin(self, run: str, letters: Sequence[Letter]) -> None:
         """Note which events a run takes, and as what, before it does anything with them."""
         with self.engine.begin() as c:
-            for event in events:
-                text = json.dumps(event, ensure_ascii=False)
-                c.execute(EVENTS.update().where(EVENTS.c.id == event["id"]).values(turn=run, event=text))
+            for letter in letters:
+                text = json.dumps(letter.event, ensure_ascii=False)
+                c.execute(EVENTS.update().where(EVENTS.c.seq == letter.number).values(turn=run, event=text))
 
     def settle(self, thread: str, run: str, error: str | None = None) -> None:
         """Let go of a run's events: their ids stay, so that a repeat is known."""
         with self.engine.begin() as c:
-            c.execute(EVENTS.update().where(EVENTS.c.turn == run).values(event=None, error=error))
+            taken = (EVENTS.c.thread == thread, EVENTS.c.turn == run)
+            c.execute(EVENTS.update().where(*taken).values(event=None, error=error))
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
 
-    def withdraw(self, key: str) -> tuple[str, WakeEvent] | None:
-        """Take back an event that no run has taken; return its thread and it, or None."""
-        free = (EVENTS.c.id == key, EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
+    def refuse(self, thread: str, key: str, why: str) -> None:
+        """Let go of an event that no run takes; its session says why."""
         with self.engine.begin() as c:
-            row = c.execute(sa.select(EVENTS.c.thread, EVENTS.c.event).where(*free)).first()
-            if row is None or not c.execute(EVENTS.update().where(*free).values(event=None)).rowcount:
-                return None
-        return row[0], cast("WakeEvent", json.loads(row[1]))
+            mine = (EVENTS.c.thread == thread, EVENTS.c.id == key)
+            c.execute(EVENTS.update().where(*mine).values(event=None, error=why))
+            c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=why))
+
+    def withdraw(self, key: str) -> list[tuple[str, WakeEvent]]:
+        """Take back the events of this id that no run has taken; return thread and event of each."""
+        free = (EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
+        found: list[tuple[str, WakeEvent]] = []
+        with self.engine.begin() as c:
+            query = sa.select(EVENTS.c.seq, EVENTS.c.thread, EVENTS.c.event).where(EVENTS.c.id == key, *free)
+            for number, thread, text in c.execute(query.order_by(EVENTS.c.seq)).all():
+                mine = EVENTS.update().where(EVENTS.c.seq == number, *free)
+                if c.execute(mine.values(event=None)).rowcount:
+                    found.append((thread, cast("WakeEvent", json.loads(text))))
+        return found
+
+    # -- questions ---------------------------------------------------------------------------------------
+
+    def note(self, thread: str, questions: Sequence[str]) -> dict[str, int]:
+        """Note at which questions a thread stands, for whoever holds the thread; return the notes.
+
+        Of each the newest event's number is kept, as it was when the question was first noted: what has a
+        smaller one, or the same, came before it.
+        """
+        with self.engine.connect() as c:
+            before = self._asked(c, thread)
+        if list(before) == list(questions):
+            return before
+        with self.engine.begin() as c:
+            now = noted(self._asked(c, thread, alone=True), questions, self._newest(c))
+            self._note(c, thread, now)
+        return now
+
+    def _asked(self, c: sa.Connection, thread: str, *, alone: bool = False) -> dict[str, int]:
+        mine = SESSIONS.c.thread == thread
+        if alone:  # a write keeps other writers away until this transaction ends, on either database
+            c.execute(SESSIONS.update().where(mine).values(thread=thread))
+        text = c.execute(sa.select(SESSIONS.c.asked).where(mine)).scalar()
+        return dict(json.loads(text)) if text else {}
+
+    def _note(self, c: sa.Connection, thread: str, notes: dict[str, int]) -> None:
+        c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(asked=json.dumps(notes)))
+
+    def _newest(self, c: sa.Connection) -> int:
+        """Return the newest number that was given to an event, also to one that is not committed yet."""
+        if self.engine.dialect.name == "sqlite":
+            return int(c.execute(sa.select(sa.func.max(EVENTS.c.seq))).scalar() or 0)
+        sequence = sa.func.pg_get_serial_sequence(EVENTS.name, EVENTS.c.seq.name)
+        given = sa.func.pg_sequence_last_value(sa.cast(sequence, REGCLASS))
+        return int(c.execute(sa.select(given)).scalar() or 0)
 
     # -- sessions ----------------------------------------------------------------------------------------
 

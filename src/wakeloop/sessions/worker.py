@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +17,7 @@ from langgraph.types import StateSnapshot
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import SessionHost, derived_id
 from wakeloop.sessions.mailbox import Letter, Mailbox
+from wakeloop.sessions.questions import asked_by, early
 from wakeloop.sessions.runs import RUN, close_run, must_go_on, next_input
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of, unfinished
@@ -58,30 +59,42 @@ class Runs:
             letters = self.mailbox.waiting(thread)
             snapshot = graph.get_state(config)
             begun = [letter.event for letter in letters if letter.run is not None]
-            name, given = self.begun(begun, snapshot) if begun else self.begin(letters, snapshot)
+            name, given = self.begun(begun, snapshot) if begun else self.begin(thread, letters, snapshot)
             if name is None:
                 return
             named = graph.with_config(metadata={RUN: name})
             failure = self.play(named, config, given, control, patient=patient)
+            self.mailbox.note(thread, asked_by(graph.get_state(config)))
             close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
                 self.go_on_later(named, thread, name)
             self.mailbox.settle(thread, name, failure)
             self.report(thread)
 
-    def begin(self, letters: list[Letter], snapshot: StateSnapshot) -> tuple[str | None, "Given"]:
-        """Choose what the next run takes and note it, before anything is done with it."""
-        chosen = next_input(snapshot, [letter.event for letter in letters])
+    def begin(
+        self, thread: str, letters: list[Letter], snapshot: StateSnapshot
+    ) -> tuple[str | None, "Given"]:
+        """Choose what the next run takes and note it before it is done; refuse answers to nothing."""
+        notes = self.mailbox.note(thread, asked_by(snapshot))
+        numbered = [(letter.number, letter.event) for letter in letters]
+        chosen = next_input(snapshot, [event for _, event in numbered], early(notes, numbered))
+        for event, why in chosen.refused:
+            self.mailbox.refuse(thread, event["id"], why)
         if not chosen.run:
+            if chosen.refused:
+                self.report(thread)
             return None, NOTHING
         if not chosen.taken:  # a run that somebody else left
             return derived_id("left", str(snapshot.config["configurable"].get("checkpoint_id"))), Given(None)
-        name, taken = chosen.taken[0]["id"], list(chosen.taken)
+        taken = [letter for letter in letters if letter.event in chosen.taken]
         answer = getattr(chosen.input, "resume", None)
         if isinstance(answer, dict):  # note the question that it answers
-            taken = [{**taken[0], "correlation_id": question} for question in answer]
-        self.mailbox.begin(name, taken)
-        return name, Given(chosen.input)
+            taken = [
+                replace(letter, event={**letter.event, "correlation_id": question})
+                for letter, question in zip(taken, answer, strict=True)
+            ]
+        self.mailbox.begin(taken[0].id, taken)
+        return taken[0].id, Given(chosen.input)
 
     def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> tuple[str, "Given"]:
         """See how far a run came that was begun before."""
@@ -91,7 +104,8 @@ class Runs:
         asked = taken[0].get("correlation_id") if taken[0].get("kind") == "human" else None
         if snapshot.interrupts and asked not in [question.id for question in snapshot.interrupts]:
             return name, NOTHING  # it is answered, and the run came to another question
-        return name, Given(next_input(snapshot, taken).input)
+        chosen = next_input(snapshot, taken)
+        return name, Given(chosen.input) if chosen.run else NOTHING  # else somebody else has answered it
 
     def play(
         self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl, *, patient: bool

@@ -20,8 +20,9 @@ LAST = "finalization_guard"
 def session_of(snapshot: StateSnapshot) -> Session:
     """Read how a thread stands from `graph.get_state(config)`.
 
-    A thread parked at an interrupt is `waiting`, `interrupted`, on a human; one that broke off, or is being
-    run, is `running`; one that has not begun is `dormant`, or `idle` with items by hand, without a reason.
+    A thread parked at an interrupt is `waiting`, `interrupted`, on an approval where the value of the (first)
+    interrupt says `"on": "approval"`, else on a human; one that broke off, or is being run, is `running`; one
+    that has not begun is `dormant`, or `idle` with items by hand, without a reason.
     """
     values = snapshot.values or {}
     check_channels(values)
@@ -38,7 +39,10 @@ def session_of(snapshot: StateSnapshot) -> Session:
     if unfinished(snapshot) and not ledger.get("refused"):  # a refused input leaves the session as it was
         session |= {"state": "running", "reason": None, "wakes": ledger.get("wake_cycles", 0)}
     if snapshot.interrupts:
-        session |= {"state": "waiting", "reason": "interrupted", "on": "human"}
+        value = snapshot.interrupts[0].value
+        approval = isinstance(value, Mapping) and value.get("on") == "approval"
+        on = "approval" if approval else "human"
+        session |= {"state": "waiting", "reason": "interrupted", "on": on}
     return session
 
 

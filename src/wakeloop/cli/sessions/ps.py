@@ -41,7 +41,7 @@ def cells_of(status: SessionStatus) -> tuple[str, ...]:
         one_line(status.reason or "-", 20),
         str(status.open),
         f"{status.wakes}/{status.budget}",
-        status.on or "-",
+        " ".join([status.on or "-", *map(one_line, status.asks)]),
         str(status.queued),
         one_line(status.error or "-", 60),
     )

@@ -10,7 +10,8 @@ from langgraph_sdk.errors import ConflictError
 
 from wakeloop.sessions.host import SessionHost, agent_of, derived_id
 from wakeloop.sessions.langgraph_server.kept import Kept, uid
-from wakeloop.sessions.runs import RUN, answered, deliver, next_input
+from wakeloop.sessions.questions import asked_by
+from wakeloop.sessions.runs import RUN, NextInput, answered, deliver, next_input
 from wakeloop.thread.standing import LAST
 from wakeloop.thread.stopping import as_drained
 
@@ -27,7 +28,7 @@ class OneRun:
     def __call__(self, thread: str) -> bool:
         """Run a thread once and send what it owes; False where nothing is to do."""
         items, client = self.kept.waiting(thread), self.kept.client
-        chosen = next_input(self.kept.snapshot(thread), [i["event"] for i in items if not i["taken"]])
+        chosen = self.choose(thread, [item for item in items if not item["taken"]])
         left = [item for item in items if item["taken"]]  # in a run that somebody did not see to its end
         if not chosen.run or not items:
             return bool(left) and self.finish(thread, left)
@@ -55,6 +56,20 @@ class OneRun:
         self.close(thread, failed=status in ("error", "timeout"))
         self.kept.let_go(thread, [*left, *mine])
         return True
+
+    def choose(self, thread: str, waiting: Sequence[dict[str, Any]]) -> NextInput:
+        """Choose what the next run takes; let go of answers to what is not asked."""
+        snapshot, by_id = self.kept.snapshot(thread), {item["event"]["id"]: item for item in waiting}
+        before = frozenset(
+            (key, question)
+            for key, item in by_id.items()
+            for question in asked_by(snapshot)
+            if question not in item.get("asked", ())
+        )
+        chosen = next_input(snapshot, [item["event"] for item in waiting], before)
+        for event, why in chosen.refused:
+            self.kept.put(thread, event["id"], {**by_id[event["id"]], "event": None, "error": why})
+        return chosen
 
     def finish(self, thread: str, left: Sequence[dict[str, Any]]) -> bool:
         """Do what is to be done after a run whose host is gone; wait while the run is under way."""

@@ -9,6 +9,7 @@ from langgraph.types import StateSnapshot
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import NotFoundError, UnprocessableEntityError
 
+from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import (
     CANCELLED,
@@ -23,6 +24,7 @@ from wakeloop.sessions.host import (
 from wakeloop.sessions.langgraph_server.background import Background
 from wakeloop.sessions.langgraph_server.kept import MOST, Kept, uid
 from wakeloop.sessions.langgraph_server.one_run import OneRun
+from wakeloop.sessions.questions import asked_by, wrong_id
 from wakeloop.sessions.runs import refusal_of
 
 
@@ -72,7 +74,11 @@ class ServerHost:
         self.kept.make(thread_id)
         event = accepted(event)
         if self.kept.item(thread_id, event["id"]) is None:
-            kept = {"event": dict(event), "order": time.time_ns(), "taken": False}
+            kept: dict[str, Any] = {"event": dict(event), "order": time.time_ns(), "taken": False}
+            if event["kind"] == "human":  # the server's store has no numbers: what it may answer is noted
+                kept["asked"] = asked_by(self.snapshot(thread_id))
+                if (why := wrong_id(event, kept["asked"])) is not None:
+                    raise SessionError(why)
             self.kept.put(thread_id, event["id"], kept)
         self.background.ring(thread_id)
         return event["id"]
