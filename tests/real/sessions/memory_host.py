@@ -77,13 +77,12 @@ class MemoryHost(Stage):
     def cancel(self, key: str) -> bool:
         if self.planned.pop(key, None):
             return True
-        found = next((item for item in self.queue if item[1]["id"] == key), None)
-        if found is None:
-            return False
-        self.queue.remove(found)
-        if letter := refusal_of(found[1], found[0], CANCELLED):
-            self.send(letter.thread, letter.event)
-        return True
+        found = [item for item in self.queue if item[1]["id"] == key]
+        for item in found:
+            self.queue.remove(item)
+            if letter := refusal_of(item[1], item[0], CANCELLED):
+                self.send(letter.thread, letter.event)
+        return bool(found)
 
     def drain(self, timeout: float | None = None) -> bool:
         self.draining = True

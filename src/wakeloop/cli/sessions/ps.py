@@ -1,5 +1,6 @@
 """Lists the sessions, and how each stands."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -31,6 +32,14 @@ def overview(where: Where, *, json: bool) -> Iterator[str]:
         yield "No sessions yet."
         return
     yield from columns([HEAD, *map(cells_of, found)])
+    for status in found:
+        yield from (to_answer(status.thread, question) for question in status.asks)
+
+
+def to_answer(thread: str, question: str) -> str:
+    """The command that answers one question and no other."""
+    words = ["wakeloop", "send", one_line(thread), "your answer", "--answers", one_line(question)]
+    return f"To answer: {shlex.join(words)}"
 
 
 def cells_of(status: SessionStatus) -> tuple[str, ...]:
@@ -41,7 +50,7 @@ def cells_of(status: SessionStatus) -> tuple[str, ...]:
         one_line(status.reason or "-", 20),
         str(status.open),
         f"{status.wakes}/{status.budget}",
-        " ".join([status.on or "-", *map(one_line, status.asks)]),
+        status.on or "-",
         str(status.queued),
         one_line(status.error or "-", 60),
     )

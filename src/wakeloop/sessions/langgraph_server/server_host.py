@@ -145,14 +145,15 @@ class ServerHost:
         if any(schedule.id == key for schedule in self.schedules()):
             self.client.crons.delete(key)
             return True
-        for thread in self.kept.threads():
+        found = False
+        for thread in self.kept.threads():  # an id is one of its thread alone
             item = self.kept.item(thread, key)
             if item is not None and item["event"] and not item["taken"]:
+                found = True
                 self.kept.put(thread, key, {**item, "event": None})
                 if (letter := refusal_of(item["event"], thread, CANCELLED)) is not None:
                     self.send(letter.thread, letter.event)
-                return True
-        return False
+        return found
 
     def drain(self, timeout: float | None = None) -> bool:
         """Begin no run any more and wait for those that this object has begun.
