@@ -18,6 +18,7 @@ from wakeloop.sessions.host import (
     SessionStatus,
     accepted,
     agent_of,
+    checked,
     no_cron_line,
     no_session,
 )
@@ -71,8 +72,8 @@ class ServerHost:
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Store an event for a thread and return its id; a repeat is dropped."""
-        self.kept.make(thread_id)
         event = accepted(event)
+        self.kept.make(thread_id)
         if self.kept.item(thread_id, event["id"]) is None:
             kept: dict[str, Any] = {"event": dict(event), "order": time.time_ns(), "taken": False}
             if event["kind"] == "human":  # the server's store has no numbers: what it may answer is noted
@@ -90,6 +91,7 @@ class ServerHost:
         the answer: give a schedule to threads that ask nobody.
         """
         agent = self.kept.make(thread_id)
+        checked("text", text)
         for known in self.schedules(thread_id):
             if (known.cron, known.text) == (cron, text):
                 return known.id
