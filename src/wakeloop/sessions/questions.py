@@ -30,7 +30,12 @@ def noted(before: Mapping[str, int], questions: Iterable[str], newest: int) -> d
 
 
 def early(notes: Mapping[str, int], numbered: Iterable[tuple[int, WakeEvent]]) -> Early:
-    """Return which events came before which of the questions that are noted."""
+    """Return which events came before which of the questions that are noted.
+
+    Args:
+        notes: What `noted` has given for the thread.
+        numbered: The events that wait for the thread, each with its number in the store's order.
+    """
     return frozenset(
         (event.get("id", ""), question)
         for number, event in numbered
