@@ -30,7 +30,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs if not need.startswith("wakeloop")}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
+.PHONY: reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,9 @@ mutants: $(VENV)/with-dev ## Change the rules, gates and forks in every small wa
 	@rm -rf mutants
 	$(BIN)/python -m mutmut run
 	@$(BIN)/python -m mutmut results
+
+reverts: $(VENV)/with-dev ## Take the mending of each public fault back and see its cases fail
+	$(BIN)/python tests/reverts.py $(ARGS)
 
 live: $(VENV)/with-dev ## Run todos on a real model server: the one of OPENAI_BASE_URL, or llama.cpp's with a small model
 	@if [ -z "$$OPENAI_BASE_URL" ]; then \

@@ -117,7 +117,8 @@ def stays(item: pytest.Item) -> bool:
     if Level.name != "rest":
         return Level.whole() or not item.get_closest_marker("large")
     tried = item.get_closest_marker("hypothesis") or item.get_closest_marker("large")
-    return bool(tried) or id(getattr(item, "callspec", None)) in REST
+    forked = hasattr(getattr(item, "module", None), "Shell")  # the command, here in a new interpreter
+    return bool(tried) or forked or id(getattr(item, "callspec", None)) in REST
 
 
 def cover(row: Sequence[Any], axes: Sequence[str], number: int) -> Sequence[int]:

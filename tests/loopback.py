@@ -17,7 +17,8 @@ class Loopback(ThreadingHTTPServer):
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(("127.0.0.1", 0), handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        at_once = 0.02  # seconds between two looks whether it is to end; half a second is the default
+        threading.Thread(target=self.serve_forever, args=(at_once,), daemon=True).start()
 
     @property
     def url(self) -> str:

@@ -1,43 +1,50 @@
 """A LangGraph agent whose own todo list keeps it awake."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from wakeloop.platform.lazy_faces import lazy
 
 if TYPE_CHECKING:
-    from wakeloop.agent import build_todo_graph, create_todo_agent
-    from wakeloop.channels.conversation import merge_messages
-    from wakeloop.channels.parallel_parents import join_goal, join_session, join_todos
-    from wakeloop.channels.todo_list import merge_todos
-    from wakeloop.dialects import register_dialect
-    from wakeloop.dialects.base import Dialect
-    from wakeloop.errors import (
-        ConcurrentRunError,
-        DamagedError,
-        EditError,
-        InputError,
-        ModelError,
-        ReplyError,
-        SessionError,
-        SettingsError,
-        ToolError,
-        ToolNameError,
-        VerifyError,
-        WakeloopError,
-    )
-    from wakeloop.inbox import WakeEvent
-    from wakeloop.presets import preset
-    from wakeloop.settings import LoopSettings
-    from wakeloop.state import TodoState
-    from wakeloop.stream import Event, Session
-    from wakeloop.thread.editing import aupdate_todos, update_todos
-    from wakeloop.thread.standing import answer_of, session_of
-    from wakeloop.todos.items import Todo
+    from wakeloop.agent import build_todo_graph as build_todo_graph
+    from wakeloop.agent import create_todo_agent as create_todo_agent
+    from wakeloop.channels.conversation import merge_messages as merge_messages
+    from wakeloop.channels.parallel_parents import join_goal as join_goal
+    from wakeloop.channels.parallel_parents import join_session as join_session
+    from wakeloop.channels.parallel_parents import join_todos as join_todos
+    from wakeloop.channels.todo_list import merge_todos as merge_todos
+    from wakeloop.dialects import register_dialect as register_dialect
+    from wakeloop.dialects.base import Dialect as Dialect
+    from wakeloop.errors import ArgumentError as ArgumentError
+    from wakeloop.errors import ConcurrentRunError as ConcurrentRunError
+    from wakeloop.errors import DamagedError as DamagedError
+    from wakeloop.errors import EditError as EditError
+    from wakeloop.errors import InputError as InputError
+    from wakeloop.errors import ModelError as ModelError
+    from wakeloop.errors import ReplyError as ReplyError
+    from wakeloop.errors import SessionError as SessionError
+    from wakeloop.errors import SettingsError as SettingsError
+    from wakeloop.errors import ToolError as ToolError
+    from wakeloop.errors import ToolNameError as ToolNameError
+    from wakeloop.errors import VerifyError as VerifyError
+    from wakeloop.errors import WakeloopError as WakeloopError
+    from wakeloop.inbox import WakeEvent as WakeEvent
+    from wakeloop.presets import preset as preset
+    from wakeloop.settings import LoopSettings as LoopSettings
+    from wakeloop.state import TodoState as TodoState
+    from wakeloop.stream import Event as Event
+    from wakeloop.stream import Session as Session
+    from wakeloop.thread.editing import aupdate_todos as aupdate_todos
+    from wakeloop.thread.editing import update_todos as update_todos
+    from wakeloop.thread.standing import answer_of as answer_of
+    from wakeloop.thread.standing import session_of as session_of
+    from wakeloop.todos.items import Todo as Todo
 
 _FROM = {
     "wakeloop.agent": ("build_todo_graph", "create_todo_agent"),
     "wakeloop.dialects": ("register_dialect",),
     "wakeloop.dialects.base": ("Dialect",),
     "wakeloop.errors": (
+        "ArgumentError",
         "ConcurrentRunError",
         "DamagedError",
         "EditError",
@@ -63,18 +70,8 @@ _FROM = {
     "wakeloop.channels.parallel_parents": ("join_goal", "join_session", "join_todos"),
     "wakeloop.todos.items": ("Todo",),
 }
-_WHERE = {name: module for module, names in _FROM.items() for name in names}
+__getattr__, __dir__ = lazy(__name__, _FROM)
 
 __all__ = [  # noqa: PLE0604 - the names above, once
-    *_WHERE
+    *(name for names in _FROM.values() for name in names)
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_WHERE[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

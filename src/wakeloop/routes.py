@@ -17,11 +17,12 @@ def after_activate(state: Notes) -> Literal["something to answer", "nothing to a
 def after_call_model(state: NotesAndReply) -> list[Send | str]:
     """Send each external call on its own, the todo calls together; or rule on the turn's end."""
     notes = state.get("todo_ledger") or {}
-    if "nag" not in notes:
+    calls = getattr(state["messages"][-1], "tool_calls", ()) if state.get("messages") else ()
+    if "nag" not in notes or not calls:  # no calls behind the notes of a round: an edit by hand
         return ["finalization_guard"]
     todo, faults = notes.get("todo_calls", ()), notes.get("faults", {})
     sends: list[Send | str] = []
-    for call in state["messages"][-1].tool_calls:  # type: ignore[union-attr]
+    for call in calls:
         if call["id"] not in todo:
             fault = faults.get(call["id"] or "")
             sends.append(Send("run_tools", {**call, "fault": fault} if fault else call))

@@ -65,6 +65,8 @@ class LoopSettings(BaseModel):
     """What follows the last correction in vain: the end, or one request for an explanation (cubepi)."""
     reply_retries: int = Field(2, ge=0, le=MOST)
     """Malformed, empty or cut replies in a row that are asked again."""
+    finish_reason: Literal["required", "optional"] = "required"
+    """Whether a stream of langchain-openai has to end with a finish reason, or is whole without one."""
     tool_description: str | None = None
     """Replaces the description of the dialect's main tool (cubepi)."""
     prompts: dict[str, str] = Field(default_factory=dict)

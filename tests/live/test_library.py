@@ -56,7 +56,7 @@ def kinds(messages: list[BaseMessage]) -> list[str]:
 
 
 def run(door: str, agent: Any, settings: Any, relay: Any, given: Any) -> dict[str, Any]:
-    """One activation, and all that the contract says of it whatever the model replies."""
+    """One activation, and all that the rules say of it whatever the model replies."""
     before, asked = len(agent.get_state(THREAD).values.get("messages", ())), len(relay.bodies)
     try:
         state = through(door, agent, given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +18,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("prompts", "todos", "inbox", "platform"),
     ("settings", "stream"),
     ("presets", "channels", "dialects"),
+    ("guesses",),
     ("loop",),
     ("state", "model"),
     ("thread", "routes"),
@@ -95,6 +97,20 @@ def test_no_import_runs_up_and_no_folders_circle(file: str) -> None:
     assert {place for place in places_of(file) if HEIGHT.get(place, 99) >= here} == set()
 
 
+def test_the_page_of_the_architecture_draws_the_same_floors() -> None:
+    page = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
+    drawn = {name: -depth for depth, row in enumerate(rows) for name in re.findall(r"\w+", row)}
+    assert drawn.keys() == {place.partition("/")[0] for place in HEIGHT}
+    climbs = [
+        (file, place)
+        for file in FILES
+        for place in ({found.partition("/")[0] for found in places_of(file)} if file != "__init__.py" else ())
+        if drawn[place] > drawn[place_of(file).partition("/")[0]]
+    ]
+    assert climbs == []
+
+
 @pytest.mark.parametrize("floor", FLOORS, ids=lambda floor: floor[0])
 def test_no_stem_means_two_things_in_one_floor(floor: tuple[str, ...]) -> None:
     stems = [
@@ -135,6 +151,15 @@ def test_tricks_on_langgraph_and_langchain_stay_in_one_room(file: str) -> None:
         for base in node.bases
     }
     assert not bases & THEIRS
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_attribute_is_computed_under_a_lock_that_a_fork_inherits(file: str) -> None:
+    """Python 3.11's `functools.cached_property` has one a class: `platform/computed_once.py` tells."""
+    nodes = [*ast.walk(parsed(file))]
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
+    names |= {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert "cached_property" not in names
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if file.startswith("nodes/")])

@@ -40,7 +40,7 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     that reading the thread never raises. A dict of `Changes` changes it, under the same check: it, too, may
     come from outside. None does nothing.
     """
-    merged = copy(state) if isinstance(state, Todos) else Todos(sound_todos(state))
+    merged = copy(state) if isinstance(state, Todos) else _stored(state)
     for write in writes:
         if write is None:
             continue
@@ -56,6 +56,14 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
         replaced.before = merged.before if merged.before is not None else list(merged)
         merged = replaced
     return merged
+
+
+def _stored(state: Sequence[Todo]) -> Todos:
+    """Read a list as it was stored: one written by hand in mid-run waits for its ids."""
+    todos = Todos(sound_todos(state))
+    if not all("id" in todo for todo in todos):
+        todos.before = []
+    return todos
 
 
 _CHANGES = frozenset(Changes.__annotations__)

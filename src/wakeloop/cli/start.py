@@ -2,16 +2,19 @@
 
 import re
 import secrets
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.store import Known, Place, reading
+from wakeloop.text.characters import is_seen
 
+MARK = "\ufeff"  # of the byte order
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
@@ -69,6 +72,11 @@ def check_text(text: str, empty: str) -> None:
         raise usage("The text is not UTF-8: type it again, or give it on stdin.") from None
 
 
+def piped(source: TextIO | None = None) -> str:
+    """Read all of stdin; a byte order mark at its head is none of the text."""
+    return (source or sys.stdin).read().removeprefix(MARK)
+
+
 def look_up(place: Place, thread: str) -> Known | None:
     """Find a thread, without making a database where there is none."""
     with reading(place) as store:
@@ -78,7 +86,7 @@ def look_up(place: Place, thread: str) -> Known | None:
 def must_be(known: Known | None, thread: str, place: Place) -> Known:
     """Refuse a thread that is not there."""
     if known is None:
-        name = ascii(thread) if not thread.isprintable() else repr(thread)
+        name = repr(thread) if is_seen(thread) else ascii(thread)
         raise usage(f"There is no thread {name} in {str(place.path)!r}; wakeloop threads lists them.")
     return known
 

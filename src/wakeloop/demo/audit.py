@@ -22,6 +22,8 @@ from wakeloop.demo.measure import (
     markers,
     source,
 )
+from wakeloop.text.characters import is_seen
+from wakeloop.text.told import told
 from wakeloop.tools.folder import Folder, TooBigError, shown
 
 REPORT = "wakeloop-report.md"
@@ -36,7 +38,7 @@ AuditPath = Annotated[str, "Path of a Python, Markdown or notebook file, relativ
 def auditable(name: str) -> bool:
     """Whether the audit takes a file of this name: a suffix it knows, and not its own report."""
     path = PurePosixPath(name)
-    return path.suffix in KINDS and path.name != REPORT and name.isprintable()
+    return path.suffix in KINDS and path.name != REPORT and is_seen(name)
 
 
 def audit_files(root: Path, limit: int = 12) -> list[Path]:
@@ -55,24 +57,24 @@ def audit_tools(root: Path) -> list[BaseTool]:
 
 @dataclass(frozen=True)
 class AuditTools:
-    """The tools as methods; their docstrings are what the model reads."""
+    """The tools as methods; what the model reads stands over each."""
 
     folder: Folder
 
+    @told("Count the lines of a Python, Markdown or notebook file.")
     def measure_lines(self, path: AuditPath) -> str:
-        """Count the lines of a Python, Markdown or notebook file."""
         return written(count_lines(self.source(path)))
 
+    @told("Find the longest function (Python), section (Markdown), cell or function (notebook).")
     def measure_longest(self, path: AuditPath) -> str:
-        """Find the longest function (Python), section (Markdown), cell or function (notebook)."""
         return written(longest(self.source(path)))
 
+    @told("Find open markers (TODO, FIXME, XXX, HACK) with their lines.")
     def measure_markers(self, path: AuditPath) -> str:
-        """Find open markers (TODO, FIXME, XXX, HACK) with their lines."""
         return written(markers(self.source(path)))
 
+    @told("Find Markdown links and images that lead to files or headings missing in the folder.")
     def measure_links(self, path: AuditPath) -> str:
-        """Find Markdown links and images that lead to files or headings missing in the folder."""
         return written(dead_links(self.source(path), Links(self.folder, path).why_dead))
 
     def source(self, path: str) -> Source:

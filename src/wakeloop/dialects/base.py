@@ -1,14 +1,14 @@
 """What a dialect is: todo tools, their meaning, their words."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, whole
@@ -40,7 +40,8 @@ class Dialect:
 
     `tools` are pydantic models, named by their title or else their class; `writes` the names that write;
     `replaces` whether a call replaces the whole list (then two in a round are refused);
-    `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on.
+    `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on; `renumbers`
+    whether numbers begin at 1 again where the list is emptied.
     """
 
     name: str
@@ -48,12 +49,14 @@ class Dialect:
     writes: frozenset[str]
     replaces: bool = False
     needs_auto_continue: bool = False
+    renumbers: bool = False
+    words: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def suited(self, settings: LoopSettings) -> Self:
-        """Return the dialect as an agent's settings want it; here as it is."""
-        return self
+        """Return the dialect as an agent's settings want it; here with their words for its results."""
+        return replace(self, words=settings.prompts)
 
-    @cached_property
+    @computed_once
     def names(self) -> frozenset[str]:
         """The names of the todo tools."""
         return frozenset(tool_name(tool) for tool in self.tools)
@@ -88,12 +91,16 @@ class Dialect:
             raise Misfit(self.misfit(name, error)) from None
 
     def misfit(self, name: str, error: ValidationError) -> str:
-        """Say what is wrong with a call: the place, the value, and what is allowed."""
+        """Say what is wrong with a call: the place, the value, and what is allowed.
+
+        An item is named by its place, counted from 1, as in every other sentence about a list that is sent.
+        """
         first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"])) or "arguments"
         got = "" if first["type"] == "missing" else f", not {shorten(repr(first['input']), 120)}"
         said = first["msg"].removeprefix("Value error, ")
-        return f"{name}: {where}: {said[:1].lower()}{said[1:]}{got}"
+        if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
+            said = f"an object {_keys(self.tools, name, first['loc'])}is due here"
+        return f"{name}: {_place(first['loc'])}: {said[:1].lower()}{said[1:]}{got}"
 
     def operation(self, call: Any) -> Operation:
         """Turn a call that fits its schema into an operation."""
@@ -123,9 +130,14 @@ class Dialect:
     def lines(self, todos: Sequence[Todo], settings: LoopSettings) -> list[str]:
         """Render items, a line each, long texts cut; where one is, the last line says how to see all."""
         short = [abridged(todo) for todo in todos]
+        return [*map(self.line, short), *self.cut_note(todos, short, settings.prompts)]
+
+    def cut_note(
+        self, todos: Iterable[Todo], short: Iterable[Todo], words: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """Render the line that says what becomes of texts that are cut, where one is."""
         cut = any(new is not old for new, old in zip(short, todos, strict=True))
-        note = [fill("cut_text", self.name, settings.prompts)] if cut else []
-        return [*map(self.line, short), *note]
+        return [fill("cut_text", self.name, self.words if words is None else words)] if cut else []
 
     def more(self, todos: Sequence[Todo], hidden: int, settings: LoopSettings) -> list[str]:
         """Render the line that counts what a listing leaves out, or none."""
@@ -146,6 +158,23 @@ class Dialect:
     def shows(self, outcome: Outcome) -> bool:
         """Tell whether the result of a call shows every open item with its text."""
         return self.replaces
+
+
+def _place(loc: Sequence[int | str]) -> str:
+    """Return where a fault is, in words: `item 2: status`, or the name of an argument."""
+    number = next((place for place, part in enumerate(loc) if isinstance(part, int)), None)
+    if number is None:
+        return str(loc[0]) if loc else "arguments"
+    within = loc[number + 1 : number + 2]  # pydantic's own words for the ways to read a value stand behind
+    return ": ".join([f"item {int(loc[number]) + 1}", *map(str, within)])
+
+
+def _keys(tools: Sequence[type[BaseModel]], name: str, loc: Sequence[int | str]) -> str:
+    """Return which keys an item has, as the model was told."""
+    tool = next(tool for tool in tools if tool_name(tool) == name)
+    told = tool.model_json_schema()["properties"].get(str(loc[0]), {}) if loc else {}
+    keys = list(told.get("items", {}).get("properties", ()))
+    return f"with {', '.join(keys[:-1])} and {keys[-1]} " if len(keys) > 1 else ""
 
 
 def schema_part(item: type[BaseModel]) -> WithJsonSchema:

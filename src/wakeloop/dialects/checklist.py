@@ -9,7 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from wakeloop.dialects.base import Dialect, ListOrText, schema_part
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line, shorten
-from wakeloop.todos.items import Todo
+from wakeloop.text.told import told
+from wakeloop.todos.items import Todo, in_brief
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
@@ -23,9 +24,8 @@ def _lower(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
+@told("One item of the list.")
 class Item(BaseModel):
-    """One item of the list."""
-
     id: Annotated[str | None, BeforeValidator(_text), WithJsonSchema({"type": "string"})] = Field(
         None, description="A short id of your choice, kept from write to write."
     )
@@ -35,9 +35,8 @@ class Item(BaseModel):
     )
 
 
+@told("Write the whole todo list: every item with its id, text and status. Returns the list as stored.")
 class Write(BaseModel):
-    """Write the whole todo list: every item with its id, text and status. Returns the list as stored."""
-
     model_config = ConfigDict(title="todo")
     items: Annotated[list[Item], ListOrText, schema_part(Item)] = Field(
         description="The whole list, in order."
@@ -56,7 +55,7 @@ class Checklist(Dialect):
 
     def suited(self, settings: LoopSettings) -> Self:
         """Return the dialect that knows how long a list may be, for its own words."""
-        return replace(self, max_items=settings.max_items)
+        return replace(super().suited(settings), max_items=settings.max_items)
 
     def misfit(self, name: str, error: ValidationError) -> str:
         """Say what is wrong with a call; a list that is none gets the lesson's words."""
@@ -90,7 +89,10 @@ class Checklist(Dialect):
                 f"#{name_of(todo['id'])}: {shorten(one_line(todo['content']))}" for todo in outcome.dropped
             )
             notes.append(f"dropped while open: {names}")
-        return "\n\n".join([rendered(outcome.board.todos, map(self.line, outcome.board.todos)), *notes])
+        todos = outcome.board.todos
+        short = [in_brief(todo) for todo in todos]
+        notes += self.cut_note(todos, short)
+        return "\n\n".join([rendered(todos, map(self.line, short)), *notes])
 
     def listing(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the whole list as its tool does; a long one as the next open items and the counts."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from wakeloop.dialects.base import Dialect
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import name_of, one_line, shorten
+from wakeloop.text.told import told
 from wakeloop.todos.items import Refused, Todo, brief, is_closed, worth_showing
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Reset, Show
 
@@ -17,36 +18,31 @@ LONGEST_ID = 18  # digits; Python reads 4,300 at most
 Anything = Annotated[Any, WithJsonSchema({"type": "integer"})]
 
 
+@told("Begin a new todo list for a goal; the old list and goal are replaced.")
 class Init(BaseModel):
-    """Begin a new todo list for a goal; the old list and goal are replaced."""
-
     model_config = ConfigDict(title="todo__init")
     goal: str = Field(description="What the list is for, in a sentence.")
 
 
+@told("Add one task to the todo list. Returns its id.")
 class AddTask(BaseModel):
-    """Add one task to the todo list. Returns its id."""
-
     model_config = ConfigDict(title="todo__add")
     task: str = Field(description="The text of the task: one focused action.")
 
 
+@told("Mark a task of the todo list as done.")
 class Done(BaseModel):
-    """Mark a task of the todo list as done."""
-
     model_config = ConfigDict(title="todo__done", json_schema_extra={"required": ["id"]})
     id: Anything = Field(None, description="The id of the task.")
 
 
+@told("Show the goal, the progress and all tasks of the todo list.")
 class List(BaseModel):
-    """Show the goal, the progress and all tasks of the todo list."""
-
     model_config = ConfigDict(title="todo__list")
 
 
+@told("Empty the todo list and the goal.")
 class Clear(BaseModel):
-    """Empty the todo list and the goal."""
-
     model_config = ConfigDict(title="todo__clear")
 
 
@@ -58,6 +54,7 @@ class Loki(Dialect):
     tools: tuple[type[BaseModel], ...] = (Init, AddTask, Done, List, Clear)
     writes: frozenset[str] = frozenset(("todo__init", "todo__add", "todo__done", "todo__clear"))
     needs_auto_continue: bool = True
+    renumbers: bool = True
 
     def operation(self, call: Any) -> Operation:
         """Turn a call into an operation; an empty task and an id that is no number are refused softly."""

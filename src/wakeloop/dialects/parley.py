@@ -1,5 +1,6 @@
 """The dialect parley: numbered items, appended and updated."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
@@ -10,7 +11,8 @@ from wakeloop.errors import SettingsError
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line
-from wakeloop.todos.items import Status, Todo, count_closed, count_open, is_closed, is_open
+from wakeloop.text.told import told
+from wakeloop.todos.items import Status, Todo, brief, count_closed, count_open, in_brief, is_closed
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Show
 
 Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
@@ -31,18 +33,16 @@ def _no_bool(value: Any) -> Any:
     return value
 
 
+@told("Add items to the todo list, one text for each step. Returns the number of each new item.")
 class Write(BaseModel):
-    """Add items to the todo list, one text for each step. Returns the number of each new item."""
-
     model_config = ConfigDict(title="todo_write")
     items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
         description="The texts of the new items, in the order of work."
     )
 
 
+@told("Change the status of one item of the todo list.")
 class Update(BaseModel):
-    """Change the status of one item of the todo list."""
-
     model_config = ConfigDict(title="todo_update")
     id: Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})] = Field(
         description="The number of the item."
@@ -53,9 +53,8 @@ class Update(BaseModel):
     )
 
 
+@told("Show the whole todo list with numbers, statuses and the reasons of blocked items.")
 class List(BaseModel):
-    """Show the whole todo list with numbers, statuses and the reasons of blocked items."""
-
     model_config = ConfigDict(title="todo_list")
 
 
@@ -70,8 +69,9 @@ class Parley(Dialect):
 
     def suited(self, settings: LoopSettings) -> Self:
         """Return the dialect with the statuses that the settings leave to the model."""
+        own = super().suited(settings)
         if settings.statuses is None:
-            return self
+            return own
         if wrong := [word for word in settings.statuses if word not in MEANING]:
             raise SettingsError(
                 f"The dialect 'parley' has no status {wrong[0]!r}; it has {', '.join(MEANING)}."
@@ -79,7 +79,7 @@ class Parley(Dialect):
         words: Any = Literal[settings.statuses]
         field = (words, Field(description="The new status."))
         narrow = create_model("Update", __base__=Update, __doc__=Update.__doc__, status=field)
-        return replace(self, tools=(Write, narrow, List), statuses=settings.statuses)
+        return replace(own, tools=(Write, narrow, List), statuses=settings.statuses)
 
     def instructions(self, settings: LoopSettings) -> str:
         """Return the instructions; plain ones where the model only closes and blocks."""
@@ -103,8 +103,10 @@ class Parley(Dialect):
         todos = outcome.board.todos
         match outcome.operation:
             case Add():
-                new = [todo for todo in todos if todo["id"] in outcome.touched]
-                return "\n".join([f"Stored {_items(len(new))}:", *map(self.line, new)])
+                new = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
+                short = [in_brief(todo) for todo in new]
+                lines = [f"Stored {_items(len(new))}:", *map(self.line, short), *self.cut_note(new, short)]
+                return "\n".join(lines)
             case Change() as change:
                 todo = outcome.board.find(change.id)
                 assert todo is not None  # noqa: S101 - the rules have found it
@@ -112,12 +114,12 @@ class Parley(Dialect):
                     kept = WORDS[todo["status"]]
                     told = f"[{name_of(todo['id'])}] was not accepted as done: {indented(why)}"
                     return self.error(f"{told}. It is stored as {kept}.")
-                told = f"[{name_of(todo['id'])}] {WORDS[todo['status']]}: {one_line(todo['content'])}"
+                told = f"[{name_of(todo['id'])}] {WORDS[todo['status']]}: {brief(todo['content'])}"
                 return f"{told}. {self.count(todos)}"
             case _:
                 return "\n".join([*map(self.whole_line, todos), self.count(todos)])
 
-    def count(self, todos: tuple[Todo, ...]) -> str:
+    def count(self, todos: Sequence[Todo]) -> str:
         """Count the list in a sentence."""
         closed = count_closed(todos)
         return (
@@ -143,7 +145,7 @@ class Parley(Dialect):
             case Show():
                 return True
             case Add():
-                return all(todo["id"] in outcome.touched for todo in outcome.board.todos if is_open(todo))
+                return count_open(outcome.board.todos) == len(outcome.touched)
             case _:
                 return False
 

@@ -1,32 +1,29 @@
 """The dialect write_todos: one tool, the whole list, JSON."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from wakeloop.dialects.base import Dialect, ListOrText, schema_part
 from wakeloop.prompts import fill
-from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import one_line
-from wakeloop.todos.items import Todo, is_open
+from wakeloop.text.told import told
+from wakeloop.todos.items import Todo, in_brief, is_open
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
 LAST_CHECK = 3  # items from which a finished list asks for a last look
 
 
+@told("One item of the list.")
 class Item(BaseModel):
-    """One item of the list."""
-
     content: str = Field(description="What is to be done.")
     status: Literal["pending", "in_progress", "completed"] = Field(description="How it stands.")
 
 
+@told("Write the whole todo list: every item with content and status, once in a reply.")
 class Write(BaseModel):
-    """Write the whole todo list: every item with content and status, once in a reply."""
-
     model_config = ConfigDict(title="write_todos")
     todos: Annotated[list[Item], ListOrText, schema_part(Item)] = Field(
         description="The whole list, in order."
@@ -41,11 +38,6 @@ class WriteTodos(Dialect):
     tools: tuple[type[BaseModel], ...] = (Write,)
     writes: frozenset[str] = frozenset(("write_todos",))
     replaces: bool = True
-    words: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-    def suited(self, settings: LoopSettings) -> Self:
-        """Return the dialect that has the settings' words for what its results say."""
-        return replace(self, words=settings.prompts)
 
     def operation(self, call: Any) -> Operation:
         """Turn a call into a replacement; items are known by their content."""
@@ -64,12 +56,15 @@ class WriteTodos(Dialect):
     def result(self, outcome: Outcome) -> str:
         """Render what is stored as a JSON object; a finished list asks for a last look."""
         todos = outcome.board.todos
-        told: dict[str, Any] = {"todos": [_item(todo) for todo in todos]}
+        short = [in_brief(todo) for todo in todos]
+        told: dict[str, Any] = {"todos": [_item(todo) for todo in short]}
         if outcome.dropped:
-            told["dropped"] = [todo["content"] for todo in outcome.dropped]
+            told["dropped"] = [in_brief(todo)["content"] for todo in outcome.dropped]
         if outcome.denied:
-            contents = {todo["id"]: todo["content"] for todo in todos}
+            contents = {todo["id"]: todo["content"] for todo in short}
             told["not_accepted"] = {contents[key]: why for key, why in outcome.denied.items()}
+        if note := self.cut_note(todos, short):
+            told["cut"] = note[0]
         if len(todos) >= LAST_CHECK and all(todo["status"] == "completed" for todo in todos):
             told["note"] = fill("last_check", self.name, self.words)
         return json.dumps(told, ensure_ascii=False)

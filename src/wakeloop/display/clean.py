@@ -2,12 +2,12 @@
 
 import re
 
-from wakeloop.text.characters import UNSEEN
+from wakeloop.text.characters import UNSEEN, is_seen
 
-ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erasing
-    r"|[\x1b\x9d][\]PX^_]?[^\x07\x1b\x9c\n]{0,4096}?(?:\x07|\x1b\\|\x9c)"  # OSC and its kin, with their text
-    r"|\x9b[0-?]*[ -/]*[@-~]"
+ESCAPES = re.compile(  # each part ends where another begins, so that no text is looked at twice
+    r"\x1b\[[0-?]*+[ -/]*+[@-~]"  # CSI: colours, cursor, erasing
+    r"|[\x1b\x9d][\]PX^_]?[^\x07\x1b\x9c\x9d\n]{0,4096}+(?:\x07|\x1b\\|\x9c)"  # OSC and its kin, with text
+    r"|\x9b[0-?]*+[ -/]*+[@-~]"
 )
 CODES = re.compile(f"[{UNSEEN}]")
 ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
@@ -26,7 +26,7 @@ def one_line(text: str, limit: int = 200) -> str:
 
 def escaped(text: str) -> str:
     """The text with all that cannot be seen spelled out: what a person approves must show all of itself."""
-    return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
+    return "".join(one if is_seen(one) or one == "\n" else ascii(one)[1:-1] for one in text)
 
 
 def behind(text: str) -> str:

@@ -85,7 +85,7 @@ class Live:
             yield row(f"  … {len(todos)} items in all", "dim")
         if todos:
             yield bar(todos)
-        yield from (row(line, "italic") for line in last_rows(screen.streamed, self.console.width))
+        yield from (row(line, "italic") for line in last_rows(clean(screen.streamed), self.console.width))
         running = list(screen.running.values())
         spinner = SPINNER[int(self.console.get_time() * 8) % len(SPINNER)]
         for told in running[:3] or ["waiting for the model" if not screen.streamed else "writing"]:

@@ -20,6 +20,9 @@ STREAM: tuple[Literal["custom", "updates", "messages"], ...] = (
 )  # the stream modes that a screen is fed with
 
 
+SHOWN = 16_384  # characters of a reply on its way: a view shows a few rows of them
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line, or a few, that stay on the screen; without control codes, whatever it is made of."""
@@ -35,7 +38,8 @@ class Line:
 class Screen:
     """The state of the screen, and the lines that each event adds to it; the views only draw.
 
-    `todo_tools` names the tools of the list, which show as the list itself and not as calls.
+    `todo_tools` names the tools of the list, which show as the list itself and not as calls; `streamed` is
+    the end of the reply on its way, as it came: whoever draws it cleans it.
     """
 
     title: str = ""
@@ -87,6 +91,11 @@ class Screen:
         ]
         return [*lines, Line("item", f"list: {words.progress(self.todos)}")] if lines else []
 
+    def on_echo(self, event: Mapping[str, Any]) -> list[Line]:
+        """An input sent back an older list, which changes nothing."""
+        told = f"the input's list (number {event['given']}) is older than the thread's ({event['list']})"
+        return [Line("note", f"{told} and changes nothing")]
+
     def on_wake(self, event: Mapping[str, Any]) -> list[Line]:
         """The graph wakes itself."""
         self.wakes, self.budget = event["cycle"], event["budget"]
@@ -125,7 +134,7 @@ class Screen:
     def token(self, chunk: Any) -> None:
         """Take a piece of the reply that is being written."""
         if isinstance(chunk, AIMessageChunk):
-            self.streamed = clean(self.streamed + chunk.text)
+            self.streamed = (self.streamed + chunk.text)[-SHOWN:]
 
     def updated(self, node: str, update: Any) -> Iterable[Line]:
         """Take what a node wrote: a reply, results of tools, a message of the graph's own."""

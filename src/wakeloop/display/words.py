@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop.display.clean import escaped, one_line
+from wakeloop.text.characters import is_seen
 from wakeloop.todos.items import Todo, is_closed
 
 ENDINGS = {
@@ -21,6 +22,7 @@ ENDINGS = {
     "truncated": "The model's replies were cut off at the length limit again and again; {open} open.",
     "empty_reply": "The model gave empty replies only; {open} open.",
     "malformed_calls": "The model's tool calls were malformed again and again; {open} open.",
+    "refused": "The model refused, or its reply was filtered; what it said is above, {open} open.",
     "handed_over": "Handed over to a parent graph, {open} open.",
 }
 UNFINISHED = "The run has not finished; {open} open."
@@ -109,14 +111,15 @@ def question(value: Any) -> list[str]:
         if key == "question" and lines:
             continue
         first, *rest = whole(more if isinstance(more, str) else as_text(more))
-        lines += [f"  {one_line(str(key))}: {first}", *(f"  | {line}" for line in rest)]
+        name = escaped(str(key)).replace("\n", "\\n")
+        lines += [f"  {name}: {first}", *(f"  | {line}" for line in rest)]
     return lines or ["{}"]
 
 
 def whole(text: str) -> list[str]:
     """All of a text as lines, what cannot be seen spelled out, and a last one where that needs a word."""
     lines = escaped(text).split("\n")
-    unseen = sum(not one.isprintable() for one in text) - text.count("\n")
+    unseen = sum(not is_seen(one) for one in text) - text.count("\n")
     if unseen:
         told = f"({plural(unseen, 'character')} of this cannot be seen, spelled out as \\x.. or \\u....)"
         lines.append(told)

@@ -1,6 +1,6 @@
 """The results of calls that were not run, or that failed."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -22,6 +22,12 @@ def error_answer(call: Mapping[str, Any], text: str) -> ToolMessage:
     """Return an error result, which says so and is of bounded length."""
     text = text if text.startswith("Error: ") else f"Error: {text}"
     return answer(call, shorten(whole(text), LONGEST), "error")
+
+
+def no_such_tool(name: str, known: Collection[str]) -> str:
+    """Say of a stored call that this build has no tool for it: an older one wrote it."""
+    there = ", ".join(sorted(known)) or "none"
+    return f"there is no tool {shorten(name)!r} any more; there are {there}."
 
 
 def sentence_of(error: Exception) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
-from wakeloop.model.reply import is_cut
+from wakeloop.model.broken_stream import Unread, an_assistants
+from wakeloop.model.signs import refusal_in, sign_of
 from wakeloop.model.storable import beside
-from wakeloop.text.characters import shorten
+from wakeloop.text.characters import shorten, whole
 from wakeloop.text.marks import mark, new_id, text_of
 
 _NAMED = 300  # characters of what was wrong
@@ -18,20 +19,33 @@ _NAMED = 300  # characters of what was wrong
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """A structured reply: its `value` as plain JSON, or the `problem` with it, and its text."""
+    """A structured reply: its `value` as plain JSON, or the `problem` with it, and its text.
+
+    Of a `refused` one there are words alone.
+    """
 
     message: AIMessage
     value: Any = None
     problem: str | None = None
     cut: bool = False
+    refused: bool = False
 
 
-def formatted(result: Mapping[str, Any], no_text: str, *, cut: bool) -> Formatted:
-    """Read what a model bound to a format returns: `raw`, `parsed` and `parsing_error`.
+def formatted(
+    result: Mapping[str, Any] | Unread, no_text: str, *, cut: bool, must_finish: bool = False
+) -> Formatted:
+    """Read what a model bound to a format returns: `raw`, `parsed` and `parsing_error`, or nothing at all.
 
-    `no_text` stands for an unfit reply without words; `cut` tells that it broke off in a stream.
+    `no_text` stands for a reply without words; `cut` tells that it broke off in a stream, `must_finish` that
+    it is a stream which has to say how it ended.
     """
-    raw, cut = result["raw"], cut or is_cut(result["raw"])
+    if isinstance(result, Unread):
+        return _unread(result, no_text)
+    raw = an_assistants(result["raw"])
+    sign = sign_of(raw, must_finish=must_finish)
+    if sign == "refused":
+        return _unread(Unread("", "refused", raw), no_text)
+    cut = cut or sign == "cut"
     if result["parsing_error"] is None and result["parsed"] is not None and not cut:
         value = plain(result["parsed"])
         told = {"response_metadata": raw.response_metadata, "usage_metadata": raw.usage_metadata}
@@ -39,6 +53,18 @@ def formatted(result: Mapping[str, Any], no_text: str, *, cut: bool) -> Formatte
         return Formatted(_told(raw, json.dumps(value, ensure_ascii=False), **told), value)
     why = problem(result["parsing_error"], cut=cut)
     return Formatted(_told(raw, text_of(raw) or no_text), problem=why, cut=cut)
+
+
+def _unread(reply: Unread, no_text: str) -> Formatted:
+    """Keep the words of a reply that is no result and was not to be one, or that the client did not give."""
+    raw = reply.message or AIMessage("")
+    words = "\n\n".join(part for part in (text_of(raw), refusal_in(raw)) if part)
+    message = _told(raw, whole(words) or no_text)
+    if reply.how == "refused":
+        return Formatted(message, refused=True)
+    return Formatted(
+        message, problem=problem(None, cut=True) if reply.how == "cut" else reply.why, cut=reply.how == "cut"
+    )
 
 
 def _told(raw: AIMessage, text: str, **told: Any) -> AIMessage:

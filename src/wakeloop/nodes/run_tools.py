@@ -14,7 +14,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 
 from wakeloop.errors import ToolError
-from wakeloop.model.answers import answer, error_answer, sentence_of
+from wakeloop.model.answers import answer, error_answer, no_such_tool, sentence_of
 from wakeloop.model.redaction import secrets_of
 from wakeloop.platform.direct_calls import Direct, unheard
 from wakeloop.platform.runnables import Node
@@ -39,19 +39,22 @@ class RunTools(Node):
     injected: Mapping[str, ToolNode] = field(default_factory=dict)
     direct: Mapping[str, Direct] = field(default_factory=dict)
     model: object = None  # whose secrets no error may tell
+    todo_tools: frozenset[str] = frozenset()  # which a call to a tool that is gone is told of, too
 
     @classmethod
-    def of(cls, tools: Mapping[str, BaseTool], model: object = None) -> Self:
+    def of(
+        cls, tools: Mapping[str, BaseTool], model: object = None, todo_tools: frozenset[str] = frozenset()
+    ) -> Self:
         """Sort the tools by the way they are called."""
         injected = {name: ToolNode([tool]) for name, tool in tools.items() if takes_injection(tool)}
         direct = {
             name: way for name, tool in tools.items() if (way := Direct.of(tool)) and name not in injected
         }
-        return cls(tools, injected, direct, model)
+        return cls(tools, injected, direct, model, todo_tools)
 
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update."""
-        if fault := state.get("fault"):
+        if fault := self.fault(state):
             return {"messages": [error_answer(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
         tool = self.tools[call["name"]]
@@ -70,7 +73,7 @@ class RunTools(Node):
 
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update; the same, waiting."""
-        if fault := state.get("fault"):
+        if fault := self.fault(state):
             return {"messages": [error_answer(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
         tool = self.tools[call["name"]]
@@ -82,6 +85,13 @@ class RunTools(Node):
             return _update(call, await tool.ainvoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
             return _raised(call, error, self.model)
+
+    def fault(self, call: Mapping[str, Any]) -> str | None:
+        """Say why a call is not run: as its reply's reading found, or since an older build had its tool."""
+        if call["name"] in self.tools:
+            return call.get("fault")
+        known = {*self.tools, *self.todo_tools} - {call["name"]}
+        return call.get("fault") or no_such_tool(call["name"], known)
 
 
 def _only_async(tool: BaseTool) -> bool:

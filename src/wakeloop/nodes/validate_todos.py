@@ -13,17 +13,18 @@ from langgraph.runtime import get_runtime
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
 from wakeloop.loop.ledger import Ledger
-from wakeloop.model.answers import answer
+from wakeloop.model.answers import answer, no_such_tool
 from wakeloop.model.redaction import secrets_of
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
-from wakeloop.state import TodoState, ledger_of
+from wakeloop.state import TodoState, ledger_of, taken_in
 from wakeloop.text.secrets import without_secrets
 from wakeloop.todos.changes import changed_ids, changes
 from wakeloop.todos.items import Refused, Todo
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
 from wakeloop.todos.rounds import play_round
 
+NONE = AIMessage("")
 REMEMBERED_REFUSALS = 64  # of items that are gone: one may come back under its id
 
 Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
@@ -62,11 +63,12 @@ class ValidateTodos(Node):
     def begun(self, state: TodoState) -> tuple[list[Any], Board, Round]:
         """Read the round's todo calls off the last reply, and set the board."""
         ledger = ledger_of(state)
-        reply = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
+        replies = (m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
         wanted = set(ledger.get("todo_calls", ()))
-        calls = [call for call in reply.tool_calls if call["id"] in wanted]
+        calls = [call for call in next(replies, NONE).tool_calls if call["id"] in wanted]
+        todos, written = state["todos"], taken_in(state["todos"], ledger)
         board = Board(
-            todos=tuple(state["todos"]),
+            todos=todos if written is None else written,
             goal=str(state["todo_goal"]),
             next_id=ledger.get("next_id", 1),
             refusals=ledger.get("refusals", {}),
@@ -77,6 +79,8 @@ class ValidateTodos(Node):
     def operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
         why = ledger.get("faults", {}).get(call["id"])
+        if call["name"] not in self.dialect.names:  # a build with another dialect wrote it
+            return no_such_tool(call["name"], self.dialect.names)
         if why is None:
             try:
                 operation = self.dialect.read(call["name"], call["args"])
@@ -125,7 +129,7 @@ class ValidateTodos(Node):
         self, state: TodoState, calls: list[Any], before: Board, after: Board, outcomes: list[Outcome]
     ) -> dict[str, Any]:
         """Turn the outcomes into tool results, the list's changes, counters and events."""
-        ledger = ledger_of(state)
+        ledger, by_hand = ledger_of(state), taken_in(state["todos"], {}) is not None
         ledger["next_id"] = after.next_id
         if after.refusals:
             ledger["refusals"] = _remembered(after)
@@ -143,8 +147,8 @@ class ValidateTodos(Node):
         if after.goal != before.goal:
             update["todo_goal"] = after.goal
         self.report(outcomes, after)
-        if difference := changes(before.todos, after.todos):
-            update["todos"] = difference
+        if (difference := changes(before.todos, after.todos)) or by_hand:
+            update["todos"] = {"all": list(after.todos)} if by_hand else difference
             event = {"type": "todos", "todos": list(after.todos), "changed": changed_ids(difference)}
             get_runtime().stream_writer(event)
         return update
@@ -171,16 +175,8 @@ class ValidateTodos(Node):
                 why = outcome.denied.get(key)
                 if todo is None or (why is None and todo["status"] != "completed"):
                     continue
-                writer(
-                    {
-                        "type": "verify",
-                        "id": key,
-                        "content": todo["content"],
-                        "accepted": why is None,
-                        "reason": why,
-                        "refusals": after.refusals.get(str(key), 0),
-                    }
-                )
+                event = {"type": "verify", "id": key, "content": todo["content"], "accepted": why is None}
+                writer({**event, "reason": why, "refusals": after.refusals.get(str(key), 0)})
 
 
 def _accepted(outcome: Outcome) -> bool:

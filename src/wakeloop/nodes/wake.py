@@ -13,7 +13,7 @@ from wakeloop.loop.nudge import nudge
 from wakeloop.loop.progress import same_again
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
-from wakeloop.state import TodoState, ledger_of
+from wakeloop.state import TodoState, ledger_of, taken_in
 from wakeloop.text.marks import as_user, text_of
 from wakeloop.todos.items import count_open
 
@@ -29,7 +29,8 @@ class Wake(Node):
         """Return the nudge and the counters of a new turn."""
         ledger = ledger_of(state)
         settings = effective(self.settings, ledger.get("settings"))
-        todos, owed = state["todos"], replies_owed(state)
+        written = taken_in(state["todos"], ledger)  # by a hand, since the guard has ruled
+        todos, owed = state["todos"] if written is None else written, replies_owed(state)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
         text, reasons = nudge(self.dialect, settings, todos, state["todo_goal"], owed)
         message = as_user("wake", text)
@@ -41,4 +42,5 @@ class Wake(Node):
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = same_again(text_of(state["messages"][-1]), todos)
-        return {"messages": [message], "todo_ledger": after}
+        update: dict[str, Any] = {"messages": [message], "todo_ledger": after}
+        return update if written is None else {**update, "todos": {"all": written}}

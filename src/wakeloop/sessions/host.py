@@ -4,20 +4,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2s
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 from uuid import uuid4
 
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent, event_fault
-from wakeloop.thread.standing import session_of
+from wakeloop.text.characters import one_line, shorten
+from wakeloop.text.secrets import without_secrets
+from wakeloop.thread.standing import counted
 
 DEFAULT_AGENT = "main"
 CANCELLED = "the message was cancelled before it was read"
 CRON_FIELDS = 5
+LONGEST_ERROR = 500  # characters
 PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database or a server is away
+GRACE = 10.0  # seconds that a worker's locks must have been seen free before another takes them over
 FIVE = "write five fields, minute, hour, day, month and weekday."
+
+
+class TakenOverError(SessionError):
+    """A run's thread was taken over by another worker; whoever has it goes on with it."""
+
+    def __init__(self, thread: str) -> None:
+        super().__init__(f"The thread {thread!r} was taken over by another worker, which goes on with it.")
 
 
 @dataclass(frozen=True)
@@ -29,14 +40,18 @@ class SessionStatus:
     Attributes:
         thread: The thread's id.
         agent: The name of its agent.
-        state: `running`, `idle` (with open items), `dormant` (with none) or `waiting`.
+        state: `running`, `idle` (with open items), `dormant` (with none) or `waiting`; `damaged` where the
+            thread cannot be read, `unknown` where its agent is none of the host's: `error` tells more.
         reason: Why the last run ended; None before the first.
         open: How many items are open.
         wakes: How many wakes the activation has spent.
         budget: How many it may spend.
         on: What a waiting session waits for: `human`, `approval`, `peer` or `subagent`; else None.
-        queued: How many events no run has taken yet.
-        error: Why the newest run was given up, or an answer was refused; None where nothing was.
+        queued: How many events no run has taken yet; those of a run that was given up before its thread had
+            read them are among them.
+        error: Why the newest run was given up, or an answer was refused; None where nothing was. The next
+            event of any kind, such as a `kick`, tries again, with what is queued.
+        waits_for: The threads that a waiting session waits for.
         asks: The ids of the questions that wait for a person, the first one first: an answer names one as its
             `correlation_id`.
     """
@@ -51,12 +66,13 @@ class SessionStatus:
     on: str | None = None
     queued: int = 0
     error: str | None = None
+    waits_for: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0) -> "SessionStatus":
         """Read it from a thread's newest checkpoint."""
-        session = session_of(snapshot)
+        session = counted(snapshot)
         return cls(
             thread=thread,
             agent=agent,
@@ -67,8 +83,17 @@ class SessionStatus:
             budget=session["budget"],
             on=session.get("on"),
             queued=queued,
+            waits_for=awaited(snapshot.values or {}),
             asks=tuple(question.id for question in snapshot.interrupts),
         )
+
+    @classmethod
+    def unread(cls, thread: str, error: Exception, queued: int = 0) -> "SessionStatus":
+        """Tell of a thread that cannot be read, and hide no other by it."""
+        agent, strange = thread.partition(":")[0], isinstance(error, SessionError)
+        told = str(error) if strange else f"What is stored of it cannot be read: {words_of(error)}."
+        state = "unknown" if strange else "damaged"
+        return cls(thread, agent, state, None, open=0, wakes=0, budget=0, queued=queued, error=told)
 
 
 @dataclass(frozen=True)
@@ -116,7 +141,6 @@ class SessionHost(Protocol):
     @property
     def agents(self) -> Mapping[str, object]:
         """The agents by name; `agent_of` finds a thread's by its id."""
-        ...
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Accept an event for a thread, which need not exist yet, and return the event's id.
@@ -132,7 +156,6 @@ class SessionHost(Protocol):
                 (`wakeloop.sessions.event_fault`), it names a question that is not asked, or a text cannot be
                 stored.
         """
-        ...
 
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Send a `cron` event with this text whenever the cron line (five fields) is due; return an id.
@@ -148,11 +171,9 @@ class SessionHost(Protocol):
         Raises:
             SessionError: The line is no cron line, or the thread belongs to no agent of the host.
         """
-        ...
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return what is scheduled, of one thread or of all, by id."""
-        ...
 
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands.
@@ -160,7 +181,6 @@ class SessionHost(Protocol):
         Raises:
             SessionError: Nothing was ever sent to it.
         """
-        ...
 
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or an event that no run has taken yet, by the id that made it.
@@ -171,7 +191,6 @@ class SessionHost(Protocol):
         Returns:
             False where there is none.
         """
-        ...
 
     def drain(self, timeout: float | None = None) -> bool:
         """Begin no run any more, ask those under way to stop at their next superstep, and wait for them.
@@ -184,11 +203,9 @@ class SessionHost(Protocol):
         Returns:
             Whether all have stopped.
         """
-        ...
 
     def list(self) -> Sequence[SessionStatus]:
         """Return every session that the host knows, by thread id."""
-        ...
 
 
 def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
@@ -206,6 +223,18 @@ def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
         return DEFAULT_AGENT
     known = ", ".join(sorted(agents)) or "none"
     raise SessionError(f"There is no agent for the thread {thread_id!r}; the agents are: {known}.")
+
+
+def awaited(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the threads that a session waits for, read off its values."""
+    waits = [w for w in values.get("waiting_on") or () if isinstance(w, Mapping)]
+    threads = (w.get("id") if w.get("on") == "subagent" else w.get("from") for w in waits)
+    return tuple(str(thread) for thread in threads if thread)
+
+
+def words_of(error: BaseException) -> str:
+    """Tell an error in a line, without secrets."""
+    return shorten(one_line(without_secrets(f"{type(error).__name__}: {error}")), LONGEST_ERROR)
 
 
 def accepted(event: WakeEvent) -> WakeEvent:

@@ -1,12 +1,13 @@
 """Where events wait: rows by thread, in order, each id once."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
@@ -14,15 +15,20 @@ from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.older_tables import bring_up_to_date
 from wakeloop.sessions.questions import noted
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
+from wakeloop.text.characters import storable
 
 
 @dataclass(frozen=True)
 class Letter:
-    """An event that waits, the run that has taken it, if one has, and its number in the store's order."""
+    """An event that waits, and its number in the store's order.
+
+    Beside it the run that has taken it, if one has, and why it was given up, if it was.
+    """
 
     event: WakeEvent
     run: str | None
     number: int
+    error: str | None = None
 
     @property
     def id(self) -> str:
@@ -66,12 +72,12 @@ class Mailbox:
     def waiting(self, thread: str) -> list[Letter]:
         """Return what waits for a thread, in the order in which it came."""
         query = (
-            sa.select(EVENTS.c.event, EVENTS.c.turn, EVENTS.c.seq)
+            sa.select(EVENTS.c.event, EVENTS.c.turn, EVENTS.c.seq, EVENTS.c.error)
             .where(EVENTS.c.thread == thread, EVENTS.c.event.is_not(None))
             .order_by(EVENTS.c.seq)
         )
         with self.engine.connect() as c:
-            return [Letter(json.loads(event), turn, number) for event, turn, number in c.execute(query)]
+            return [Letter(json.loads(event), *more) for event, *more in c.execute(query)]
 
     def knows(self, thread: str, key: str) -> bool:
         """Tell whether an event with this id was ever accepted for a thread."""
@@ -79,24 +85,37 @@ class Mailbox:
         with self.engine.connect() as c:
             return c.execute(query).first() is not None
 
-    def unsettled(self) -> list[tuple[str, str]]:
-        """Return thread and id of the newest event that waits in each thread; those before it may be held."""
-        newest = (
-            sa.select(sa.func.max(EVENTS.c.seq)).where(EVENTS.c.event.is_not(None)).group_by(EVENTS.c.thread)
-        )
+    def unsettled(self, thread: str | None = None) -> list[tuple[str, str]]:
+        """Return thread and id of the newest event that waits in each thread; those before it may be held.
+
+        What was given up waits for the next event of its thread, and does not count.
+        """
+        waits: list[sa.ColumnElement[bool]] = [EVENTS.c.event.is_not(None), EVENTS.c.error.is_(None)]
+        if thread is not None:
+            waits.append(EVENTS.c.thread == thread)
+        newest = sa.select(sa.func.max(EVENTS.c.seq)).where(*waits).group_by(EVENTS.c.thread)
         query = sa.select(EVENTS.c.thread, EVENTS.c.id).where(EVENTS.c.seq.in_(newest)).order_by(EVENTS.c.seq)
         with self.engine.connect() as c:
-            return [(thread, key) for thread, key in c.execute(query)]
+            return [(where, key) for where, key in c.execute(query)]
 
-    def begin(self, run: str, letters: Sequence[Letter]) -> None:
-        """Note which events a run takes, and as what, before it does anything with them."""
-        with self.engine.begin() as c:
+    def begin(self, run: str, letters: Sequence[Letter]) -> bool:
+        """Note which events a run takes, and as what, before it does anything with them.
+
+        False, with nothing noted, where one of them was withdrawn since it was read.
+        """
+        with self.engine.connect() as c, c.begin() as noting:
             for letter in letters:
                 text = json.dumps(letter.event, ensure_ascii=False)
-                c.execute(EVENTS.update().where(EVENTS.c.seq == letter.number).values(turn=run, event=text))
+                free = (EVENTS.c.seq == letter.number, EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))
+                taken = EVENTS.update().where(*free).values(turn=run, event=text, error=None)
+                if not c.execute(taken).rowcount:
+                    noting.rollback()
+                    return False
+        return True
 
     def settle(self, thread: str, run: str, error: str | None = None) -> None:
         """Let go of a run's events: their ids stay, so that a repeat is known."""
+        error = None if error is None else storable(error)  # it may quote anything
         with self.engine.begin() as c:
             taken = (EVENTS.c.thread == thread, EVENTS.c.turn == run)
             c.execute(EVENTS.update().where(*taken).values(event=None, error=error))
@@ -108,6 +127,14 @@ class Mailbox:
             mine = (EVENTS.c.thread == thread, EVENTS.c.id == key)
             c.execute(EVENTS.update().where(*mine).values(event=None, error=why))
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=why))
+
+    def put_back(self, thread: str, keys: Collection[str], error: str | None) -> None:
+        """Note for what error events were given up, and keep them: the next event takes them along."""
+        with self.engine.begin() as c:
+            these = EVENTS.update().where(EVENTS.c.thread == thread, EVENTS.c.id.in_([*keys]))
+            c.execute(these.values(turn=None, error=error))
+            c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+            c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
 
     def withdraw(self, key: str) -> list[tuple[str, WakeEvent]]:
         """Take back the events of this id that no run has taken; return thread and event of each."""
@@ -237,8 +264,5 @@ class Mailbox:
             c.execute(WORKERS.update().values(draining=True))
 
     def _insert(self, table: sa.Table) -> Any:
-        if self.engine.dialect.name == "sqlite":
-            from sqlalchemy.dialects.sqlite import insert  # noqa: PLC0415 - each engine has its own
-        else:
-            from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]  # noqa: PLC0415
-        return insert(table)
+        own = sqlite if self.engine.dialect.name == "sqlite" else postgresql  # each engine has its own
+        return own.insert(table)

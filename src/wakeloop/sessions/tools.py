@@ -14,6 +14,7 @@ from wakeloop.inbox import WakeEvent, replies_owed
 from wakeloop.sessions.host import SessionHost, agent_of
 from wakeloop.sessions.runs import answer_to
 from wakeloop.sessions.tool_call import Call
+from wakeloop.text.told import told
 
 NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
 SHORT = 10  # characters of a handle's own part: the model repeats it
@@ -72,7 +73,7 @@ def depth_of(thread_id: str) -> int:
 
 @dataclass(frozen=True)
 class SessionTools:
-    """The tools over one host; each is a method, its docstring is what the model reads."""
+    """The tools over one host; each is a method under what the model reads of it."""
 
     given: SessionHost | Callable[[], SessionHost]
     agents: Mapping[str, str] | None
@@ -86,12 +87,12 @@ class SessionTools:
             told += " Agents: " + "; ".join(f"{agent} ({what})" for agent, what in self.agents.items()) + "."
         return StructuredTool.from_function(method, name=name, description=told)
 
+    @told("Ask the person you work for and wait for the answer: only what you cannot find out yourself.")
     def ask_user(self, question: str) -> str:
-        """Ask the person you work for and wait for the answer: only what you cannot find out yourself."""
         return str(interrupt({"question": _text(question, "question"), "on": "human"}))
 
+    @told("Ask another agent something. The reply comes as a message after your turn has ended.")
     def talk_to_agent(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        """Ask another agent something. The reply comes as a message after your turn has ended."""
         call = Call.of(runtime)
         text, to = _text(message, "message"), self.address(agent, call)
         chain = call.chain
@@ -110,15 +111,15 @@ class SessionTools:
             waiting_on=[waits],
         )
 
+    @told("Tell another agent something, without waiting for an answer.")
     def send_message(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> str:
-        """Tell another agent something, without waiting for an answer."""
         call = Call.of(runtime)
         text, to = _text(message, "message"), self.address(agent, call)
         self.send(to, {"kind": "peer_message", "id": call.key, "text": text, "sender": call.thread})
         return f"Sent to {to}."
 
+    @told("Answer the agent that has waited longest for a reply of yours.")
     def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        """Answer the agent that has waited longest for a reply of yours."""
         call = Call.of(runtime)
         text, owed = (
             _text(message, "message"),
@@ -130,10 +131,10 @@ class SessionTools:
         self.send(letter.thread, letter.event)
         return call.done(f"Replied to {letter.thread}.", owed_replies={"drop": [owed[call.place]["id"]]})
 
+    @told("Start a subagent on a task. Returns its handle at once; the result comes as a message.")
     def spawn_subagent(
         self, task: str, runtime: ToolRuntime[Any, Any], agent: str | None = None
     ) -> Command[Any]:
-        """Start a subagent on a task. Returns its handle at once; the result comes as a message."""
         call = Call.of(runtime)
         text, depth = _text(task, "task"), depth_of(call.thread) + 1
         kind = self.kind(agent or agent_of(call.thread, self.host.agents))
@@ -153,8 +154,8 @@ class SessionTools:
         self.send(handle, {**event, **wants})  # type: ignore[typeddict-item]
         return call.done(f"Started {handle}.", todo_subagents=[{"id": handle}])
 
+    @told("Wait for these subagents: after this turn your list wakes you only when all have finished.")
     def wait_for(self, handles: list[str], runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        """Wait for these subagents: after this turn your list wakes you only when all have finished."""
         call = Call.of(runtime)
         wanted = list(dict.fromkeys(handles))
         if not wanted:

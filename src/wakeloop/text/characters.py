@@ -4,12 +4,19 @@ import json
 import re
 from typing import Any
 
-UNSEEN = (  # C0 but tab and newline, DEL, C1, marks of direction, what has no width, halves of pairs
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+# Default_Ignorable_Code_Point but the joiners of letters, U+200C and U+200D: DerivedCoreProperties.txt of
+# Unicode 16, the same since 14. `unicodedata` tells of Cf alone, and not of fillers and selectors.
+_IGNORED = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_BLANK = "\u2800\U0001d159"  # letters and signs, to Unicode, whose picture is empty
+UNSEEN = (  # C0 but tab and newline, DEL, C1, ends of lines, halves of pairs, marks between lines
+    f"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufff9-\ufffb{_BLANK}{_IGNORED}"
 )
 """Characters, as a class of a pattern, that show nothing and may steer what does; joiners of letters stay."""
 _STEERING = re.compile(f"[{UNSEEN}]+")
+_HIDDEN = re.compile(f"[{_BLANK}{_IGNORED}]")
 _NO_NAME = str.maketrans("", "", '[]":.')  # a text without these needs no quotes
 _BREAKS_A_NAME = ("[", "]", ": ", ". ", '"')  # what stands around an id in some dialect's line
 
@@ -28,6 +35,19 @@ def whole(value: Any) -> Any:
     if isinstance(value, dict):
         return {whole(key): whole(part) for key, part in value.items()}
     return [whole(part) for part in value] if isinstance(value, list) else value
+
+
+def storable(text: Any) -> str:
+    """A text as every saver holds it: one that is a channel's value is a text in Postgres, too.
+
+    A NUL is left out there as it is when metadata is stored; half of a character pair is replaced.
+    """
+    return str(whole(str(text))).replace("\0", "")
+
+
+def is_seen(text: str) -> bool:
+    """Tell whether every character of a text shows, as itself or as a blank: a person may approve it."""
+    return text.isprintable() and not _HIDDEN.search(text)
 
 
 def shorten(text: str, limit: int = 60) -> str:

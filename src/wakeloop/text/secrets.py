@@ -5,22 +5,41 @@ from collections.abc import Sequence
 
 HIDDEN = "…"
 NAMES_A_SECRET = re.compile(
-    r"key|token|secret|pass|credential|auth|private|cookie|signature|_pat$|_pwd$|_dsn$", re.IGNORECASE
+    r"key|token|secret|pass|credential|auth|private|cookie|signature|(?:^|[_.-])(?:pat|sig|dsn)$|[_.-]pwd$",
+    re.IGNORECASE,
 )
 """Of a header, a parameter, a field, a variable: the one list of what names a secret."""
-IS_A_SECRET = re.compile(r"^(sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA)|://[^/@\s]*:[^/@\s]+@")
+IS_A_SECRET = re.compile(r"^(?:sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA)")
 """What is a secret under whatever name."""
-_WHERE = (  # what looks like a secret by its place, whatever it is; the last group is kept
-    re.compile(r"(\w://)[^/@\s]+(@)"),
-    re.compile(r"([?&][\w.-]*(?:key|token|secret|pass|auth|sig)[\w.-]*=)[^&#\s\"'<>]+()", re.IGNORECASE),
-    re.compile(r"\b((?:bearer|basic)\s+)[\w.~+/-]{6,}=*()", re.IGNORECASE),
+# What looks like a secret by its place, whatever it is. Each part of a pattern ends where the next begins, so
+# that no text is looked at twice.
+_USER = re.compile(r"(?<=\w://)[^/@\s]++(?=@)")
+_PARAMETER = re.compile(r"([?&#])([\w.-]++)=([^&#\s\"'<>]++)")
+_FIELD = re.compile(r"(?<![\w.-])([\w.-]++)([ \t]{0,9}=[ \t]{0,9}+)([^&#;,\s\"'<>]++)")
+_TELLING = re.compile(
+    r"(?:api|access|account|secret|private)[_.-]?key$|passw(?:or)?d$|passphrase$", re.IGNORECASE
 )
+_SCHEME = re.compile(r"\b((?:bearer|basic)\s++)[\w.~+/-]{6,}+=*+", re.IGNORECASE)
 
 
 def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
-    """Return a text without these secrets, and without what an address or a header carries."""
+    """Return a text without these secrets, and without what an address, a field or a header carries."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
-    for place in _WHERE:
-        text = place.sub(rf"\1{HIDDEN}\2", text)
-    return text
+    text = _FIELD.sub(_field, _PARAMETER.sub(_parameter, _USER.sub(HIDDEN, text)))
+    return _SCHEME.sub(rf"\1{HIDDEN}", text)
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Tell whether a variable carries a secret: by its name, or anywhere in its value."""
+    return bool(NAMES_A_SECRET.search(name) or IS_A_SECRET.search(value)) or without_secrets(value) != value
+
+
+def _parameter(found: re.Match[str]) -> str:
+    sign, name, _ = found.groups()
+    return f"{sign}{name}={HIDDEN}" if NAMES_A_SECRET.search(f"_{name}") else found[0]
+
+
+def _field(found: re.Match[str]) -> str:
+    name, sign, _ = found.groups()
+    return f"{name}{sign}{HIDDEN}" if _TELLING.search(name) else found[0]

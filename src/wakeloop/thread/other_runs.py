@@ -7,7 +7,6 @@ the newest checkpoints of a thread show whether this run alone has written since
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -16,6 +15,7 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.errors import ConcurrentRunError
 from wakeloop.loop.ledger import Ledger
+from wakeloop.platform.computed_once import computed_once
 
 WINDOW = 8  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
 READS = 9  # tries to read what is being written to
@@ -40,7 +40,7 @@ class Run:
 
     `id` and `step` are those of its newest checkpoint; `taken` counts the supersteps of this call of the
     graph, which are fewer than the activation's where it was resumed. `before` is the checkpoint before the
-    newest, where `call_model` has noted it.
+    newest, where `call_model` has noted it; `addressed` the one that the caller named to go on from.
     """
 
     thread_id: str
@@ -49,16 +49,18 @@ class Run:
     taken: int
     began: Beginning | None = None
     before: str = ""
+    addressed: str = ""
 
-    @cached_property
+    @computed_once
     def base(self) -> int:
         """The step of the checkpoint that this call of the graph found."""
         return self.step - self.taken
 
-    @cached_property
+    @computed_once
     def uninterrupted(self) -> bool:
         """Whether the activation began in this call of the graph."""
-        return self.began is not None and self.began.step == self.base + ENTRANCE
+        began = self.began
+        return began is not None and began.id != self.addressed and began.step == self.base + ENTRANCE
 
 
 def standing(config: RunnableConfig) -> tuple[str, int] | None:
@@ -89,7 +91,9 @@ def run_of(config: RunnableConfig, remaining: int, ledger: Ledger) -> Run | None
     taken = max(limit + 1 - remaining, 0)
     asked_at, asked_step = ledger.get("asked_at") or ("", step)
     before = asked_at if asked_step == step - 1 else ""  # not where it is gone on with from here
-    return Run(str(config["configurable"]["thread_id"]), key, step, taken, began, before)
+    addressed = str(config["metadata"].get("checkpoint_id") or "")  # a task's own config is without it
+    before = "" if before == addressed else before
+    return Run(str(config["configurable"]["thread_id"]), key, step, taken, began, before, addressed)
 
 
 def search(run: Run) -> Search:
@@ -109,11 +113,14 @@ def stranger(run: Run, rows: Rows) -> str | None:
     """Return the first checkpoint that is not the run's own: its id, "" for none, None if the rows end first.
 
     The run's own are a chain from its newest down to the one that it found. With `durability="async"` the
-    newest may not be stored yet, with `"exit"` none is.
+    newest may not be stored yet, with `"exit"` none is. Where a run goes on from a checkpoint that its caller
+    named, what stands beside its first may be a branch of long ago, and is let alone.
     """
     newer = due = None
     for row in rows:
         key = _key(row.config)
+        if run.addressed and not run.uninterrupted and run.addressed in (run.id, due):
+            return ""
         if key > run.id or (newer and key != due) or (run.before and run.before < key < run.id):
             return key
         loop = row.metadata.get("source") == "loop"

@@ -8,12 +8,12 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
 from wakeloop.text.characters import name_of, one_line, shorten
+from wakeloop.todos.in_progress import progress_fault, starts, too_late
 from wakeloop.todos.items import (
     LONGEST,
     Refused,
     Todo,
-    is_closed,
-    is_open,
+    count_closed,
 )
 from wakeloop.todos.operations import (
     Add,
@@ -46,12 +46,13 @@ def play_round(
         twice = "the list was sent more than once in one reply; send it once, whole"
         refused = dict.fromkeys(writes, twice) | refused
     verdicts: Verdicts = {}
+    late, fault = len(calls), ""
     while True:
-        after, outcomes = yield from _play(board, calls, rules, refused, verdicts)
-        fault = progress_fault(after.todos, rules)
-        if fault is None or (culprit := _last_starter(board, outcomes, rules)) is None:
+        after, outcomes = yield from _play(board, calls, rules, refused, verdicts, late, fault)
+        why = progress_fault(after.todos, rules)
+        if why is None or late == 0:
             return after, outcomes
-        refused[culprit] = fault
+        late, fault = too_late(board, outcomes, rules, late), why
 
 
 def _refused_already(call: Operation | str) -> str | None:
@@ -64,7 +65,10 @@ def _play(
     rules: Rules,
     refused: Mapping[int, str],
     verdicts: Verdicts,
+    late: int,
+    fault: str,
 ) -> Generator[Question, str | None, tuple[Board, list[Outcome]]]:
+    """Apply the calls in order; from the place `late` on, those that start an item are refused."""
     outcomes: list[Outcome] = []
     for i, call in enumerate(calls):
         operation = None if isinstance(call, str) else call
@@ -73,39 +77,13 @@ def _play(
             continue
         try:
             outcome = yield from _apply(board, operation, rules, i, verdicts)
+            if i >= late and starts(board, outcome, rules):
+                outcome = Outcome(operation, board, shorten(fault, LONGEST))
         except Refused as refusal:
             outcome = Outcome(operation, board, shorten(str(refusal), LONGEST))
         board = outcome.board
         outcomes.append(outcome)
     return board, outcomes
-
-
-def progress_fault(todos: Sequence[Todo], rules: Rules) -> str | None:
-    """Say how a list breaks the rule about items in progress, or return None."""
-    running = [todo for todo in todos if todo["status"] == "in_progress"]
-    if rules.in_progress == "any" or len(running) == 1:
-        return None
-    if running:
-        names = " and ".join(
-            f"[{name_of(todo['id'])}] {shorten(one_line(todo['content']))}" for todo in running
-        )
-        return f"only one item may be in progress, and these would be: {names}; close or reopen one first"
-    if rules.in_progress == "at_most_one" or not any(map(is_open, todos)):  # also what a verifier has blocked
-        return None
-    return "exactly one item must be in progress unless all are completed, and none would be"
-
-
-def _last_starter(before: Board, outcomes: Sequence[Outcome], rules: Rules) -> int | None:
-    """Find the last accepted call that started an item or, where one must run, that wrote at all."""
-    found, board = None, before
-    for i, outcome in enumerate(outcomes):
-        old = {todo["id"]: todo["status"] for todo in board.todos}
-        board = outcome.board
-        new = {todo["id"]: todo["status"] for todo in board.todos}
-        starts = any(s == "in_progress" and old.get(key) != s for key, s in new.items())
-        if outcome.error is None and old != new and (starts or rules.in_progress == "exactly_one"):
-            found = i
-    return found
 
 
 def _apply(
@@ -130,7 +108,7 @@ def _add(board: Board, operation: Add, contents: tuple[str, ...], rules: Rules) 
     for place, content in enumerate(contents, 1):
         if not content.strip():
             raise Refused(f"item {place} is blank; every item needs a text")
-    held = sum(not is_closed(todo) for todo in board.todos)
+    held = len(board.todos) - count_closed(board.todos)
     if rules.max_items is not None and held + len(contents) > rules.max_items:
         raise Refused(
             f"{len(contents)} more would make {held + len(contents)} items that are not closed; "
@@ -140,7 +118,7 @@ def _add(board: Board, operation: Add, contents: tuple[str, ...], rules: Rules) 
         {"id": board.next_id + n, "content": content.strip(), "status": "pending"}
         for n, content in enumerate(contents)
     ]
-    after = replace(board, todos=(*board.todos, *new), next_id=board.next_id + len(new))
+    after = replace(board, todos=board.rows.with_more(new), next_id=board.next_id + len(new))
     return Outcome(operation, after, touched=tuple(todo["id"] for todo in new))
 
 

@@ -1,5 +1,6 @@
 """A list that replaces another, and whose items are whose."""
 
+from collections import Counter, OrderedDict, deque
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
@@ -19,8 +20,8 @@ def replaced(
     for place, draft in enumerate(drafts, 1):
         if not draft.content.strip():
             raise Refused(f"item {place} is blank; every item needs a text")
-    ids = [str(draft.id) for draft in drafts if draft.id is not None]
-    if twice := next((key for key in ids if ids.count(key) > 1), None):
+    told = Counter(str(draft.id) for draft in drafts if draft.id is not None)
+    if twice := next((key for key, times in told.items() if times > 1), None):
         raise Refused(f"the id {shorten(repr(twice))} stands twice; every id may stand once")
     new, next_id = _identify(board, drafts)
     after = replace(board, next_id=next_id)
@@ -46,25 +47,25 @@ def replaced(
 
 def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     """Give each draft its id: its own, that of the first free old item of equal content, or a new number."""
-    free: dict[str, list[int | str]] = {}
-    cut: dict[str, list[Todo]] = {}
+    free: dict[str, deque[int | str]] = {}
+    cut: dict[str, OrderedDict[str, Todo]] = {}
     ids, told = [todo["id"] for todo in board.todos], {draft.id for draft in drafts} - {None}
     unknown = told.difference(ids)  # an id may come back as a nudge shows it
     whole = {short_id(key, ID_SHOWN): key for key in ids if key not in told} if unknown else {}
     for todo in board.todos:
-        free.setdefault(todo["content"], []).append(todo["id"])
+        free.setdefault(todo["content"], deque()).append(todo["id"])
         if len(todo["content"]) > TEXT_SHOWN:
-            cut.setdefault(brief(todo["content"]), []).append(todo)
+            cut.setdefault(brief(todo["content"]), OrderedDict())[str(todo["id"])] = todo
     next_id, new = board.next_id, []
     for draft in drafts:
         key, content = draft.id, draft.content.strip()
         if key is not None and key in unknown:
             key = whole.get(key, key)
         if meant := cut.get(content):  # as a nudge shows it: its whole text is kept
-            at = next((i for i, todo in enumerate(meant) if str(todo["id"]) == str(key)), 0)
-            content = meant.pop(at)["content"]
+            named = meant.pop(str(key), None)
+            content = (named or meant.popitem(last=False)[1])["content"]
         if key is None and free.get(content):
-            key = free[content].pop(0)
+            key = free[content].popleft()
         elif key is None:
             key, next_id = next_id, next_id + 1
         item: Todo = {"id": key, "content": content, "status": draft.status}

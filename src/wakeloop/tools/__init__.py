@@ -4,8 +4,9 @@ They are ordinary LangChain tools: for `create_todo_agent` and any LangGraph age
 the command line. Names are imported when first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from wakeloop.platform.lazy_faces import lazy
 
 if TYPE_CHECKING:
     from wakeloop.tools.files import Limits, file_tools
@@ -13,17 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "file_tools", "shell_tool"]
 
-_FILE = {"Limits": "files", "file_tools": "files", "shell_tool": "shell"}
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name from its file, once."""
-    if name not in _FILE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_FILE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "wakeloop.tools.files": (
+            "Limits",
+            "file_tools",
+        ),
+        "wakeloop.tools.shell": ("shell_tool",),
+    },
+)

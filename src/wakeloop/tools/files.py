@@ -9,6 +9,8 @@ from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
+from wakeloop.text.characters import is_seen
+from wakeloop.text.told import told
 from wakeloop.tools.folder import Folder, TooBigError, sentences, shown
 
 FilePath = Annotated[str, "Path of a file, relative to the root folder."]
@@ -65,13 +67,13 @@ def file_tools(
 
 @dataclass(frozen=True)
 class FileTools:
-    """The tools as methods; their docstrings are what the model reads."""
+    """The tools as methods; what the model reads stands over each."""
 
     folder: Folder
     limits: Limits
 
+    @told("List the files below a folder, one path a line, without version control, environments, caches.")
     def list_files(self, path: FolderPath = ".", pattern: Pattern = "*", start: Start = 1) -> str:
-        """List the files below a folder, one path a line, without version control, environments, caches."""
         names, whole = self.folder.walk(path)
         names = [name for name in names if matches(name, pattern)]
         more = (
@@ -81,19 +83,19 @@ class FileTools:
         )
         if not names:
             return f"No files in {shown(path)} match {shown(pattern)}{more}."
-        lines = [name if name.isprintable() else ascii(name) for name in names]
+        lines = [name if is_seen(name) else ascii(name) for name in names]
         page = self.page(lines, start, self.limits.entries, f"the {len(names)} files")
         last = start + len(page) - 1
         head = f"Files {start} to {last} of {len(names)} in {shown(path)}{more}:"
         return "\n".join([head, *page, *go_on(last, len(names), "files")])
 
+    @told("Read a text file, whole or some lines of it.")
     def read_file(
         self,
         path: FilePath,
         start: Start = 1,
         lines: Annotated[int, "How many lines to show at most."] = Limits.lines,
     ) -> str:
-        """Read a text file, whole or some lines of it."""
         text, odd = self.text(path)
         content = text.split("\n")
         if content[-1] == "":
@@ -109,10 +111,10 @@ class FileTools:
         head = f"Lines {start} to {last} of {len(content)} of {shown(path)}{odd}:"
         return "\n".join([head, *page, *go_on(last, len(content), "lines")])
 
+    @told("Write a text file, replacing what it held; missing folders are made.")
     def write_file(
         self, path: FilePath, content: Annotated[str, "The whole new content of the file."]
     ) -> str:
-        """Write a text file, replacing what it held; missing folders are made."""
         try:
             data = content.encode()
         except UnicodeEncodeError as error:
@@ -127,6 +129,7 @@ class FileTools:
         replaced = self.folder.write(path, data)
         return f"{'Replaced' if replaced else 'Wrote'} {shown(path)}: {len(data)} bytes."
 
+    @told("Find a text in the files below a folder; each hit is path:line: the line.")
     def search_files(
         self,
         query: Annotated[str, "The text to look for, as it stands; upper and lower case count as the same."],
@@ -134,7 +137,6 @@ class FileTools:
         pattern: Pattern = "*",
         start: Start = 1,
     ) -> str:
-        """Find a text in the files below a folder; each hit is path:line: the line."""
         if not query or "\n" in query:
             raise ToolException("query must be a text of one line that is not empty.")
         names, whole = self.candidates(path)

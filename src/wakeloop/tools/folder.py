@@ -12,6 +12,8 @@ from pathlib import Path
 
 from langchain_core.tools import ToolException
 
+from wakeloop.text.characters import is_seen
+
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
 SKIPPED = VERSION_CONTROL | frozenset(
     {".venv", "venv", "node_modules", "site-packages", "__pycache__", ".cache", ".eggs", ".hypothesis"}
@@ -40,7 +42,7 @@ class TooBigError(ToolException):
 
 def shown(path: object) -> str:
     """A path as a sentence shows it: quoted, on one line, not longer than a line."""
-    text = ascii(path) if not str(path).isprintable() else f"'{path}'"
+    text = f"'{path}'" if is_seen(str(path)) else ascii(str(path))
     return text if len(text) <= LONGEST_NAME else f"{text[:120]}…{text[-30:]}"
 
 

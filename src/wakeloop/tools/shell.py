@@ -15,7 +15,8 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import interrupt
 
-from wakeloop.text.secrets import IS_A_SECRET, NAMES_A_SECRET
+from wakeloop.text.secrets import is_secret
+from wakeloop.text.told import told
 
 YES = ("y", "yes")
 NO = ("", "n", "no")
@@ -61,7 +62,7 @@ def shell_tool(
 
 @dataclass(frozen=True)
 class Shell:
-    """The tool as a method; its docstring is what the model reads."""
+    """The tool as a method, under what the model reads of it."""
 
     root: Path
     ask: bool
@@ -69,8 +70,8 @@ class Shell:
     limit: int
     stop: Event
 
+    @told("Run a shell command in the root folder; returns exit code and output. No input can be typed.")
     def run_shell(self, command: Annotated[str, "The command line, for sh."]) -> str:
-        """Run a shell command in the root folder; returns exit code and output. No input can be typed."""
         if not command.strip() or "\0" in command:
             raise ToolException("command must be a command line that is not empty.")
         if self.stop.is_set():
@@ -186,9 +187,5 @@ def drain(pipe: int, output: Output) -> None:
 
 
 def harmless(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without variables that look like keys, tokens or passwords."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if not NAMES_A_SECRET.search(name) and not IS_A_SECRET.search(value)
-    }
+    """The environment without variables that carry what looks like a key, a token or a password."""
+    return {name: value for name, value in environment.items() if not is_secret(name, value)}

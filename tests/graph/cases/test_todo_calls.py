@@ -188,7 +188,7 @@ def test_c03_a_status_outside_the_enum_applies_nothing(rig: Rig, replacing: Loop
     error, accepted = results(out["messages"])
     said = str(error.content)
     assert error.status == "error"
-    assert "todos.1.status" in said
+    assert "item 2: status" in said
     assert "'failed'" in said
     assert all(f"'{word}'" in said for word in ("pending", "in_progress", "completed"))
     assert accepted.status == "success"

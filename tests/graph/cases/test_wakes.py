@@ -123,6 +123,7 @@ def test_c09_a_question_is_pending(kept: Rig) -> None:
         "open": 2,
         "wakes": 0,
         "budget": 25,
+        "list": 1,
     }
     assert marks(kept.messages) == []
     kept.run(Command(resume="Go"))
@@ -304,7 +305,7 @@ def test_c12_parent_and_child(kept: Rig) -> None:
     kept.model.assert_done()
     assert visits == ["after"]
     assert "yes" in [m.content for m in results(kept.messages)]
-    session = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25}
+    session = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25, "list": 2}
     assert kept.state["todo_session"] == session
     assert marks(kept.messages) == ["wake", "wake"]
     kept.follow_up()

@@ -88,12 +88,12 @@ def test_peers_that_wait_are_bounded_too(name: str, peers: list[str], most: int)
 
 
 LONGEST = {
-    "wakeloop": 15_226,
-    "agentparley": 15_226,
+    "wakeloop": 15_236,
+    "agentparley": 15_236,
     "loki": 15_565,
-    "lesson": 15_215,
-    "cubepi": 13_615,
-    "cubepi-strict": 13_615,
+    "lesson": 15_206,
+    "cubepi": 13_606,
+    "cubepi-strict": 13_606,
 }
 
 

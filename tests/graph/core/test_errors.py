@@ -1,4 +1,4 @@
-"""Rule 15 and section 11: what a tool, a model or an input raises."""
+"""Rule 15, and errors that a caller sees: what a tool, a model or an input raises."""
 
 import asyncio
 from typing import Annotated, Any, TypedDict
@@ -340,7 +340,7 @@ def test_after_a_models_exception_going_on_keeps_the_counters(thread: Make) -> N
     assert agent.session == session("dormant", "settled", 0, 1, 3)
 
 
-# -- refused input (section 11) --------------------------------------------------------------------------
+# -- refused input ---------------------------------------------------------------------------------------
 
 BAD: dict[str, dict[str, Any]] = {
     "status": {"todos": [{"content": "x", "status": "done"}]},

@@ -1,4 +1,4 @@
-"""Section 7, rules 11 and 13 in whole runs: marks, repairs, the static prompt, the inbox."""
+"""Messages that the graph writes, rules 11 and 13: marks, repairs, the static prompt, the inbox."""
 
 from typing import Annotated, Any
 

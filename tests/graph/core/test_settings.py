@@ -1,4 +1,4 @@
-"""Section 8: settings, presets, precedence."""
+"""Settings, presets, precedence."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from wakeloop import InputError, LoopSettings, SettingsError, preset
 from wakeloop.settings import check_overrides, effective
 from wakeloop.testing import calls
 
-CONTRACT = {
+PROMISED = {
     "dialect",
     "auto_continue",
     "max_wake_cycles",
@@ -36,8 +36,8 @@ FIXED: dict[str, Any] = {"dialect": "parley", "tool_description": "x", "max_item
 QUIET = {"guard_retries": 0}
 
 
-def test_every_setting_of_the_contract_is_there_and_documented() -> None:
-    assert set(LoopSettings.model_fields) >= CONTRACT
+def test_every_setting_that_is_promised_is_there_and_documented() -> None:
+    assert set(LoopSettings.model_fields) >= PROMISED
     for name, field in LoopSettings.model_fields.items():
         assert field.description, name
         assert "\n" not in field.description

@@ -41,3 +41,10 @@ def test_a_rule_is_held_by_tests_that_there_are(section: str) -> None:
 def test_every_ending_stands_in_the_table_in_the_order_of_the_gates() -> None:
     rows = re.findall(r"^\| \d* ?\| `(\w+)` \|", SECTIONS["Gates"], re.MULTILINE)
     assert rows == list(get_args(Ending))
+
+
+def test_the_code_of_a_rule_is_where_the_page_says() -> None:
+    lines = re.findall(r"^Code: (.*?)Tests:", PAGE, re.MULTILINE | re.DOTALL)
+    named = [path for line in lines for path in re.findall(r"`([\w/]+(?:\.py|/))`", line)]
+    assert len(lines) == len(SECTIONS)
+    assert [path for path in named if not (TESTS.parent / "src" / "wakeloop" / path).exists()] == []

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from levels import Level
+from nursery import Forked, nursery_for
 from typer.testing import CliRunner
 
 from wakeloop.cli.commands.app import app
@@ -37,7 +39,10 @@ class Shell:
             "stderr": subprocess.PIPE,
         }
         env = {**self.env, **more.pop("env", {})}
-        return subprocess.Popen([*COMMAND, *args], text=True, cwd=self.folder, env=env, **(options | more))
+        options |= {"text": True, "cwd": self.folder, "env": env, **more}
+        if sys.platform.startswith("linux") and not Level.whole():
+            return Forked(nursery_for(env), [*COMMAND[2:], *args], **options)
+        return subprocess.Popen([*COMMAND, *args], **options)
 
     def __call__(self, *args: str, typed: str | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
         if typed is not None:

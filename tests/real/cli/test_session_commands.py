@@ -376,8 +376,8 @@ def test_a_drain_stops_at_a_step_and_the_next_start_goes_on(world: World) -> Non
     assert world.said("a")[-1] == ("ai", "todo_update todo_update")
     assert world.said("b")[-1] == ("ai", "todo_write")
     second = world.serve()
-    until(lambda: world.settled("a") and world.settled("b"), second)
     ends = [("human", "later"), ("ai", "Read: later")]
+    until(lambda: world.said("a")[-2:] == ends and world.settled("a") and world.settled("b"), second)
     for thread, more in (("a", ends), ("b", [])):
         assert world.said(thread) == [
             ("human", f"hold {thread}"), ("ai", "todo_write"), ("ai", "todo_update todo_update"),
@@ -436,7 +436,7 @@ def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
     assert sorted(sent) == ["event", "thread"]
     assert world.ps("early") == {
         "thread": "early", "agent": "main", "state": "dormant", "reason": None, "open": 0, "wakes": 0,
-        "budget": 0, "on": None, "queued": 1, "error": None,
+        "budget": 0, "on": None, "queued": 1, "error": None, "waits_for": [],
     }  # fmt: skip
     waiting = world.shell.start("send", "early", "and this", "--wait")
     assert waiting.stderr is not None

@@ -8,6 +8,7 @@ import typer
 
 from wakeloop.cli.commands import session_commands as sessions
 from wakeloop.cli.commands import thread_commands as threads
+from wakeloop.cli.commands.sentences import filled
 from wakeloop.cli.failures import INTERRUPTED
 
 THREADS = (
@@ -58,6 +59,7 @@ def wakeloop(
 
 def main() -> None:
     """Run the command."""
+    filled()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries, to developers
     try:

@@ -1,7 +1,10 @@
 """The options of the command, as its help shows them."""
 
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,3 +54,37 @@ Database = Annotated[
     ),
 ]
 Session = Annotated[str, typer.Argument(metavar="THREAD", help="AGENT:NAME, or NAME for the agent main.")]
+
+Given = Mapping[str, Any]  # what was typed of an agent's options
+OF_AN_AGENT = {
+    "model": Model,
+    "base_url": BaseUrl,
+    "system": System,
+    "preset": Preset,
+    "settings": Set,
+    "root": Root,
+    "tools": Tools,
+    "role": Role,
+    "agent": Agent,
+}
+
+
+def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Put these options of an agent in the place of a command's `given`, which is what was typed."""
+    typed = [Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=OF_AN_AGENT[n]) for n in names]
+
+    def taking(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def taken(**values: Any) -> None:
+            from wakeloop.cli.recipe import options
+
+            given = options(**{name: values.pop(name) for name in names})
+            command(given=given, **values)
+
+        all_of_them = signature(command).parameters.values()
+        shown = [new for old in all_of_them for new in (typed if old.name == "given" else [old])]
+        taken.__dict__["__signature__"] = Signature(shown)
+        taken.__annotations__ = {one.name: one.annotation for one in shown}
+        return taken
+
+    return taking

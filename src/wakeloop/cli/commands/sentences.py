@@ -1,15 +1,18 @@
 """What a person reads: lines, or one sentence of a failure."""
 
+import io
 import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from wakeloop.cli.failures import FAILED, INTERRUPTED, CommandError, code_of, sentence_of
 
+STDERR = 2  # the last of the three numbers that a process begins with
 OF_SESSIONS = ("dbos", "sqlalchemy", "croniter", "psycopg", "psycopg_pool")  # top modules of that extra
 
 
@@ -33,6 +36,39 @@ def sentences() -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
         typer.echo(f"wakeloop: {sentence_of(error)}", err=True)
         raise typer.Exit(code_of(error)) from None
+
+
+class Closed(io.TextIOBase):
+    """Stands for an input that was closed before the command began."""
+
+    def readable(self) -> bool:
+        """It is asked like any other."""
+        return True
+
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]  # noqa: ARG002
+        """Refuse in a sentence."""
+        raise CommandError("Standard input is closed: there is nothing to read from.")
+
+    def read(self, size: int | None = -1, /) -> str:  # noqa: ARG002 - the interface's
+        """Refuse in a sentence."""
+        return self.readline()
+
+
+def filled() -> None:
+    """Put something in the place of closed streams, so that no database is opened as one of them.
+
+    Raises `SystemExit` with a sentence where the output is closed: nobody would read what is done.
+    """
+    none = os.open(os.devnull, os.O_RDWR)
+    while none <= STDERR:
+        none = os.open(os.devnull, os.O_RDWR)
+    os.close(none)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end of the process
+    if sys.stdin is None:
+        sys.stdin = Closed()
+    if sys.stdout is None:
+        sys.exit("wakeloop: Standard output is closed: there is nothing to write to.")
 
 
 def missing_sentence(module: str) -> str:

@@ -1,38 +1,19 @@
 """The commands of sessions: serve, send, ps, cron, drain."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from wakeloop.cli.commands.options import (
-    BaseUrl,
-    Database,
-    Json,
-    Model,
-    Preset,
-    Role,
-    Root,
-    Session,
-    Set,
-    System,
-    Tools,
-    Yes,
-)
+from wakeloop.cli.commands.options import OF_AN_AGENT, Database, Given, Json, Session, Yes, takes
 from wakeloop.cli.commands.sentences import sentences, write
 
 
 @sentences()
+@takes(*(name for name in OF_AN_AGENT if name != "agent"))
 def serve(
-    model: Model = None,
-    base_url: BaseUrl = None,
-    system: System = None,
-    preset: Preset = None,
-    settings: Set = None,
-    root: Root = None,
-    tools: Tools = None,
-    role: Role = None,
+    *,
+    given: Given,
     demo: Annotated[
         Path | None,
         typer.Option("--demo", metavar="DIR", help="Serve the offline stand-in, which audits DIR."),
@@ -40,18 +21,22 @@ def serve(
     delay: Annotated[
         float, typer.Option(min=0, help="Seconds that each reply of the offline stand-in takes.")
     ] = 0.0,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="How long a server on Postgres is missed before another takes over its runs; 10.",
+        ),
+    ] = None,
     db: Database = None,
     yes: Yes = False,
 ) -> None:
     """Host sessions: what is sent to them wakes them, and they survive this process."""
-    from wakeloop.cli.recipe import options
-
-    given = options(model, base_url, system, preset, settings or (), root, tools, role)
-
     from wakeloop.cli.sessions.serve import serve as serve_sessions
     from wakeloop.cli.sessions.where import Where
 
-    raise typer.Exit(serve_sessions(Where(db), given, demo, delay, ask=not yes))
+    raise typer.Exit(serve_sessions(Where(db), given, demo, delay, ask=not yes, grace=grace))
 
 
 @sentences()
@@ -73,8 +58,9 @@ def send(
     """Send a session a message: it wakes it, or answers what it asked."""
     from wakeloop.cli.sessions.send import send as send_event
     from wakeloop.cli.sessions.where import Where
+    from wakeloop.cli.start import piped
 
-    said = sys.stdin.read() if text == "-" else text
+    said = piped() if text == "-" else text
     lines, code = send_event(Where(db), thread, said, kind, key, answers, wait=wait, json=json)
     write(lines)
     raise typer.Exit(code)

@@ -1,83 +1,62 @@
 """The commands of one thread, and those about threads."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from wakeloop.cli.commands.options import (
+    OF_AN_AGENT,
     Agent,
-    BaseUrl,
     Db,
+    Given,
     Json,
-    Model,
     Preset,
     Role,
-    Root,
     Set,
-    System,
     Thread,
     ThreadOption,
-    Tools,
     Yes,
+    takes,
 )
 from wakeloop.cli.commands.sentences import sentences, write
 
 
 @sentences()
+@takes(*OF_AN_AGENT)
 def run(
+    *,
     request: Annotated[
         str, typer.Argument(metavar="REQUEST", help="What is to be done; - reads it from stdin.")
     ],
-    model: Model = None,
-    base_url: BaseUrl = None,
-    system: System = None,
-    preset: Preset = None,
-    settings: Set = None,
-    root: Root = None,
-    tools: Tools = None,
-    role: Role = None,
-    agent: Agent = None,
+    given: Given,
     thread: ThreadOption = None,
     db: Db = None,
     json: Json = False,
     yes: Yes = False,
 ) -> None:
     """Work on a request until its list is settled."""
-    from wakeloop.cli.recipe import options
-
-    given = options(model, base_url, system, preset, settings or (), root, tools, role, agent)
-    text = sys.stdin.read() if request == "-" else request
-    from wakeloop.cli.start import start
+    from wakeloop.cli.start import piped, start
     from wakeloop.cli.store import Place
 
+    text = piped() if request == "-" else request
     raise typer.Exit(start(text, given, Place.of(db), thread, as_json=json, ask=not yes))
 
 
 @sentences()
+@takes(*OF_AN_AGENT)
 def resume(
+    *,
     thread: Thread,
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="Answer to its question, or a new message.")
     ] = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    system: System = None,
-    preset: Preset = None,
-    settings: Set = None,
-    root: Root = None,
-    tools: Tools = None,
-    role: Role = None,
-    agent: Agent = None,
+    given: Given,
     db: Db = None,
     json: Json = False,
     yes: Yes = False,
 ) -> None:
     """Go on with a thread, with the options that it was begun with."""
-    from wakeloop.cli.recipe import options
-
-    given = options(model, base_url, system, preset, settings or (), root, tools, role, agent)
     from wakeloop.cli.start import resume as resume_thread
     from wakeloop.cli.store import Place
 
@@ -85,24 +64,15 @@ def resume(
 
 
 @sentences()
+@takes(*OF_AN_AGENT)
 def chat(
+    *,
     thread: ThreadOption = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    system: System = None,
-    preset: Preset = None,
-    settings: Set = None,
-    root: Root = None,
-    tools: Tools = None,
-    role: Role = None,
-    agent: Agent = None,
+    given: Given,
     db: Db = None,
     yes: Yes = False,
 ) -> None:
     """Talk with one thread, line by line. Without a terminal it reads lines from stdin."""
-    from wakeloop.cli.recipe import options
-
-    given = options(model, base_url, system, preset, settings or (), root, tools, role, agent)
     from wakeloop.cli.chat.repl import chat as chat_with
     from wakeloop.cli.store import Place
 
@@ -126,7 +96,7 @@ def config(
     from wakeloop.cli.recipe import options
     from wakeloop.cli.store import Place
 
-    given = options(preset=preset, settings=settings or (), role=role, agent=agent)
+    given = options(preset=preset, settings=settings, role=role, agent=agent)
     write(overview(Place.of(db), thread, given, json=json))
 
 
@@ -190,11 +160,13 @@ def graph() -> None:
 
 
 @sentences()
+@takes("preset")
 def demo(
+    *,
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder to audit; else the current one.")
     ] = Path(),
-    preset: Preset = None,
+    given: Given,
     delay: Annotated[
         float, typer.Option(min=0, help="Seconds that each reply of the offline model takes.")
     ] = 0.0,
@@ -202,8 +174,7 @@ def demo(
     json: Json = False,
 ) -> None:
     """Audit a folder's files with an offline stand-in for a model. The report is written into the folder."""
-    from wakeloop.cli.recipe import options
     from wakeloop.cli.start import rehearse
     from wakeloop.cli.store import Place
 
-    raise typer.Exit(rehearse(folder, Place.of(db), options(preset=preset), delay, as_json=json))
+    raise typer.Exit(rehearse(folder, Place.of(db), given, delay, as_json=json))

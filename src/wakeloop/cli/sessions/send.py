@@ -12,7 +12,21 @@ from wakeloop.cli.start import check_text, refuse_odd
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import question
 from wakeloop.inbox import WakeEvent
-from wakeloop.thread.standing import answer_of, session_of
+from wakeloop.thread.standing import answer_of, counted
+
+
+def event_of(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
+    """The event that was typed."""
+    event: WakeEvent = {"kind": kind, "text": text}
+    if key:
+        event["id"] = key
+    if answers is not None:
+        if kind != "human" or not answers.strip():
+            raise usage(
+                "--answers takes the id of a question, which only a human answers: wakeloop ps shows it."
+            )
+        event["correlation_id"] = answers
+    return event
 
 
 def send(
@@ -30,15 +44,9 @@ def send(
     refuse_odd(thread)
     if text or kind != "kick":
         check_text(text, "The text is empty: say what is to be sent.")
-    if answers is not None and (kind != "human" or not answers.strip()):
-        raise usage("--answers takes the id of a question, which only a human answers: wakeloop ps shows it.")
+    event = event_of(text, kind, key, answers)
     with where.post() as post:
         with typed():
-            event: WakeEvent = {"kind": kind, "text": text}
-            if key:
-                event["id"] = key
-            if answers is not None:
-                event["correlation_id"] = answers
             key = post.send(thread, event)
         if not wait:
             line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
@@ -47,14 +55,17 @@ def send(
             print("Waiting for a wakeloop serve: none is up.", file=sys.stderr, flush=True)  # noqa: T201
         graph = next(iter(post.agents.values()))
         while True:
-            left = {letter.id for letter in post.mailbox.waiting(thread)}
-            status, snapshot = post.status(thread), graph.get_state({"configurable": {"thread_id": thread}})
-            if key not in left and "running" not in (status.state, session_of(snapshot)["state"]):
+            left = {letter.id for letter in post.mailbox.waiting(thread) if letter.error is None}
+            status = post.status(thread)
+            if key not in left and status.state in ("damaged", "unknown"):
+                return [as_json(asdict(status)) if json else line_of(status)], FAILED
+            snapshot = graph.get_state({"configurable": {"thread_id": thread}})
+            if key not in left and "running" not in (status.state, counted(snapshot)["state"]):
                 break  # neither in its run nor in one that followed
             time.sleep(LOOK)
     asked = [line for one in snapshot.interrupts for line in question(one.value)]
     answer = answer_of(snapshot)
-    code = FAILED if status.error else exit_code(session_of(snapshot))
+    code = FAILED if status.error else exit_code(counted(snapshot))
     if json:
         return [as_json({**asdict(status), "answer": answer, "questions": asked})], code
     said = asked or ([clean(answer)] if answer else [])

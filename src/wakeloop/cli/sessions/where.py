@@ -28,23 +28,22 @@ class Where:
     db: str | None
 
     def __post_init__(self) -> None:
-        if "://" in (self.db or "") and not (self.on_postgres and self.readable):
-            raise usage(
-                "The address of the database cannot be read: write the name of a file or a postgresql://…, "
-                "with %40 and %2F for @ and / in a password."
-            )
+        if "://" not in (self.db or ""):
+            return
+        if self.on_postgres:
+            from wakeloop.cli.sessions.postgres import readable  # SQLite does without its driver
+
+            if readable(str(self.db)):
+                return
+        raise usage(
+            "The address of the database cannot be read: write the name of a file or a postgresql://…, "
+            "with %40 and %2F for @ and / in a password."
+        )
 
     @property
     def on_postgres(self) -> bool:
         """Whether it is a server's address."""
         return on_postgres(self.db or "")
-
-    @property
-    def readable(self) -> bool:
-        """Whether a server's address means one thing only."""
-        from wakeloop.cli.sessions.postgres import readable
-
-        return readable(str(self.db))
 
     @property
     def place(self) -> Place:

@@ -1,7 +1,7 @@
 """A database that is away for a while ends nothing."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from itertools import count
 from threading import Event
 from typing import Any
@@ -14,7 +14,9 @@ class Stopped(BaseException):
     """Ends a workflow without an outcome: it stays pending, and whoever comes next runs it again."""
 
 
-def insist(attempt: Callable[[bool], None], draining: Event, graphs: Callable[[], Iterable[Graph]]) -> None:
+def insist(
+    attempt: Callable[[bool], None], draining: Event, agents: Callable[[], Mapping[str, Graph]]
+) -> None:
     """Call, and again where a database was away; the attempt is told whether more will follow."""
     for tries in count(1):
         try:
@@ -22,7 +24,7 @@ def insist(attempt: Callable[[bool], None], draining: Event, graphs: Callable[[]
         except away():
             if draining.wait(PAUSES[min(tries, len(PAUSES)) - 1]):
                 raise Stopped from None
-            for graph in graphs():
+            for graph in agents().values():
                 throw_away_cut_connections(graph.checkpointer)
         else:
             return

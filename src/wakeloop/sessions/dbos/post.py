@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
-from wakeloop.sessions.dbos.cron_line import following, is_cron_line
+from wakeloop.sessions.dbos.cron_line import following
 from wakeloop.sessions.dbos.queues import QUEUE, TIMER, TIMERS, TURN, Queues
 from wakeloop.sessions.host import (
     CANCELLED,
@@ -17,13 +19,12 @@ from wakeloop.sessions.host import (
     agent_of,
     checked,
     derived_id,
-    no_cron_line,
     no_session,
     now,
 )
 from wakeloop.sessions.questions import asked_by, wrong_id
 from wakeloop.sessions.runs import refusal_of
-from wakeloop.sessions.worker import Graph
+from wakeloop.sessions.worker import Graph, away
 
 WAIT = 0.05  # seconds between two looks at what waits
 
@@ -105,7 +106,7 @@ class Post(Queues):
         deadline = None if timeout is None else time.monotonic() + timeout
         if thread_id is not None:
             checked("thread's id", thread_id)
-        while self.mailbox.waiting(thread_id) if thread_id is not None else self.mailbox.unsettled():
+        while self.mailbox.unsettled(thread_id):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
             time.sleep(WAIT)
@@ -116,13 +117,22 @@ class Post(Queues):
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Store a cron line for a thread and return the schedule's id."""
         agent_of(thread_id, self.agents)
-        if not is_cron_line(cron):
-            raise no_cron_line(cron)
-        key = derived_id("schedule", thread_id, cron, checked("text", text))
         due = following(cron, now())
+        key = derived_id("schedule", thread_id, cron, checked("text", text))
         self.mailbox.plan(key, thread_id, cron, text, due)
-        self.set_timer(key, datetime.fromisoformat(self.mailbox.schedules(key=key)[0].due))
+        self.set_timer(key, self.due(self.mailbox.schedules(key=key)[0]))
         return key
+
+    def due(self, row: Any) -> datetime:
+        """Return when a schedule is due: no later than the next time of its line from now.
+
+        A clock that was ahead for a while would else stop it until then.
+        """
+        stored, latest = datetime.fromisoformat(row.due), following(row.cron, now())
+        if stored <= latest:
+            return stored
+        self.mailbox.next_due(row.id, latest)
+        return latest
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return the schedules of one thread or of all."""
@@ -136,9 +146,10 @@ class Post(Queues):
         self.enqueue(TIMER, f"{schedule}@{due.isoformat()}", TIMERS, schedule, due.isoformat(), delay=delay)
 
     def set_timers(self) -> None:
-        """Set a timer for each schedule; one that is set stays as it is."""
+        """Set a timer for each schedule; one that is set stays as it is, one that is never due has none."""
         for row in self.mailbox.schedules():
-            self.set_timer(row.id, datetime.fromisoformat(row.due))
+            with suppress(SessionError):
+                self.set_timer(row.id, self.due(row))
 
     # -- how sessions stand --------------------------------------------------------------------------------
 
@@ -154,6 +165,11 @@ class Post(Queues):
         return [self._status(*row) for row in self.mailbox.sessions()]
 
     def _status(self, thread: str, queued: int, error: str | None) -> SessionStatus:
-        agent = agent_of(thread, self.agents)
-        snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
-        return replace(SessionStatus.of(thread, agent, snapshot, queued), error=error)
+        try:
+            agent = agent_of(thread, self.agents)
+            snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
+            return replace(SessionStatus.of(thread, agent, snapshot, queued), error=error)
+        except away():
+            raise
+        except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
+            return SessionStatus.unread(thread, fault, queued)

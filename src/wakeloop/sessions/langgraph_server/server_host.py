@@ -1,13 +1,15 @@
 """Hosts sessions on a LangGraph server, whose queue works."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Self, cast
+from functools import partial, wraps
+from typing import Any, Self, TypeVar, cast
 
 from langgraph.types import StateSnapshot
 from langgraph_sdk import get_sync_client
-from langgraph_sdk.errors import NotFoundError, UnprocessableEntityError
+from langgraph_sdk.errors import BadRequestError, NotFoundError, UnprocessableEntityError
 
 from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
@@ -21,12 +23,32 @@ from wakeloop.sessions.host import (
     checked,
     no_cron_line,
     no_session,
+    words_of,
 )
-from wakeloop.sessions.langgraph_server.background import Background
-from wakeloop.sessions.langgraph_server.kept import MOST, Kept, uid
-from wakeloop.sessions.langgraph_server.one_run import OneRun
+from wakeloop.sessions.langgraph_server.background import AWAY, Background
+from wakeloop.sessions.langgraph_server.kept import Kept, paged, uid
+from wakeloop.sessions.langgraph_server.one_run import PATIENCE, OneRun
 from wakeloop.sessions.questions import asked_by, wrong_id
 from wakeloop.sessions.runs import refusal_of
+from wakeloop.text.secrets import without_secrets
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def reached(method: Method) -> Method:
+    """Tell of a server that cannot be reached in a sentence."""
+
+    @wraps(method)
+    def call(host: "ServerHost", *given: Any, **more: Any) -> Any:
+        try:
+            return method(host, *given, **more)
+        except AWAY as error:
+            raise SessionError(
+                f"The server at {without_secrets(host.url)} cannot be reached ({words_of(error)}):"
+                " look at its address, and whether it is up."
+            ) from error
+
+    return cast("Method", call)
 
 
 class ServerHost:
@@ -35,7 +57,8 @@ class ServerHost:
     Events wait in the server's store; a run takes all that wait for a thread, in their order, and answers
     that are owed are sent when it has ended. That is done by this object, in the background: another one, or
     the next, does what this one did not come to (`catch_up`, at the begin of a `with` block). Implements
-    `SessionHost`; a server that is away raises what its SDK raises.
+    `SessionHost`. A server that cannot be reached is a `SessionError`, after the seven seconds for which the
+    SDK tries; what else the server refuses raises what the SDK raises.
 
     Args:
         url: The server's address, such as `http://127.0.0.1:2024`.
@@ -44,10 +67,11 @@ class ServerHost:
     """
 
     def __init__(self, url: str, agents: Mapping[str, str], *, api_key: str | None = None) -> None:
-        self.agents = agents
+        self.agents, self.url = agents, url
         self.client = get_sync_client(url=url, api_key=api_key)
-        self.kept = Kept(self.client, agents)
-        self.background = Background(OneRun(self.kept, self))
+        self.kept, self.last = Kept(self.client, agents), 0
+        inside = OneRun(self.kept, Inside(self))
+        self.background = Background(inside, inside.give_up)
 
     def __enter__(self) -> Self:
         self.catch_up()
@@ -56,6 +80,7 @@ class ServerHost:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @reached
     def catch_up(self) -> None:
         """See to every thread for which something waits."""
         for thread in self.kept.threads():
@@ -70,20 +95,37 @@ class ServerHost:
 
     # -- what a host promises ------------------------------------------------------------------------------
 
+    @reached
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Store an event for a thread and return its id; a repeat is dropped."""
         event = accepted(event)
         self.kept.make(thread_id)
         if self.kept.item(thread_id, event["id"]) is None:
-            kept: dict[str, Any] = {"event": dict(event), "order": time.time_ns(), "taken": False}
-            if event["kind"] == "human":  # the server's store has no numbers: what it may answer is noted
-                kept["asked"] = asked_by(self.snapshot(thread_id))
-                if (why := wrong_id(event, kept["asked"])) is not None:
-                    raise SessionError(why)
-            self.kept.put(thread_id, event["id"], kept)
+            asked = self.seen(thread_id, event)
+            self.last = max(self.last + 1, time.time_ns())  # a clock that is put back changes no order
+            kept = {"event": dict(event), "order": self.last, "taken": False}
+            self.kept.put(thread_id, {**kept, "asked": asked} if asked else kept)
         self.background.ring(thread_id)
         return event["id"]
 
+    def seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
+        """Return the questions at which a person found the thread; raise for an answer to another one.
+
+        The server's store has no numbers that would tell an order, so this is noted with the event.
+        """
+        if event["kind"] != "human":
+            return ()
+        try:
+            questions = asked_by(self.kept.snapshot(thread))
+        except AWAY:
+            raise
+        except Exception:  # noqa: BLE001 - the thread is damaged: the run that comes to it will tell
+            return ()
+        if (why := wrong_id(event, questions)) is not None:
+            raise SessionError(why)
+        return questions
+
+    @reached
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Let the server run the thread with a `cron` event whenever the line is due; return an id.
 
@@ -107,14 +149,16 @@ class ServerHost:
                 multitask_strategy="enqueue",
                 metadata={"wakeloop": thread_id, "text": text},
             )
-        except UnprocessableEntityError as error:
+        except (UnprocessableEntityError, BadRequestError) as error:
             raise no_cron_line(cron, error) from error
         return str(cast("Any", made)["cron_id"])
 
+    @reached
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return what is scheduled, of one thread or of all, by id."""
         only = {"thread_id": uid(thread_id)} if thread_id is not None else {}
-        found = self.client.crons.search(limit=MOST, **only)  # type: ignore[arg-type]
+        search: Any = self.client.crons.search
+        found = paged(lambda **page: search(**page, **only))
         ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get("wakeloop")]
         made = [
             Schedule(
@@ -124,24 +168,33 @@ class ServerHost:
         ]
         return sorted(made, key=lambda schedule: schedule.id)
 
+    @reached
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
-        agent = agent_of(thread_id, self.agents)
+        agent, queued = agent_of(thread_id, self.agents), 0
         try:
-            snapshot = self.snapshot(thread_id)
+            queued = sum(not item["taken"] for item in self.kept.waiting(thread_id))
+            snapshot = self.kept.snapshot(thread_id)
+            error = self.background.errors.get(thread_id) or self.kept.error(thread_id)
+            return replace(SessionStatus.of(thread_id, agent, snapshot, queued), error=error)
         except NotFoundError:
             raise no_session(thread_id) from None
-        queued = sum(not item["taken"] for item in self.kept.waiting(thread_id))
-        return SessionStatus.of(thread_id, agent, snapshot, queued)
+        except AWAY:
+            raise
+        except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
+            return SessionStatus.unread(thread_id, fault, queued)
 
+    @reached
     def snapshot(self, thread_id: str) -> StateSnapshot:
         """Read a thread as `graph.get_state` would; raises the SDK's `NotFoundError` for one that is none."""
         return self.kept.snapshot(thread_id)
 
+    @reached
     def list(self) -> Sequence[SessionStatus]:
         """Return every session of this host's agents, by thread id."""
         return [self.status(thread) for thread in self.kept.threads()]
 
+    @reached
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or take back an event that no run has taken."""
         if any(schedule.id == key for schedule in self.schedules()):
@@ -150,9 +203,10 @@ class ServerHost:
         found = False
         for thread in self.kept.threads():  # an id is one of its thread alone
             item = self.kept.item(thread, key)
-            if item is not None and item["event"] and not item["taken"]:
+            if item is None or not item["event"] or item["taken"]:
+                continue
+            if self.kept.withdraw(thread, item, lambda: time.sleep(PATIENCE)):
                 found = True
-                self.kept.put(thread, key, {**item, "event": None})
                 if (letter := refusal_of(item["event"], thread, CANCELLED)) is not None:
                     self.send(letter.thread, letter.event)
         return found
@@ -167,6 +221,17 @@ class ServerHost:
             Whether all have ended.
         """
         return self.background.drain(timeout)
+
+
+class Inside:
+    """The host as its own runs see it: a server that is away is told as it is, and tried again."""
+
+    def __init__(self, host: ServerHost) -> None:
+        self.host, self.agents = host, host.agents
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(type(self.host), name)
+        return partial(getattr(method, "__wrapped__", method), self.host)
 
 
 def _moment(when: Any) -> str | None:

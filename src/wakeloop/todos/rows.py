@@ -1,0 +1,111 @@
+"""The items of a board, found by id; boards share them.
+
+A round of n calls makes n boards. One that changes an item copies a block of 64 and the row of blocks, so
+that neither the calls nor the items of a round count with their square.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from wakeloop.todos.items import Todo
+
+Blocks = tuple[tuple[Todo, ...], ...]
+BLOCK = 64
+FEW = 4  # lookups that scan: an index pays from the next one on
+
+
+class _Index:
+    """Places by id, shared by boards of which each has what the one before has; made when asked for."""
+
+    __slots__ = ("asked", "end", "where")
+
+    def __init__(self, end: int) -> None:
+        self.asked, self.end = 0, end  # the items of the board that has most
+        self.where: dict[str, int] = {}
+
+
+class Rows(Sequence[Todo]):
+    """Items that never change: what changes one, or adds some, is another `Rows`. `tally` counts statuses."""
+
+    __slots__ = ("blocks", "known", "size", "tally")
+
+    blocks: Blocks
+    known: _Index
+    size: int
+    tally: Mapping[str, int]
+
+    def __init__(self, items: Iterable[Todo] = ()) -> None:
+        whole = tuple(items)
+        self.blocks, self.size, self.known = _split(whole), len(whole), _Index(len(whole))
+        self.tally = Counter([todo["status"] for todo in whole])
+
+    def _next(self, blocks: Blocks, size: int, tally: Mapping[str, int], index: _Index) -> "Rows":
+        new = object.__new__(Rows)
+        new.blocks, new.size, new.tally, new.known = blocks, size, tally, index
+        return new
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Todo]:
+        return chain.from_iterable(self.blocks)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, int) and 0 <= place < self.size:
+            return self.blocks[place // BLOCK][place % BLOCK]
+        return tuple(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def place_of(self, key: int | str) -> int | None:
+        """Return the place of the item with this id, or None; 1 and "1" are the same."""
+        name, index = str(key), self.known
+        index.asked += 1
+        if index.asked <= FEW:
+            return next((place for place, todo in enumerate(self) if str(todo["id"]) == name), None)
+        for new in range(len(index.where), self.size):
+            index.where.setdefault(str(self[new]["id"]), new)
+        place = index.where.get(name, self.size)
+        return place if place < self.size else None
+
+    def at(self, key: int | str) -> Todo | None:
+        """Return the item with exactly this id."""
+        place = self.place_of(key)
+        found: Todo | None = None if place is None else self[place]
+        return found if found is not None and found["id"] == key else None
+
+    def with_item(self, todo: Todo) -> "Rows":
+        """Return rows on which this item stands in the place of the one with its id."""
+        place = self.place_of(todo["id"])
+        if place is None:
+            return self
+        number, within = divmod(place, BLOCK)
+        block = self.blocks[number]
+        before, after = block[within]["status"], todo["status"]
+        blocks = list(self.blocks)
+        blocks[number] = (*block[:within], todo, *block[within + 1 :])
+        tally = self.tally
+        if before != after:
+            tally = {**tally, before: tally[before] - 1, after: tally.get(after, 0) + 1}
+        return self._next(tuple(blocks), self.size, tally, self.known)
+
+    def with_more(self, items: Sequence[Todo]) -> "Rows":
+        """Return rows with these items behind the others."""
+        *full, last = self.blocks or ((),)
+        size = self.size + len(items)
+        index = self.known if self.known.end == self.size else _Index(size)  # another has more already
+        index.end = size
+        tally = {**self.tally, **(Counter(self.tally) + Counter([todo["status"] for todo in items]))}
+        return self._next((*full, *_split((*last, *items))), size, tally, index)
+
+
+def _split(items: tuple[Todo, ...]) -> Blocks:
+    return tuple(items[at : at + BLOCK] for at in range(0, len(items), BLOCK))

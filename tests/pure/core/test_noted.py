@@ -1,0 +1,330 @@
+"""What a reply means for the loop, what an activation begins with, what an end leaves: plain values."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from agents import settings, todo
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from wakeloop.loop.activation import anew, gone_on, unanswered, woken
+from wakeloop.loop.ending import at_rest, session_at, waits_on
+from wakeloop.loop.gates import Case, Costs
+from wakeloop.loop.progress import count_settled, fingerprint, judge_wake, note_progress
+from wakeloop.loop.replies import answered, asked_again, is_malformed, noted
+from wakeloop.testing import calls
+
+
+@dataclass
+class Said:
+    """A reply as the loop sees it."""
+
+    text: str = ""
+    calls: int = 0
+    cut: bool = False
+    wrote: bool = False
+    todo_calls: tuple[str, ...] = ()
+    faults: dict[str, str] = field(default_factory=dict)
+
+
+TEXT, EMPTY, CUT = Said("x"), Said(), Said("x", cut=True)
+CALL, WRITE = Said(calls=1), Said(calls=1, wrote=True, todo_calls=("1",))
+BAD = Said(calls=1, faults={"1": "Error"})
+CUT_CALL = Said(calls=1, cut=True, faults={"1": "Error"})
+LAST = {"bad_replies": 2}  # two are asked again
+
+
+def after(
+    notes: Any, reply: Said, *, open_count: int = 1, steps_left: int = 99, **more: Any
+) -> dict[str, Any]:
+    return dict(noted(notes, reply, settings(**more), open_count=open_count, steps_left=steps_left))
+
+
+@pytest.mark.parametrize(
+    ("notes", "reply", "open_count", "new"),
+    [
+        # a turn's end
+        ({}, TEXT, 1, {"spoke": True}),
+        ({}, TEXT, 0, {"spoke": True}),
+        ({"bad_replies": 1}, TEXT, 1, {"spoke": True}),
+        ({"again": "cut", "ruling": "retry", "tail": "t"}, TEXT, 1, {"spoke": True, "tail": "t"}),
+        ({"nag": True, "todo_calls": ["1"], "faults": {"2": "x"}}, TEXT, 1, {"spoke": True}),
+        ({"next": "wake", "after": "nag"}, TEXT, 1, {"spoke": True}),
+        # an empty reply
+        ({}, EMPTY, 1, {}),
+        ({"spoke": True}, EMPTY, 0, {"spoke": True}),
+        ({}, EMPTY, 0, {"bad_replies": 1, "again": "empty"}),
+        (LAST, EMPTY, 0, {"bad_replies": 3, "again": "empty", "end": "empty_reply"}),
+        # a cut one
+        ({}, CUT, 1, {"spoke": True, "bad_replies": 1, "again": "cut"}),
+        ({"bad_replies": 1}, CUT, 0, {"spoke": True, "bad_replies": 2, "again": "cut"}),
+        (LAST, CUT, 1, {"spoke": True, "bad_replies": 3, "again": "cut", "end": "truncated"}),
+        ({}, Said(cut=True), 0, {"bad_replies": 1, "again": "cut"}),
+        # a round
+        ({}, CALL, 1, {"todo_stale_iterations": 1, "nag": False}),
+        ({"bad_replies": 2}, CALL, 0, {"todo_stale_iterations": 0, "nag": False}),
+        ({"todo_stale_iterations": 4}, CALL, 1, {"todo_stale_iterations": 5, "nag": True}),
+        ({"todo_stale_iterations": 4}, CALL, 0, {"todo_stale_iterations": 4, "nag": False}),
+        ({"todo_stale_iterations": 5}, CALL, 0, {"todo_stale_iterations": 5, "nag": False}),
+        (
+            {"todo_stale_iterations": 4, "todo_guard_suppressed": True},
+            CALL,
+            1,
+            {"todo_stale_iterations": 5, "todo_guard_suppressed": True, "nag": False},
+        ),
+        (
+            {"todo_stale_iterations": 4},
+            WRITE,
+            1,
+            {"spoke": True, "todo_calls": ["1"], "todo_stale_iterations": 0, "nag": False},
+        ),
+        ({}, BAD, 0, {"bad_replies": 1, "faults": {"1": "Error"}, "todo_stale_iterations": 0, "nag": False}),
+        (
+            LAST,
+            BAD,
+            0,
+            {
+                "bad_replies": 3,
+                "faults": {"1": "Error"},
+                "todo_stale_iterations": 0,
+                "nag": False,
+                "end": "malformed_calls",
+            },
+        ),
+        (
+            LAST,
+            CUT_CALL,
+            0,
+            {
+                "bad_replies": 3,
+                "faults": {"1": "Error"},
+                "todo_stale_iterations": 0,
+                "nag": False,
+                "end": "truncated",
+            },
+        ),
+        (
+            {"bad_replies": 1},
+            Said(calls=2, faults={"1": "Error"}),
+            0,
+            {"faults": {"1": "Error"}, "todo_stale_iterations": 0, "nag": False},
+        ),
+    ],
+)
+def test_what_a_reply_is_noted_as(notes: Any, reply: Said, open_count: int, new: Any) -> None:
+    before = {**notes}
+    assert after(notes, reply, open_count=open_count) == new
+    assert notes == before
+
+
+@pytest.mark.parametrize(("steps_left", "cut_off"), [(6, False), (5, True)])
+def test_a_round_needs_steps(steps_left: int, cut_off: bool) -> None:
+    assert (after({}, CALL, steps_left=steps_left).get("end") == "step_limit") is cut_off
+    assert after({}, TEXT, steps_left=steps_left) == {"spoke": True}
+    assert after(LAST, BAD, steps_left=steps_left)["end"] == "malformed_calls"
+    cheap = noted({}, CALL, settings(), open_count=1, steps_left=steps_left, costs=Costs(round=5))
+    assert "end" not in cheap
+
+
+def test_no_reply_is_asked_again_where_none_is_allowed() -> None:
+    assert after({}, CUT, reply_retries=0)["end"] == "truncated"
+    assert after({}, BAD, reply_retries=0)["end"] == "malformed_calls"
+
+
+def test_a_reply_is_malformed_where_every_call_is() -> None:
+    said = (
+        TEXT,
+        EMPTY,
+        CALL,
+        BAD,
+        Said(calls=2, faults={"1": "x"}),
+        Said(calls=2, faults={"1": "x", "2": "y"}),
+    )
+    assert [is_malformed(one) for one in said] == [False, False, False, True, False, True]
+
+
+def test_a_format_is_asked_again() -> None:
+    assert asked_again({"tail": "t"}, "format: x", "truncated", settings()) == {
+        "tail": "t", "bad_replies": 1, "again": "format: x",
+    }  # fmt: skip
+    assert (
+        asked_again({"bad_replies": 2}, "format: x", "malformed_calls", settings())["end"]
+        == "malformed_calls"
+    )
+    assert answered({"again": "x", "ruling": "format", "nag": True, "asking": "format"}) == {
+        "asking": "format"
+    }
+
+
+# -- an activation ---------------------------------------------------------------------------------------
+
+ITEMS: Any = [todo(1, "a"), todo(2, "b", "completed"), todo(3, "c", "blocked")]
+NEW = {
+    "todo_stale_iterations": 0, "todo_guard_suppressed": False, "wake_cycles": 0, "idle_wakes": 0,
+    "todo_guard_retries": {}, "todo_guard_blocked": None, "todo_finalization_correction": None, "peak": 2,
+}  # fmt: skip
+
+
+def test_a_new_activation_keeps_what_outlives_one() -> None:
+    assert anew({}, ITEMS) == NEW
+    spent: Any = {
+        "wake_cycles": 3,
+        "seen": "x",
+        "spoke": True,
+        "ruling": "stalled",
+        "refused": "no",
+        "peak": 9,
+    }
+    kept: Any = {"todo_stale_iterations": 4, "todo_guard_suppressed": True, "next_id": 4, "tail": "t"}
+    assert anew({**spent, **kept}, ITEMS) == {**NEW, **kept}
+
+
+def test_a_subagents_result_spends_a_cycle() -> None:
+    old: Any = {"wake_cycles": 1, "idle_wakes": 2, "refused": "no", "waking": True, "worked": True}
+    went_on = gone_on(old, ITEMS, settings(), waiting=False)
+    assert went_on == {
+        "wake_cycles": 2, "idle_wakes": 2, "end": None, "waking": True, "worked": False, "open_at_wake": [1],
+    }  # fmt: skip
+    assert gone_on(old, ITEMS, settings(), waiting=True) == {k: v for k, v in old.items() if k != "refused"}
+    assert gone_on({}, ITEMS, settings(), waiting=False)["wake_cycles"] == 1
+    spent = gone_on(old, ITEMS, settings(max_wake_cycles=1), waiting=False)
+    assert (spent["end"], spent["wake_cycles"], spent["worked"]) == ("wake_budget", 1, True)
+
+
+@pytest.mark.parametrize(
+    ("spent", "more", "why"),
+    [
+        (0, {}, None),
+        (24, {}, None),
+        (25, {}, "wake_budget"),
+        (0, {"auto_continue": False}, "disabled"),
+        (0, {"max_wake_cycles": 0}, "disabled"),
+    ],
+)
+def test_which_result_is_not_answered(spent: int, more: Any, why: str | None) -> None:
+    assert unanswered(spent, settings(**more)) == why
+
+
+def test_a_wake_begins_with_what_is_open() -> None:
+    assert woken({"seen": "x", "worked": True}, 4, ITEMS) == {
+        "seen": "x", "wake_cycles": 4, "waking": True, "worked": False, "open_at_wake": [1],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("notes", "left"),
+    [
+        ({}, {}),
+        ({"waking": False, "idle_wakes": 1}, {"idle_wakes": 1}),
+        (
+            {"waking": True, "worked": True, "idle_wakes": 2, "open_at_wake": [1]},
+            {"worked": True, "idle_wakes": 0},
+        ),
+        (
+            {"waking": True, "worked": False, "idle_wakes": 2, "open_at_wake": [1]},
+            {"worked": False, "idle_wakes": 3},
+        ),
+        ({"waking": True, "open_at_wake": [2], "peak": 1}, {"peak": 1, "idle_wakes": 0}),
+        ({"waking": True, "open_at_wake": [2], "peak": 2}, {"peak": 2, "idle_wakes": 1}),
+        ({"waking": True, "open_at_wake": [2]}, {"idle_wakes": 0}),
+        ({"waking": True}, {"idle_wakes": 1}),
+    ],
+)
+def test_a_wake_is_judged_once(notes: Any, left: Any) -> None:
+    judged = {**notes}
+    judge_wake(judged, ITEMS)  # type: ignore[arg-type]
+    assert judged == left
+    assert count_settled(ITEMS) == 2
+
+
+def called(*names: str) -> AIMessage:
+    """A reply with calls; the name of a call is its id, and `x2` is the call `x` again."""
+    return calls(*((name.rstrip("2"), {}, name) for name in names))
+
+
+def result(name: str, status: Any = "success") -> ToolMessage:
+    return ToolMessage("ok", tool_call_id=name, status=status)
+
+
+def prints(*names: str) -> str:
+    return "".join(fingerprint(name, {}) for name in names)
+
+
+ROUND = [called("x", "y", "todo"), result("x"), result("todo")]
+GO, MORE = HumanMessage("go"), HumanMessage("beside a result")
+
+
+@pytest.mark.parametrize(
+    ("notes", "messages", "new"),
+    [
+        ({}, [GO, *ROUND], {}),
+        ({"waking": False}, [GO, *ROUND], {"waking": False}),
+        ({"waking": True}, [GO], {"waking": True}),
+        ({"waking": True}, [GO, called("x")], {"waking": True}),
+        ({"seen": ""}, [GO, *ROUND], {"seen": prints("x"), "worked": True}),
+        ({"waking": True}, [GO, *ROUND], {"waking": True, "seen": prints("x"), "worked": True}),
+        ({"waking": True}, [GO, *ROUND, MORE], {"waking": True, "seen": prints("x"), "worked": True}),
+        ({"seen": prints("x")}, [GO, *ROUND], {"seen": prints("x")}),
+        ({"seen": ""}, [GO, called("x"), result("x", "error")], {"seen": prints("x")}),
+        (
+            {"waking": True},
+            [GO, called("x"), result("x"), called("x2"), result("x2")],
+            {"waking": True, "seen": prints("x")},
+        ),
+        (
+            {"waking": True},
+            [GO, called("x"), called("x2"), result("x2")],
+            {"waking": True, "seen": prints("x")},
+        ),
+        (
+            {"waking": True},
+            [GO, called("x"), result("x"), called("z"), result("z")],
+            {"waking": True, "seen": prints("x", "z"), "worked": True},
+        ),
+        (
+            {"waking": True},
+            [called("z"), result("z"), GO, called("x"), result("x"), called("z2"), result("z2")],
+            {"waking": True, "seen": prints("x", "z"), "worked": True},
+        ),
+    ],
+)
+def test_what_a_round_has_brought(notes: Any, messages: Any, new: Any) -> None:
+    todo_calls = {"todo_calls": ["todo"]}
+    noted_on: Any = {**notes, **todo_calls}
+    note_progress(messages, noted_on, {"todo"})
+    assert noted_on == {**new, **todo_calls}
+
+
+# -- an end ----------------------------------------------------------------------------------------------
+
+
+def test_the_session_at_an_end() -> None:
+    case = Case(open=2, settings=settings(max_wake_cycles=7), wakes=3)
+    assert session_at(case, "stalled") == {
+        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7,
+    }  # fmt: skip
+    waits = session_at(case, "waiting", [{"id": "q", "on": "human"}, {"id": "r", "on": "subagent"}])
+    assert (waits["state"], waits["on"]) == ("waiting", "human")
+    assert session_at(case, "waiting")["on"] == "peer"
+
+
+@pytest.mark.parametrize(
+    ("entries", "on"),
+    [([], "peer"), (["q"], "peer"), ([{"id": "q"}], "peer"), ([{"on": "subagent"}], "subagent")],
+)
+def test_whom_a_session_waits_for(entries: Any, on: str) -> None:
+    assert waits_on(entries) == on
+
+
+def test_what_an_end_leaves() -> None:
+    notes: Any = {
+        "end": "truncated",
+        "nag": True,
+        "waking": True,
+        "seen": "x",
+        "tail": "old",
+        "ruling": "truncated",
+    }
+    assert at_rest(notes) == {"seen": "x", "tail": "old", "ruling": "truncated"}
+    assert at_rest(notes, tail="") == {"seen": "x", "tail": "", "ruling": "truncated"}
+    assert at_rest(notes, tail="new") == {"seen": "x", "tail": "new", "ruling": "truncated"}

@@ -1,0 +1,178 @@
+"""The command in processes that need not import it: one has, and forks for each start.
+
+A start of `wakeloop run` takes two seconds of CPU, nearly all of it for imports. `Nursery` keeps a process
+that has made them and runs nothing. For a start it is sent arguments, environment, folder and the three
+streams; it forks twice, so that the new process becomes a child of the tests', which wait for it and kill it
+as any other. In the full matrix, and off Linux, every start is one of a new interpreter.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import ctypes
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+IMPORTED = [  # what takes the time; never the command's own module, which is run anew each time
+    "dbos",
+    "langchain_openai",
+    "langgraph.checkpoint.sqlite",
+    "openai.resources.chat.completions",
+    "psycopg_pool",
+    "rich.console",
+    "typer",
+    "wakeloop.agent",
+]
+AT_START = (
+    "PYTHON",
+    "LANG",
+    "LC_",
+    "LD_",
+    "COV",
+)  # what interpreter and imports read
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+
+
+# -- the process that forks --------------------------------------------------------------------------------
+
+
+def serve(line: socket.socket) -> None:
+    """Fork for each job until the line is closed; in a new process, run the command and return."""
+    for name in IMPORTED:
+        __import__(name)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    line.send(b"ready")
+    while True:
+        data, ancillary, *_ = line.recvmsg(1 << 20, socket.CMSG_SPACE(3 * array.array("i").itemsize))
+        if not data:
+            return
+        streams = array.array("i")
+        for *_, sent in ancillary:
+            streams.frombytes(sent)
+        told, tells = os.pipe()
+        first = os.fork()
+        if first == 0:
+            second = os.fork()
+            if second == 0:
+                for stream in (told, tells, line.detach()):
+                    os.close(stream)
+                run(json.loads(data), streams)
+                return
+            os.write(tells, str(second).encode())
+            os._exit(0)
+        os.waitpid(first, 0)  # from here on the second is the tests' child
+        line.send(os.read(told, 16))
+        for stream in (told, tells, *streams):
+            os.close(stream)
+
+
+def run(job: Mapping[str, Any], streams: Sequence[int]) -> None:
+    """Become what `python -m` would be."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    for stream in streams:
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    if job["folder"]:
+        os.chdir(job["folder"])
+    sys.path[0] = os.getcwd()  # noqa: PTH109 - a text, as the interpreter puts it there
+    module, *arguments = job["arguments"]
+    sys.argv = ["-m", *arguments]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+# -- the tests' side ---------------------------------------------------------------------------------------
+
+
+class Forked(subprocess.Popen[str]):
+    """A process of the nursery's, to be waited for, written to and killed as one of our own."""
+
+    def __init__(self, nursery: Nursery, arguments: Sequence[str], **options: Any) -> None:
+        self.nursery = nursery
+        super().__init__(arguments, **options)
+
+    def _execute_child(self, arguments: Sequence[str], *given: Any) -> None:
+        folder, environment = given[4:6]
+        streams = [
+            stream if stream != -1 else own
+            for stream, own in zip((given[9], given[12], given[14]), (0, 1, 2), strict=True)
+        ]
+        self.pid = self.nursery.fork(arguments, environment, folder, streams)
+        self._child_created = True
+        self._close_pipe_fds(*given[9:15])  # type: ignore[attr-defined]
+
+
+class Nursery:
+    """A process that forks, for starts in whose environment interpreter and imports find what it found."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.line, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with other:
+            self.keeper = subprocess.Popen(
+                [sys.executable, __file__, str(other.fileno())],
+                pass_fds=[other.fileno()],
+                env=dict(environment),
+                start_new_session=True,  # Ctrl-C is for the tests
+            )
+        assert self.line.recv(16) == b"ready"
+
+    def fork(
+        self, arguments: Sequence[str], environment: Mapping[str, str], folder: Any, streams: list[int]
+    ) -> int:
+        """Run a module with arguments; the id of the new process, a child of this one."""
+        job = {"arguments": arguments, "environment": environment, "folder": folder and str(folder)}
+        adopts(yes=True)
+        try:
+            self.line.sendmsg(
+                [json.dumps(job).encode()],
+                [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", streams))],
+            )
+            pid = int(self.line.recv(16))
+        finally:
+            adopts(yes=False)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # an error if it is no child of ours
+        return pid
+
+    def close(self) -> None:
+        self.line.close()
+        self.keeper.wait()
+
+
+NURSERIES: dict[frozenset[tuple[str, str]], Nursery] = {}
+
+
+def nursery_for(environment: Mapping[str, str]) -> Nursery:
+    """The process that forks for starts in this environment."""
+    found = frozenset((name, value) for name, value in environment.items() if name.startswith(AT_START))
+    if found not in NURSERIES:
+        NURSERIES[found] = Nursery(environment)
+    return NURSERIES[found]
+
+
+@atexit.register
+def close() -> None:
+    """End them with the tests' process."""
+    while NURSERIES:
+        NURSERIES.popitem()[1].close()
+
+
+def adopts(*, yes: bool) -> None:
+    """Whether processes whose parent has ended become children of this one."""
+    assert ctypes.CDLL(None).prctl(SUBREAPER, int(yes), 0, 0, 0) == 0
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,71 @@
+"""A process whose threads run agents and that forks: each child runs an agent of its own, or hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from typing import Any
+
+from wakeloop import create_todo_agent, update_todos
+from wakeloop.testing import ScriptedModel, calls, says
+
+PATIENCE = 20.0  # seconds that a child has for what takes a tenth
+
+
+def run_one() -> None:
+    """A run of an agent made anew: whatever is computed once is computed here."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    model = ScriptedModel([calls(("todo_write", {"items": ["a"]})), says("later")])
+    change: Any = {"settings": "wakeloop"}
+    agent = create_todo_agent(model, checkpointer=InMemorySaver(), **change)
+    config: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 6}
+    agent.invoke({"messages": [("user", "go")]}, config)
+    update_todos(agent, config, add=["b"])
+
+
+def ended(child: int) -> bool:
+    """Wait for a child; one that hangs is ended."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
+def main(forks: int) -> int:
+    """Fork in the midst of runs; return how many children hung."""
+    warnings.simplefilter("ignore")
+    run_one()  # imports are done: an import's lock is Python's affair
+    over = threading.Event()
+
+    def busy() -> None:
+        while not over.is_set():
+            run_one()
+
+    threads = [threading.Thread(target=busy) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    hung = 0
+    for _ in range(forks):
+        time.sleep(0.003)
+        child = os.fork()
+        if child == 0:
+            run_one()
+            os._exit(0)
+        hung += not ended(child)
+    over.set()
+    for thread in threads:
+        thread.join()
+    return hung
+
+
+if __name__ == "__main__":
+    print(main(int(sys.argv[1])))

@@ -1,0 +1,237 @@
+"""Takes the mending of each public fault back, one by one, and sees its cases fail: `make reverts`.
+
+Each row names a case, a file of the package, what stands there and what would stand there without the
+mending. The cases run by one path, on a copy of the package; a case that stays green has no strength.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+REVERTS: dict[str, tuple[str, str, str]] = {
+    "c01": (
+        "todos/rounds.py",
+        "if rules.one_write and len(writes) > 1:",
+        "if False:",
+    ),
+    "c02": (
+        "dialects/base.py",
+        "return whole(json.loads(value))",
+        "return [value]",
+    ),
+    "c03": (
+        "dialects/write_todos.py",
+        'Literal["pending", "in_progress", "completed"] = Field(',
+        "Any = Field(",
+    ),
+    "c04": (
+        "model/reply.py",
+        "return dialect.error(str(misfit))",
+        "return None",
+    ),
+    "c05": (
+        "todos/whole_list.py",
+        "if not draft.content.strip():",
+        "if False:",
+    ),
+    "c06": (
+        "thread/standing.py",
+        "if by_model(message) and (text := text_of(message)):",
+        "if text := text_of(message) or 'x':",
+    ),
+    "c07": (
+        "loop/gates.py",
+        "if limit and case.idle_wakes >= limit else None",
+        "if limit and case.idle_wakes > limit else None",
+    ),
+    "c08": (
+        "todos/items.py",
+        'OPEN = frozenset(("pending", "in_progress"))',
+        'OPEN = frozenset(("pending", "in_progress", "blocked"))',
+    ),
+    "c09": (
+        "nodes/run_tools.py",
+        "if isinstance(error, GraphBubbleUp):",
+        "if False:",
+    ),
+    "c10": (
+        "thread/repair.py",
+        "    return results\n",
+        "    return []\n",
+    ),
+    "c11": (
+        "loop/activation.py",
+        "kept: Ledger = {key: value for key, value in old.items() if key in CARRIED}",
+        "kept: Ledger = {**old, 'refused': 'x'}",
+    ),
+    "c12": (
+        "nodes/run_tools.py",
+        "if isinstance(error, GraphBubbleUp):",
+        "if False:",
+    ),
+    "c13": (
+        "loop/activation.py",
+        '"wake_cycles": 0,',
+        '"wake_cycles": old.get("wake_cycles", 0),',
+    ),
+    "c14": (
+        "loop/ruling.py",
+        'return "wake"',
+        'return "disabled"',
+    ),
+    "c15": (
+        "loop/reminders.py",
+        "return over == 0 or",
+        "return over == 1 or",
+    ),
+    "c16": (
+        "text/marks.py",
+        'return {KEY: {"kind": kind, **more}}',
+        "return {}",
+    ),
+    "c17": (
+        "nodes/nag.py",
+        'reversed(state["messages"]) if isinstance(m, ToolMessage)',
+        'state["messages"] if isinstance(m, ToolMessage)',
+    ),
+    "c18": (
+        "loop/activation.py",
+        '"wake_cycles": 0,',
+        '"wake_cycles": old.get("wake_cycles", 0),',
+    ),
+    "c19": (
+        "thread/editing.py",
+        "graph.update_state(config, update, as_node=resting_node(graph))",
+        'graph.update_state(config, update, as_node="wake")',
+    ),
+    "c20": (
+        "model/request.py",
+        "return legal(wire, head, lines)",
+        "return wire",
+    ),
+    "c21": (
+        "model/request.py",
+        'if "llm_input_messages" in result:',
+        "if False:",
+    ),
+    "c22": (
+        "model/reply.py",
+        "for call in [*raw.tool_calls, *raw.invalid_tool_calls]:",
+        "for call in raw.tool_calls:",
+    ),
+    "c23": (
+        "model/reply.py",
+        "    cut = is_cut(raw)\n",
+        "    cut = False\n",
+    ),
+    "c24": (
+        "model/named.py",
+        "return model.bind_tools(tools)",
+        "return model.bind_tools(tools, parallel_tool_calls=False)",
+    ),
+    "c25": (
+        "thread/repair.py",
+        "    return results\n",
+        "    return []\n",
+    ),
+    "c26": (
+        "nodes/run_tools.py",
+        "return _raised(call, error, self.model)",
+        "raise",
+    ),
+    "c27": (
+        "loop/gates.py",
+        'return "step_limit" if case.steps_left < case.costs.wake else None',
+        "return None",
+    ),
+    "c28": (
+        "state.py",
+        "Delta(merge_messages, snapshot_frequency=500)",
+        "Delta(merge_messages, snapshot_frequency=1)",
+    ),
+    "c29": (
+        "agent.py",
+        "graph.compile(checkpointer=checkpointer,",
+        "graph.compile(checkpointer=None,",
+    ),
+    "c30": (
+        "nodes/activate.py",
+        '{"began": list(began)}',
+        '{"began": began}',
+    ),
+    "c31": (
+        "nodes/run_tools.py",
+        "if _only_async(tool):",
+        "if False:",
+    ),
+    "c32": (
+        "server.py",
+        "return create_todo_agent(ModelByEnvironment())",
+        "return create_todo_agent(ModelByEnvironment(), checkpointer=True)",
+    ),
+}
+
+
+def files_of(case: str) -> list[str]:
+    """The files that hold tests of a case."""
+    named = re.compile(rf"def test_{case}_")
+    found = (path for path in (ROOT / "tests").rglob("test_*.py") if "live" not in path.parts)
+    return sorted(os.fspath(path) for path in found if named.search(path.read_text(encoding="utf-8")))
+
+
+def reverted(case: str, package: Path) -> None:
+    """Take a mending back in a copy of the package; both places of a text that stands twice."""
+    file, there, without = REVERTS[case]
+    path = package / "wakeloop" / file
+    text = path.read_text(encoding="utf-8")
+    if there not in text:
+        raise SystemExit(
+            f"{case}: {file} holds {there!r} no more; write down what would take its mending back"
+        )
+    path.write_text(text.replace(there, without), encoding="utf-8")
+
+
+def is_red(case: str) -> tuple[bool, str]:
+    """Whether the tests of a case fail without its mending, and what they said."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", package, ignore=shutil.ignore_patterns("__pycache__"))
+        reverted(case, package)
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            "--paths",
+            "one",
+            "-k",
+            case,
+        ]
+        told = subprocess.run(
+            [*command, *files_of(case)], cwd=ROOT, env={**os.environ, "PYTHONPATH": os.fspath(package)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    return told.returncode == 1, told.stdout.strip().splitlines()[-1]
+
+
+def main() -> int:
+    green = []
+    for case in sys.argv[1:] or REVERTS:
+        red, said = is_red(case)
+        print(f"{case}  {'red' if red else 'GREEN'}  {REVERTS[case][0]}: {said}", flush=True)
+        green += [] if red else [case]
+    return len(green)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
