@@ -136,6 +136,16 @@ class Mailbox:
             c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
 
+    def unname(self, thread: str, keys: Collection[str]) -> None:
+        """Let answers wait as texts that name no question: theirs is gone with the run that was given up."""
+        with self.engine.begin() as c:
+            for key in keys:
+                mine = (EVENTS.c.thread == thread, EVENTS.c.id == key, EVENTS.c.event.is_not(None))
+                for text in c.execute(sa.select(EVENTS.c.event).where(*mine)).scalars().all():
+                    event = {k: v for k, v in json.loads(text).items() if k != "correlation_id"}
+                    written = json.dumps(event, ensure_ascii=False)
+                    c.execute(EVENTS.update().where(*mine).values(event=written))
+
     def withdraw(self, key: str) -> list[tuple[str, WakeEvent]]:
         """Take back the events of this id that no run has taken; return thread and event of each."""
         free = (EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))

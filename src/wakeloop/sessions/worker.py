@@ -85,6 +85,8 @@ class Runs:
             close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
                 self.go_on_later(named, thread, name)
+            if back and given.question is not None:
+                self.mailbox.unname(thread, back)
             if back:
                 self.mailbox.put_back(thread, back, failure)
             self.mailbox.settle(thread, name, failure)

@@ -17,7 +17,7 @@ ASKED = "__interrupt__"  # where LangGraph puts the questions of a run that is p
 class Held:
     """The values of one thread of an agent, and what is known of its run.
 
-    `parked` says that it waits at an interrupt (`on` a human or an approval), `midway` that it has tasks which
+    `parked` says that it waits at an interrupt (`on` a human or an approval), `midway` that it has tasks that
     are not done, `whole` that the values are the agent's own and not those of a parent that shares some.
     """
 

@@ -13,6 +13,7 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
+from wakeloop.sessions import worker
 from wakeloop.sessions.dbos import DbosHost, Post
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.tools.shell import shell_tool
@@ -90,3 +91,37 @@ def test_a_question_that_another_program_has_left_is_not_answered_by_what_was_se
     assert not (tmp_path / "ran").exists()
     agent_values = agent.get_state({"configurable": {"thread_id": "t"}}).values
     assert [m.text for m in agent_values["messages"] if m.type == "human"] == ["go", "yes"]
+
+
+def test_an_answer_whose_run_was_given_up_waits_as_a_text(
+    saver: SqliteSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its question is gone with the run; it answers no later one."""
+    raising: list[Exception] = []
+    run = worker.run
+
+    def running(*given: Any) -> None:
+        if raising:
+            raise raising.pop()
+        run(*given)
+
+    monkeypatch.setattr(worker, "run", running)
+    agent = shell_agent(saver, tmp_path, runs("touch a"), runs("touch b"), says("Refused."))
+    with DbosHost(f"sqlite:///{tmp_path / 'events.db'}", {"main": agent}, polling=0.05) as host:
+        host.send("t", {"kind": "human", "text": "go"})
+        until(lambda: host.status("t").asks)
+        raising.append(KeyError("gone"))
+        host.send("t", {**YES, "id": "yes", "correlation_id": host.status("t").asks[0]})
+        assert host.wait("t", timeout=30)
+        [letter] = host.mailbox.waiting("t")
+        assert (letter.id, letter.event.get("correlation_id")) == ("yes", None)
+        host.send("t", {"kind": "kick"})
+        until(lambda: host.status("t").asks and not host.mailbox.waiting("t"))
+        host.send("t", {"kind": "human", "text": "no"})
+        assert host.wait("t", timeout=30)
+    assert not [name for name in "ab" if (tmp_path / name).exists()]
+    values = agent.get_state({"configurable": {"thread_id": "t"}}).values
+    assert [m.text for m in values["messages"] if m.type == "human" and not m.additional_kwargs] == [
+        "go",
+        "yes",
+    ]

@@ -148,7 +148,8 @@ class OneRun:
         self.kept.note_error(thread, failure)
         for item in mine:
             if item["event"]["id"] in back:
-                self.kept.put(thread, item, taken=False, run=None, error=failure)
+                event = {k: v for k, v in item["event"].items() if question is None or k != "correlation_id"}
+                self.kept.put(thread, item, event=event, taken=False, run=None, error=failure)
         self.kept.let_go(thread, [item for item in mine if item["event"]["id"] not in back])
         return True
 
