@@ -91,18 +91,28 @@ class Crew:
             worker.wait()
 
 
-def effects(log: str, killed: dict[int, float], takes: float) -> tuple[Counter[str], dict[int, float]]:
-    """Count what came twice, by what was to blame; and when each event had its first effect."""
+def effects(
+    log: str, killed: dict[int, float], cuts: list[float], takes: float
+) -> tuple[Counter[str], list[str], dict[int, float]]:
+    """Count what came twice, by what was to blame, and tell when each event had its first effect."""
     done: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for line in Path(log).read_text().splitlines():
         number, process, when = line.split()
         done[int(number)].append((float(when), int(process)))
     figures: Counter[str] = Counter()
-    for each in done.values():
-        for (when, process), _ in pairwise(sorted(each)):
-            cut_off = 0 <= killed.get(process, 0.0) - when <= takes + STORED
+    stories = []
+    for number, each in done.items():
+        for (when, process), (again, other) in pairwise(sorted(each)):
+            # cut off: the process died while the call ran, or its result waited for the database that was away
+            away = max((t for t in cuts if when <= t <= when + takes + STORED), default=when)
+            cut_off = 0 <= killed.get(process, 0.0) - when <= takes + STORED + away - when
             figures["calls cut off by a kill and run again" if cut_off else "doubled"] += 1
-    return figures, {number: min(each)[0] for number, each in done.items()}
+            if not cut_off:
+                died = round(killed.get(process, 0.0) - when, 1) if process in killed else None
+                near = [round(t - when, 1) for t in cuts if when - 5 <= t <= again]
+                stories.append(f"{number}: {process}, killed after {died}, cuts after {near}, "
+                               f"again by {other} after {again - when:.1f}")  # fmt: skip
+    return figures, stories, {number: min(each)[0] for number, each in done.items()}
 
 
 def run(a: argparse.Namespace) -> dict[str, Any]:
@@ -126,7 +136,7 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
         db = stack.enter_context(psycopg.connect(url, autocommit=True))
         sent: dict[str, list[int]] = {f"main:{i}": [] for i in range(a.threads)}
         when: dict[int, float] = {}
-        cuts = connections = number = 0
+        cuts, connections, number = list[float](), 0, 0
         begun = time.monotonic()
         kill_at, cut_at = (begun + dice.expovariate(1 / mean) for mean in (a.kill, a.cut))
         while (now := time.monotonic()) < begun + a.seconds:
@@ -144,7 +154,7 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
                 kill_at = now + dice.expovariate(1 / a.kill)
             if now >= cut_at:
                 connections += db.execute(CUT).fetchone()[0]  # type: ignore[index]
-                cuts += 1
+                cuts.append(time.time())
                 cut_at = now + dice.expovariate(1 / a.cut)
             time.sleep(1 / a.rate)
         sending = time.monotonic() - begun
@@ -153,7 +163,7 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
             time.sleep(0.2)
         figures = judged(agent, sent)
         errors = [status.error for status in post.list() if status.error]
-        counted, first = effects(log, crew.killed, a.takes)
+        counted, stories, first = effects(log, crew.killed, cuts, a.takes)
         waits = sorted(first[n] - when[n] for n in first)
         return {
             "workers": a.workers,
@@ -162,12 +172,13 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
             "seconds": round(sending),
             "seconds until all was quiet": round(time.monotonic() - begun - sending, 1),
             "kills": len(crew.killed),
-            "cuts of all connections": cuts,
+            "cuts of all connections": len(cuts),
             "connections cut": connections,
             "lost": figures["lost"] + sum(n not in first for n in when),
             "repeated in a thread": figures["repeated"],
             "out of order": figures["out of order"],
             "doubled": counted["doubled"],
+            "how": stories,
             "calls cut off by a kill and run again": counted["calls cut off by a kill and run again"],
             "runs given up": errors,
             "workers that ended of themselves": crew.ended(),

@@ -124,10 +124,18 @@ def canonical(values: Mapping[Any, Any]) -> dict[str, Any]:
     return named
 
 
+_ELSEWHERE = MappingProxyType(
+    dict.fromkeys(("model", "tools", "system_prompt", "verify"), "it is an argument of create_todo_agent")
+    | {"preset": "vary one with preset('loki').model_copy(update={…}), or settings={'preset': 'loki', …}"}
+)
+
+
 def check_key(key: str) -> None:
     """Refuse an unknown setting and name the nearest right one."""
     if key in LoopSettings.model_fields:
         return
+    if key in _ELSEWHERE:
+        raise SettingsError(f"There is no setting {key!r}: {_ELSEWHERE[key]}.")
     near = get_close_matches(key, LoopSettings.model_fields, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(LoopSettings.model_fields)}."
     raise SettingsError(f"There is no setting {key!r}; {hint}")

@@ -104,19 +104,22 @@ def _loaded(state: Any) -> list[Any]:
 def _remove(merged: Messages, items: Sequence[Any]) -> Messages:
     """Apply a batch that takes messages away: what is added again after it stands at the end."""
     kept: list[Any] = list(merged)
+    where = {message.id: place for place, message in reversed(list(enumerate(kept)))}
     for item in items:
-        message = item if isinstance(item, RemoveMessage) else _with_id(item, len(kept))
-        place = next((i for i, old in enumerate(kept) if old.id == message.id), None)
+        message = item if isinstance(item, RemoveMessage) else _with_id(item, len(where))
+        place = where.get(message.id)
         if isinstance(message, RemoveMessage):
             if message.id == REMOVE_ALL_MESSAGES:
-                kept = []
+                kept, where = [], {}
             elif place is not None:
-                del kept[place]
+                kept[place] = None
+                del where[message.id]
         elif place is not None:
             kept[place] = message
         else:
+            where[message.id] = len(kept)
             kept.append(message)
-    return Messages(kept)
+    return Messages(message for message in kept if message is not None)
 
 
 def _with_id(item: Any, place: int) -> BaseMessage:

@@ -16,16 +16,19 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
     """
     merged = list(left or ())
     places = {todo["id"]: i for i, todo in enumerate(merged)}
+    same = {todo["content"]: i for i, todo in reversed(list(enumerate(merged)))}
     next_id = max(next_number(merged), next_number(right or ()))
     for todo in right or ():
         place = places.get(todo["id"])
         if place is None:
             places[todo["id"]] = len(merged)
+            same.setdefault(todo["content"], len(merged))
             merged.append(todo)
             continue
         if merged[place]["content"] != todo["content"]:
-            place = next((i for i, old in enumerate(merged) if old["content"] == todo["content"]), None)
+            place = same.get(todo["content"])
         if place is None:
+            same[todo["content"]] = len(merged)
             merged.append({**todo, "id": next_id})
             next_id += 1
         else:

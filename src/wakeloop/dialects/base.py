@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
-from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
+from wakeloop.dialects.schemas import schema_of, tool_name
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
@@ -175,29 +175,3 @@ def _keys(tools: Sequence[type[BaseModel]], name: str, loc: Sequence[int | str])
     told = tool.model_json_schema()["properties"].get(str(loc[0]), {}) if loc else {}
     keys = list(told.get("items", {}).get("properties", ()))
     return f"with {', '.join(keys[:-1])} and {keys[-1]} " if len(keys) > 1 else ""
-
-
-def schema_part(item: type[BaseModel]) -> WithJsonSchema:
-    """Tell the model of a list of items, whatever else is read kindly."""
-    told = item.model_json_schema()
-    for part in told["properties"].values():
-        part.pop("title", None)
-        part.pop("default", None)
-    properties = {"type": "object", "properties": told["properties"], "required": list(told["properties"])}
-    return WithJsonSchema({"type": "array", "items": properties})
-
-
-def tool_name(tool: type[BaseModel]) -> str:
-    """Return the name that the model calls a tool by: its title, else its class name."""
-    return str(tool.model_config.get("title") or tool.__name__)
-
-
-def schema_of(tool: type[BaseModel]) -> dict[str, Any]:
-    """Return one tool in OpenAI's format; without parameters it carries an explicit empty object."""
-    schema = convert_to_openai_tool(tool)
-    function = schema["function"]
-    function["name"] = tool_name(tool)
-    properties = function["parameters"].setdefault("properties", {})
-    for told in properties.values():
-        told.pop("default", None)  # None is no value of the type that stands beside it
-    return schema

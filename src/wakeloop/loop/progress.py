@@ -35,7 +35,7 @@ def made_progress(
     if worked:
         return True
     settled_now = [todo["id"] for todo in todos if not is_open(todo)]
-    return len(settled_now) > peak and any(key in open_before for key in settled_now)
+    return len(settled_now) > peak and not set(open_before).isdisjoint(settled_now)
 
 
 def count_settled(todos: Sequence[Todo]) -> int:
@@ -92,7 +92,8 @@ def _digest(name: str, args: Mapping[str, Any], size: int) -> bytes:
 def seen_before(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
     """Remember the prints of calls, bounded, and return those that were not known before."""
     known = [seen[i : i + PRINT] for i in range(0, len(seen), PRINT)]
-    new = [p for p in dict.fromkeys(prints) if p not in set(known)]
+    there = set(known)
+    new = [p for p in dict.fromkeys(prints) if p not in there]
     return "".join((known + new)[-REMEMBERED:]), set(new)
 
 

@@ -1,7 +1,7 @@
 """A reply in the caller's format: its value, its text."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,44 +32,48 @@ class Formatted:
 
 
 def formatted(
-    result: Mapping[str, Any] | Unread, no_text: str, *, cut: bool, must_finish: bool = False
+    result: Mapping[str, Any] | Unread,
+    no_text: str,
+    *,
+    known: Callable[[str], bool],
+    cut: bool,
+    must_finish: bool = False,
 ) -> Formatted:
     """Read what a model bound to a format returns: `raw`, `parsed` and `parsing_error`, or nothing at all.
 
-    `no_text` stands for a reply without words; `cut` tells that it broke off in a stream, `must_finish` that
-    it is a stream which has to say how it ended.
+    `no_text` stands for a reply without words; `known` tells whether a message id is taken, `cut` that the
+    reply broke off in a stream, `must_finish` that it is a stream which has to say how it ended.
     """
     if isinstance(result, Unread):
-        return _unread(result, no_text)
+        return _unread(result, no_text, known)
     raw = an_assistants(result["raw"])
     sign = sign_of(raw, must_finish=must_finish)
     if sign == "refused":
-        return _unread(Unread("", "refused", raw), no_text)
+        return _unread(Unread("", "refused", raw), no_text, known)
     cut = cut or sign == "cut"
     if result["parsing_error"] is None and result["parsed"] is not None and not cut:
         value = plain(result["parsed"])
         told = {"response_metadata": raw.response_metadata, "usage_metadata": raw.usage_metadata}
         told |= {name: kept for name, kept in beside(raw).items() if name in told}
-        return Formatted(_told(raw, json.dumps(value, ensure_ascii=False), **told), value)
+        return Formatted(_told(raw, json.dumps(value, ensure_ascii=False), known, **told), value)
     why = problem(result["parsing_error"], cut=cut)
-    return Formatted(_told(raw, text_of(raw) or no_text), problem=why, cut=cut)
+    return Formatted(_told(raw, text_of(raw) or no_text, known), problem=why, cut=cut)
 
 
-def _unread(reply: Unread, no_text: str) -> Formatted:
+def _unread(reply: Unread, no_text: str, known: Callable[[str], bool]) -> Formatted:
     """Keep the words of a reply that is no result and was not to be one, or that the client did not give."""
-    raw = reply.message or AIMessage("")
+    raw, cut = reply.message or AIMessage(""), reply.how == "cut"
     words = "\n\n".join(part for part in (text_of(raw), refusal_in(raw)) if part)
-    message = _told(raw, whole(words) or no_text)
+    message = _told(raw, words or no_text, known)
     if reply.how == "refused":
         return Formatted(message, refused=True)
-    return Formatted(
-        message, problem=problem(None, cut=True) if reply.how == "cut" else reply.why, cut=reply.how == "cut"
-    )
+    return Formatted(message, problem=problem(None, cut=True) if cut else reply.why, cut=cut)
 
 
-def _told(raw: AIMessage, text: str, **told: Any) -> AIMessage:
-    """Return the text of a structured reply under the reply's own id."""
-    return AIMessage(text, id=raw.id or new_id(), additional_kwargs=mark("format"), **told)
+def _told(raw: AIMessage, text: str, known: Callable[[str], bool], **told: Any) -> AIMessage:
+    """Return the text of a structured reply, under the reply's own id where it is new."""
+    key = raw.id if raw.id and not known(raw.id) else new_id()
+    return AIMessage(whole(text), id=key, additional_kwargs=mark("format"), **told)
 
 
 def plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError
 from wakeloop.model.named import bound, in_format
 from wakeloop.model.no_call import is_openai, no_call
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.formats import openai_tools, with_tools
 from wakeloop.settings import LoopSettings
 
@@ -63,6 +64,21 @@ class Voices:
             bound(chat, tools, choice) if tools else None,
             None if formatted is None else _beside(chat, formatted, quiet),
         )
+
+    @computed_once
+    def may_stream(self) -> bool:
+        """Whether the model has a say in it; a pydantic model takes 8 µs to say that it has none."""
+        return hasattr(self.bare, "streaming")
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the model streams of its own accord."""
+        return self.may_stream and bool(self.bare.streaming)  # type: ignore[attr-defined]
+
+    @computed_once
+    def asks_whole(self) -> bool:
+        """Whether a stream that never began is asked for again whole: the body may have been no stream."""
+        return is_openai(self.bare)
 
     def voice(self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool) -> Voice:
         """Return the model as a request needs it; `asking` for a format, an explanation, or None."""

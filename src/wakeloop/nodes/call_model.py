@@ -15,7 +15,6 @@ from wakeloop.loop.progress import note_progress
 from wakeloop.loop.replies import answered, noted, noted_format, refused, unread
 from wakeloop.model.asking import aask, ask
 from wakeloop.model.broken_stream import Hearing, an_assistants
-from wakeloop.model.no_call import is_openai
 from wakeloop.model.redaction import Discreet
 from wakeloop.model.reply import Reply, read_reply, without_calls
 from wakeloop.model.request import Request, Systems
@@ -63,21 +62,6 @@ class CallModel(Node):
             exchange.request.hooked(given, self.channels)
         wire, heard = exchange.wire, exchange.hearing(config)
         return exchange.stored(await aask(exchange.way.model, wire, heard), heard, config)
-
-    @computed_once
-    def may_stream(self) -> bool:
-        """Whether the model has a say in it; a pydantic model takes 8 µs to say that it has none."""
-        return hasattr(self.voices.bare, "streaming")
-
-    @computed_once
-    def asks_whole(self) -> bool:
-        """Whether a stream that never began is asked for again whole: the body may have been no stream."""
-        return is_openai(self.voices.bare)
-
-    @property
-    def streaming(self) -> bool:
-        """Whether the model streams of its own accord."""
-        return self.may_stream and bool(self.voices.bare.streaming)  # type: ignore[attr-defined]
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph; what is raised is stored with the thread, so it tells no keys."""
@@ -133,9 +117,9 @@ class Exchange:
         """Return the ear for this request."""
         return Hearing(
             config,
-            streaming=self.node.streaming,
+            streaming=self.node.voices.streaming,
             formats=self.asking == "format",
-            asks_whole=self.asking != "format" and self.node.asks_whole,
+            asks_whole=self.asking != "format" and self.node.voices.asks_whole,
             finishes=self.settings.finish_reason == "required",
         )
 
@@ -153,16 +137,23 @@ class Exchange:
             self.ledger["asked_at"] = list(here)
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
 
+    @computed_once
+    def index(self) -> Messages:
+        """The history, by the ids in it."""
+        return self.messages if isinstance(self.messages, Messages) else Messages(self.messages)
+
+    def known(self, key: str) -> bool:
+        """Tell whether a message of this id is there."""
+        return self.index.find(key) is not None
+
     def read(self, raw: AIMessage, heard: Hearing) -> Reply:
         """Find out what a reply is."""
-        history = self.messages
-        index = history if isinstance(history, Messages) else Messages(history)
         return read_reply(
             raw,
             self.node.dialect if self.active else None,
             self.node.tools,
-            used=index.answered,
-            known=lambda key: index.find(key) is not None,
+            used=self.index.answered,
+            known=self.known,
             cut_call=self.request.say("cut_call"),
             no_text=self.request.say("empty_reply"),
             halves=heard.halves,
@@ -189,7 +180,8 @@ class Exchange:
     def formatted(self, result: Any, heard: Hearing) -> None:
         """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
         no_text = self.request.say("empty_reply")
-        read = formatted(result, no_text, cut=bool(heard.halves), must_finish=heard.must_finish)
+        cut, must_finish = bool(heard.halves), heard.must_finish
+        read = formatted(result, no_text, known=self.known, cut=cut, must_finish=must_finish)
         self.ledger = noted_format(
             self.ledger, read.problem, self.settings, cut=read.cut, refused=read.refused
         )

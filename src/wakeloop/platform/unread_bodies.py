@@ -20,8 +20,8 @@ def words_in(trace: TracebackType | None) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     for value in trace.tb_frame.f_locals.values() if trace is not None else ():
-        if isinstance(value, BaseModel) and (extra := value.model_extra):
-            value = extra  # noqa: PLW2901 - what the client does not know the names of
+        if isinstance(value, BaseModel):  # what the client has no name for; one that was not made has none
+            value = getattr(value, "__pydantic_extra__", None)  # noqa: PLW2901
         if isinstance(value, Mapping) and (words := _words(value)):
             return words
     return ""

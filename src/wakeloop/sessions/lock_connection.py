@@ -19,7 +19,7 @@ SERVER = tuple(
     f"SELECT set_config('tcp_keepalives_{name}', '{value}', false)"
     for name, value in (("idle", 10), ("interval", 5), ("count", 3))
 )
-TRIES, WHILE = 20, 0.02  # looks whether the former connection is gone, and seconds between them
+TRIES, WHILE = 50, 0.02  # looks whether the former connection is gone, and seconds between them
 END_FORMER = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE application_name = %s AND pid <> pg_backend_pid()"""
 
@@ -33,6 +33,9 @@ class LockConnection:
         self.guard = threading.RLock()
         self.closed = threading.Event()
         self.connection: psycopg.Connection[Any] | None = None
+        self.made = (
+            0  # how often it was made: what was seen over another one says nothing of the time between
+        )
 
     def take_again(self) -> None:
         """Take what the former connection held."""
@@ -70,17 +73,23 @@ class LockConnection:
             raise psycopg.OperationalError("the locks are closed")
         name: Any = {"application_name": self.name}
         self.connection = psycopg.connect(self.url, autocommit=True, **name, **KEEPALIVE)
+        self.made += 1
         try:
             for setting in SERVER:  # a machine that vanished is noticed by the server, too
                 self._fetch(setting)
-            for _ in range(TRIES):  # the former connection, half dead, would hold its locks for minutes
-                if not self._answer(END_FORMER, self.name):
-                    break
-                time.sleep(WHILE)
+            self._end_former()
             self.take_again()
         except BaseException:
             self._drop()  # half of the locks are none
             raise
+
+    def _end_former(self) -> None:
+        """Wait for the former connection's end: half dead, or dying slowly, it holds the locks still."""
+        for _ in range(TRIES):
+            if not self._answer(END_FORMER, self.name):
+                return
+            time.sleep(WHILE)
+        raise psycopg.OperationalError("the former connection has not ended yet")
 
     def _drop(self) -> None:
         if self.connection is not None:

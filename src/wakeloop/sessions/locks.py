@@ -123,16 +123,17 @@ class Locks(LockConnection):
 
     def wait(self, number: int, grace: float) -> None:
         """Take a lock that another has, once it may be taken."""
-        found = Found()
+        found, made = Found(), self.made
         while True:
             time.sleep(min(AGAIN, self.beat))
+            if made != self.made:
+                made, found.since = self.made, None  # nobody looked meanwhile
             try:
                 if found.is_free(self.holder(number), self.lives, grace) and self.take(number):
                     return
             except psycopg.OperationalError:
                 if self.closed.is_set():
                     raise
-                found.since = None  # nothing was seen meanwhile
 
     @contextmanager
     def worker(self, worker: str) -> Iterator[bool]:

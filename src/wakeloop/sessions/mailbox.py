@@ -1,7 +1,7 @@
 """Where events wait: rows by thread, in order, each id once."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -16,6 +16,8 @@ from wakeloop.sessions.older_tables import bring_up_to_date
 from wakeloop.sessions.questions import noted
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
 from wakeloop.text.characters import storable
+
+Answer = Callable[[str, WakeEvent], tuple[str, WakeEvent] | None]
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class Mailbox:
 
     def put_back(self, thread: str, keys: Collection[str], error: str | None) -> None:
         """Note for what error events were given up, and keep them: the next event takes them along."""
+        error = None if error is None else storable(error)
         with self.engine.begin() as c:
             these = EVENTS.update().where(EVENTS.c.thread == thread, EVENTS.c.id.in_([*keys]))
             c.execute(these.values(turn=None, error=error))
@@ -146,17 +149,29 @@ class Mailbox:
                     written = json.dumps(event, ensure_ascii=False)
                     c.execute(EVENTS.update().where(*mine).values(event=written))
 
-    def withdraw(self, key: str) -> list[tuple[str, WakeEvent]]:
-        """Take back the events of this id that no run has taken; return thread and event of each."""
+    def withdraw(self, key: str, answer: Answer | None = None) -> list[tuple[str, WakeEvent]]:
+        """Take back the events of this id that no run has taken; return thread and event of each.
+
+        What `answer` makes of one for whoever waits for it is stored with that, or neither.
+        """
         free = (EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
         found: list[tuple[str, WakeEvent]] = []
         with self.engine.begin() as c:
             query = sa.select(EVENTS.c.seq, EVENTS.c.thread, EVENTS.c.event).where(EVENTS.c.id == key, *free)
             for number, thread, text in c.execute(query.order_by(EVENTS.c.seq)).all():
                 mine = EVENTS.update().where(EVENTS.c.seq == number, *free)
-                if c.execute(mine.values(event=None)).rowcount:
-                    found.append((thread, cast("WakeEvent", json.loads(text))))
+                if not c.execute(mine.values(event=None)).rowcount:
+                    continue
+                event = cast("WakeEvent", json.loads(text))
+                found.append((thread, event))
+                if answer is not None and (letter := answer(thread, event)) is not None:
+                    self._answer(c, *letter)
         return found
+
+    def _answer(self, c: sa.Connection, thread: str, event: WakeEvent) -> None:
+        c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+        values = {"id": event["id"], "thread": thread, "event": json.dumps(event, ensure_ascii=False)}
+        c.execute(self._insert(EVENTS).values(values).on_conflict_do_nothing())
 
     # -- questions ---------------------------------------------------------------------------------------
 

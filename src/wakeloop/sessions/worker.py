@@ -81,14 +81,14 @@ class Runs:
             failure = self.play(named, config, given, control, patient=patient)
             after = graph.get_state(config)
             self.mailbox.note(thread, asked_by(after))
-            back = unread(after, given.taken, given.question) if failure is not None else []
+            if failure is not None:  # noted before the thread is ended, which no longer shows it then
+                back = unread(after, given.taken, given.question)
+                if given.question is not None:
+                    self.mailbox.unname(thread, back)
+                self.mailbox.put_back(thread, back, failure)
             close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
                 self.go_on_later(named, thread, name)
-            if back and given.question is not None:
-                self.mailbox.unname(thread, back)
-            if back:
-                self.mailbox.put_back(thread, back, failure)
             self.mailbox.settle(thread, name, failure)
             try:
                 self.report(thread)

@@ -16,6 +16,7 @@ from wakeloop.text.marks import mark, new_id
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
 ANSWERS = frozenset(("human", "peer_reply", "subagent_done"))
+PERSONS = frozenset(("human", "approval"))  # what a person's word releases: an answer, or a refusal in words
 SILENT = frozenset(("human", "kick"))  # without a text these say nothing; of the others the model is told
 
 
@@ -99,7 +100,7 @@ class Opening:
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWERS}
         person = self.new_input or bool(self.people)
         entries = [w if isinstance(w, Mapping) else {"id": w} for w in self.waits]
-        here = (w for w in entries if w.get("id") in answered or (person and w.get("on") == "human"))
+        here = (w for w in entries if w.get("id") in answered or (person and w.get("on") in PERSONS))
         return [w.get("id") for w in here]
 
     @property

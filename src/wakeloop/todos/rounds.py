@@ -6,6 +6,7 @@ so that a synchronous and an asynchronous caller share one body.
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from wakeloop.text.characters import name_of, one_line, shorten
 from wakeloop.todos.in_progress import progress_fault, starts, too_late
@@ -127,7 +128,9 @@ def _change(
 ) -> Generator[Question, str | None, Outcome]:
     old = board.find(change.id)
     if old is None:
-        known = ", ".join(name_of(todo["id"]) for todo in board.todos[:50]) or "none, the list is empty"
+        known = (
+            ", ".join(name_of(todo["id"]) for todo in islice(board.todos, 50)) or "none, the list is empty"
+        )
         raise Refused(f"there is no item {shorten(repr(change.id))}; the ids are: {known}")
     reason = (change.reason or "").strip()
     if change.status == "blocked" and not reason:

@@ -48,7 +48,7 @@ def shell_tool(
     Args:
         root: The folder that commands begin in.
         ask: Whether each command is put to a person; without it, it runs at once.
-        timeout: Seconds after which a command is ended with all that it started.
+        timeout: Seconds after which a command is ended with its process group; who has left that goes on.
         limit: Bytes of output that are kept, the first and the last half.
         stop: Ends running commands when it is set, and refuses further ones. Ctrl-C does not reach the thread
             that waits for a command, so whoever handles the signal sets it.

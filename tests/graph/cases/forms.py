@@ -1,7 +1,7 @@
 """The four forms of a provider's messages: real clients on made-up servers, whole and streamed.
 
-A server plays a script in its own form and refuses what servers refuse: names, ids and blocks that it would not take
-back, calls without a result, a history with calls and no tools beside it.
+A server plays a script in its own form and refuses what servers refuse: names, ids and blocks that it would
+not take back, calls without a result, a history with calls and no tools beside it.
 """
 
 import json
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
@@ -107,25 +107,28 @@ def refusals(items: Sequence[Item], *, tools: bool) -> Iterator[str]:
     seen: set[str] = set()
     for kind, key, name in items:
         if kind == "call":
-            if not NAME.fullmatch(name or ""):
-                yield f"400 {name!r} does not match the pattern of names"
-            if not key or len(key) > LONGEST_ID or key in seen:
-                yield f"400 the id {key!r} is missing, too long or not unique"
-            if not tools:
-                yield "400 the history has calls, and the request no tools"
+            yield from misnamed(key, name, seen)
             seen.add(key)
             waiting.append(key)
         elif kind == "result":
             if key not in waiting:
                 yield f"400 no call {key!r} waits for a result"
-            else:
-                waiting.remove(key)
-        elif waiting and key == "user":
-            yield f"400 the calls {waiting} have no results"
+            waiting = [other for other in waiting if other != key]
         elif kind == "bad":
             yield f"400 {name}"
+        elif waiting and key == "user":
+            yield f"400 the calls {waiting} have no results"
     if waiting:
         yield f"400 the calls {waiting} have no results"
+    if seen and not tools:
+        yield "400 the history has calls, and the request no tools"
+
+
+def misnamed(key: str, name: str, seen: set[str]) -> Iterator[str]:
+    if not NAME.fullmatch(name or ""):
+        yield f"400 {name!r} does not match the pattern of names"
+    if not key or len(key) > LONGEST_ID or key in seen:
+        yield f"400 the id {key!r} is missing, too long or not unique"
 
 
 class Form:
@@ -150,6 +153,7 @@ class OverHttp(Form):
     """A form that is spoken over HTTP: a transport in the place of the network."""
 
     package = "openai"
+    asked: ClassVar[dict[str, Any]] = {}  # the request that is answered
 
     def transport(self, server: Server) -> Any:
         kind = import_module(self.package).DefaultHttpxClient
@@ -158,6 +162,7 @@ class OverHttp(Form):
         def answer(request: Any) -> Any:
             payload = json.loads(request.content)
             said = server.take(payload)
+            self.asked = payload
             if isinstance(said, str):
                 return http.Response(400, json={"error": {"message": said, "type": "invalid_request_error"}})
             if not payload.get("stream"):
@@ -196,7 +201,7 @@ class Chat(OverHttp):
     """OpenAI's chat completions."""
 
     name = "chat"
-    ends = {"": "stop", "cut": "length", "refused": "content_filter", "none": None}
+    ends: ClassVar = {"": "stop", "cut": "length", "refused": "content_filter", "none": None}
 
     def client(self, server: Server) -> Any:
         return openai_client(self, server)
@@ -230,8 +235,8 @@ class Chat(OverHttp):
                 found.append(("result", message["tool_call_id"], ""))
             else:
                 found.append(("text", message["role"], str(message.get("content"))))
-            for call in message.get("tool_calls", ()):
-                found.append(("call", call["id"], call["function"]["name"]))
+            made = message.get("tool_calls", ())
+            found += [("call", call["id"], call["function"]["name"]) for call in made]
         return found
 
 
@@ -279,6 +284,7 @@ class Responses(OverHttp):
             "status": "incomplete" if why else "completed",
             "incomplete_details": {"reason": why} if why else None,
             "error": None,
+            "text": self.asked.get("text"),
             "output": self.output(said),
             "parallel_tool_calls": True,
             "tool_choice": "auto",
@@ -295,6 +301,8 @@ class Responses(OverHttp):
                 yield {**at, "type": "response.output_item.added", "item": {**item, "content": []}}
                 for number, part in enumerate(item["content"]):
                     here = {**at, "item_id": item["id"], "content_index": number}
+                    empty = {**part, **({"text": ""} if "text" in part else {"refusal": ""})}
+                    yield {**here, "type": "response.content_part.added", "part": empty}
                     if part["type"] == "refusal":
                         yield {**here, "type": "response.refusal.done", "refusal": part["refusal"]}
                     else:
@@ -327,9 +335,9 @@ class Anthropic(OverHttp):
 
     name = "anthropic"
     package = "anthropic"
-    ends = {"": "end_turn", "cut": "max_tokens", "refused": "refusal"}
+    ends: ClassVar = {"": "end_turn", "cut": "max_tokens", "refused": "refusal"}
 
-    more: dict[str, Any] = {}  # noqa: RUF012 - a subclass has its own
+    more: ClassVar[dict[str, Any]] = {}
 
     def client(self, server: Server) -> Any:
         from anthropic import Anthropic as Client
@@ -401,7 +409,7 @@ class Bedrock(Form):
     """Bedrock's Converse: a client object in the place of boto's."""
 
     name = "bedrock"
-    ends = {"": "end_turn", "cut": "max_tokens", "refused": "guardrail_intervened"}
+    ends: ClassVar = {"": "end_turn", "cut": "max_tokens", "refused": "guardrail_intervened"}
 
     def client(self, server: Server) -> Any:
         from langchain_aws import ChatBedrockConverse

@@ -238,7 +238,7 @@ class Rig:
         assert all(ids)
 
     def check(self) -> None:
-        """No request of any run breaks the wire order or the prefix; no server of a provider's refused one."""
+        """No request of any run breaks the wire order or the prefix; no provider's server refused one."""
         assert [fault for model in self.models for fault in getattr(model, "faults", ())] == []
         assert wire_faults(self.requests) == []
         if self.grows:

@@ -12,6 +12,7 @@ from rig import Rig, close, marks, results, statuses, update, users, write
 
 from wakeloop import TodoState, answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, says, walk
+from wakeloop.todos.items import count_open
 
 # -- C07 -------------------------------------------------------------------------------------------------
 
@@ -208,8 +209,8 @@ def test_c10_abort(rig: Rig) -> None:
     assert len(rig.model.requests) == 2
     assert marks(rig.messages) == []
     if rig.keeps:
-        assert rig.session["state"] == "running"
-        assert rig.session["open"] == 2
+        assert rig.session == {"state": "running", "reason": None}
+        assert count_open(rig.todos) == 2
     rig.follow_up()
     assert "wake" not in marks(rig.messages)
     if rig.keeps:

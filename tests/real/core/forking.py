@@ -12,8 +12,9 @@ from typing import Any
 
 from wakeloop import create_todo_agent, update_todos
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.thread.opening import Opening
 
-PATIENCE = 20.0  # seconds that a child has for what takes a tenth
+PATIENCE = 15.0  # seconds that a child has for what takes a tenth
 
 
 def run_one() -> None:
@@ -21,8 +22,7 @@ def run_one() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
     model = ScriptedModel([calls(("todo_write", {"items": ["a"]})), says("later")])
-    change: Any = {"settings": "wakeloop"}
-    agent = create_todo_agent(model, checkpointer=InMemorySaver(), **change)
+    agent = create_todo_agent(model, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 6}
     agent.invoke({"messages": [("user", "go")]}, config)
     update_todos(agent, config, add=["b"])
@@ -40,27 +40,54 @@ def ended(child: int) -> bool:
     return False
 
 
-def main(forks: int) -> int:
+def forked() -> bool:
+    """Fork; tell whether the child, which runs an agent, ends."""
+    child = os.fork()
+    if child == 0:
+        run_one()
+        os._exit(0)
+    return ended(child)
+
+
+def held(forks: int) -> int:
+    """Fork while another thread computes what each run computes once; return how many children hung."""
+
+    class Held(tuple[Any, ...]):
+        """Events that are looked through for as long as it takes."""
+
+        __slots__ = ()
+
+        def __iter__(self) -> Any:
+            looking.set()
+            may.wait()
+            return super().__iter__()
+
+    looking, may = threading.Event(), threading.Event()
+    opening = Opening(new_input=False, events=Held(), known=True)
+    thread = threading.Thread(target=lambda: opening.people)
+    thread.start()
+    looking.wait()
+    hung = sum(not forked() for _ in range(forks))
+    may.set()
+    thread.join()
+    return hung
+
+
+def busy(forks: int) -> int:
     """Fork in the midst of runs; return how many children hung."""
-    warnings.simplefilter("ignore")
-    run_one()  # imports are done: an import's lock is Python's affair
     over = threading.Event()
 
-    def busy() -> None:
+    def work() -> None:
         while not over.is_set():
             run_one()
 
-    threads = [threading.Thread(target=busy) for _ in range(4)]
+    threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     hung = 0
     for _ in range(forks):
         time.sleep(0.003)
-        child = os.fork()
-        if child == 0:
-            run_one()
-            os._exit(0)
-        hung += not ended(child)
+        hung += not forked()
     over.set()
     for thread in threads:
         thread.join()
@@ -68,4 +95,7 @@ def main(forks: int) -> int:
 
 
 if __name__ == "__main__":
-    print(main(int(sys.argv[1])))
+    warnings.simplefilter("ignore")
+    run_one()  # imports are done: an import's lock is Python's affair
+    how, forks = {"held": held, "busy": busy}[sys.argv[1]], int(sys.argv[2])
+    print(how(forks), "hung")

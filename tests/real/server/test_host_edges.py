@@ -18,6 +18,7 @@ pytest.importorskip("langgraph_api", reason="the extra `server` is not installed
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_group("langgraph-dev")]
 KEPT, BACKGROUND = "wakeloop.sessions.langgraph_server.kept", "wakeloop.sessions.langgraph_server.background"
 ONE_RUN = "wakeloop.sessions.langgraph_server.one_run"
+HOST = "wakeloop.sessions.langgraph_server.server_host"
 
 
 def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
@@ -289,6 +290,29 @@ def test_an_event_that_is_cancelled_under_a_run_does_not_come_back(
     assert texts(host, name) == ["two", "read: two"]
     assert host.send(name, {"kind": "human", "id": f"{name}-1", "text": "one"}) == f"{name}-1"
     assert list(read(name)) == []
+
+
+def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
+    host: ServerHost, other: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker, key = f"{name}-asker", f"{name}-q"
+    asks: Any = {"kind": "peer_message", "id": key, "text": "?", "sender": asker, "correlation_id": "q"}
+    host.background.draining.set()
+    host.send(name, asks)
+    with monkeypatch.context() as patch:
+        patch.setattr("wakeloop.sessions.langgraph_server.one_run.refusal_of", dying)
+        patch.setattr(f"{HOST}.refusal_of", dying, raising=False)
+        with pytest.raises(Killed):
+            host.cancel(key)
+    other.catch_up()
+    until(lambda: other.background.at_work == {} and not other.kept.waiting(name))
+    until(lambda: texts(other, asker)[:1])
+    assert "cancelled before it was read" in texts(other, asker)[0]
+    assert texts(other, name) == []
+
+
+def dying(*_: Any) -> Any:
+    raise Killed
 
 
 def test_what_a_run_has_taken_is_not_cancelled(host: ServerHost, name: str) -> None:

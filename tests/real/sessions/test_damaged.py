@@ -218,6 +218,27 @@ def test_a_cancelled_event_does_not_come_back(url: str) -> None:
         assert post.cancel("e1") is False
 
 
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing of ours catches it."""
+
+
+def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: Any) -> Any:
+        raise Killed
+
+    asks: Any = {"kind": "peer_message", "id": "q", "text": "?", "sender": "b", "correlation_id": "q"}
+    with closing(Post(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
+        post.send("a", asks)
+        for way in ("send", "ring"):
+            monkeypatch.setattr(post, way, die)
+        with pytest.raises(Killed):
+            post.cancel("q")
+        assert post.mailbox.waiting("a") == []
+        assert [letter.event["correlation_id"] for letter in post.mailbox.waiting("b")] == ["q"]
+
+
 def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
     connection: sqlite3.Connection, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,16 +85,25 @@ class Post(Queues):
         """Remove a schedule, or take back an event that no run has taken, from all its threads."""
         if self.mailbox.unplan(checked("id", key)):
             return True
-        found = self.mailbox.withdraw(key)
+        found = self.mailbox.withdraw(key, self.cancelled)
         for thread, event in found:
-            if (letter := refusal_of(event, thread, CANCELLED)) is not None:
-                self.send(letter.thread, letter.event)
+            if (letter := self.cancelled(thread, event)) is not None:
+                self.ring(letter[0], letter[1]["id"])
         return bool(found)
+
+    def cancelled(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
+        """Return what tells whoever waits for an event that it was cancelled: the thread, and its event."""
+        letter = refusal_of(event, thread, CANCELLED)
+        with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
+            if letter is not None and agent_of(letter.thread, self.agents):
+                return letter.thread, accepted(letter.event)
+        return None
 
     def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
         """Stay until no event waits for a thread, or for any.
 
-        What waits for a person's answer goes on waiting, so give a timeout where one may be asked for.
+        What waits for a person's answer goes on waiting, so give a timeout where one may be asked for. What
+        was given up and waits for the next event does not count.
 
         Args:
             thread_id: The thread; None for all of them.

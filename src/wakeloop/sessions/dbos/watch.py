@@ -37,6 +37,7 @@ class Watch:
     at_work: list[str]
     waited: set[tuple[str, str]] = field(default_factory=set)
     free: dict[str, float] = field(default_factory=dict)  # since when a worker's name is seen free
+    over: int = 0  # which connection that was seen over
     stray: set[str] = field(default_factory=set)  # runs of this worker that are under way nowhere
 
     def run(self) -> None:
@@ -77,11 +78,9 @@ class Watch:
         present = {name for name, *_ in mailbox.workers()}
         pending = DBOS.list_workflows(status="PENDING", **UNREAD)
         names = ({w.executor_id for w in pending if w.executor_id} | present) - {self.worker}
-        try:
-            free = {name for name in names if locks.holder_of(name) is None}
-        except Exception:
-            self.free.clear()  # nobody looked meanwhile
-            raise
+        free = {name for name in names if locks.holder_of(name) is None}
+        if self.over != locks.made:  # what was seen over another connection says nothing of the time between
+            self.over, self.free = locks.made, {}
         self.free = {name: self.free.get(name, now) for name in free}
         for worker in [w for w, since in self.free.items() if w not in present or now - since >= locks.grace]:
             with locks.worker(worker) as taken:

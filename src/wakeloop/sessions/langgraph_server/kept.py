@@ -101,19 +101,22 @@ class Kept:
             self.client.store.put_item((SEEN, uid(thread)), key=key, value=SETTLED, index=False)
             self._drop((SHELF, uid(thread)), key)
 
-    def withdraw(self, thread: str, item: Mapping[str, Any], look: Callable[[], object]) -> bool:
-        """Take back an event, unless a run has it: False.
+    def withdraw(
+        self, thread: str, item: Mapping[str, Any], look: Callable[[], object], tell: Callable[[], object]
+    ) -> bool:
+        """Take back an event, unless a run has it: False. `tell` tells whoever waits for it, before it goes.
 
         Whoever takes an event notes that and then looks whether it was withdrawn; here it is the other way
         about. So one of the two sees the other's note; `look` waits where the other has not decided yet.
         """
         key, shelf, seen = str(item["event"]["id"]), (SHELF, uid(thread)), (SEEN, uid(thread))
-        self.client.store.put_item(seen, key=key, value=SETTLED, index=False)
+        self.client.store.put_item(seen, key=key, value={**SETTLED, "cancelled": True}, index=False)
         for _ in range(LOOKS):
             now = self._item(shelf, key)
             if now is None:
                 return True
             if not now["taken"]:
+                tell()
                 self._drop(shelf, key)
                 return True
             if self.run(thread, str(now.get("run"))) is not None:

@@ -10,7 +10,8 @@ from langgraph.types import Command, StateSnapshot
 from langgraph_sdk.errors import ConflictError
 
 from wakeloop.errors import SessionError
-from wakeloop.sessions.host import SessionHost, agent_of, derived_id, words_of
+from wakeloop.inbox import WakeEvent
+from wakeloop.sessions.host import CANCELLED, SessionHost, agent_of, derived_id, words_of
 from wakeloop.sessions.langgraph_server.kept import Kept, uid
 from wakeloop.sessions.questions import asked_by
 from wakeloop.sessions.runs import RUN, NextInput, answered, deliver, next_input, refusal_of, unread
@@ -85,8 +86,11 @@ class OneRun:
         mine = [item for item in noted if item.get("run") == name]
         if (run := self.kept.run(thread, name, newest)) is not None:
             return self.join(thread, run["run_id"], mine, question)
-        gone = [item for item in mine if self.kept.seen(thread, item["event"]["id"])]
-        if gone:  # withdrawn, or settled by another host
+        seen = [(item, self.kept.seen(thread, item["event"]["id"])) for item in mine]
+        if gone := [item for item, found in seen if found]:  # withdrawn, or settled by another host
+            for item, found in seen:
+                if found and found.get("cancelled"):
+                    self.tell(thread, item["event"], CANCELLED)
             self.kept.let_go(thread, gone)
             return self.leave(thread, [item for item in mine if item not in gone])
         given: dict[str, Any] = {"input": {"todo_inbox": [item["event"] for item in mine]}}
@@ -144,12 +148,12 @@ class OneRun:
         snapshot = self.kept.snapshot(thread)
         events = [item["event"] for item in mine]
         back = unread(snapshot, events, question) if failure is not None else []
-        self.close(thread, snapshot, failure)
         self.kept.note_error(thread, failure)
         for item in mine:
-            if item["event"]["id"] in back:
+            if item["event"]["id"] in back:  # noted before the thread is ended, which no longer shows it then
                 event = {k: v for k, v in item["event"].items() if question is None or k != "correlation_id"}
                 self.kept.put(thread, item, event=event, taken=False, run=None, error=failure)
+        self.close(thread, snapshot, failure)
         self.kept.let_go(thread, [item for item in mine if item["event"]["id"] not in back])
         return True
 
@@ -169,11 +173,15 @@ class OneRun:
         for item in self.kept.waiting(thread):
             if item.get("error"):
                 continue
-            if (letter := refusal_of(item["event"], thread, words)) is not None:
-                with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
-                    self.host.send(letter.thread, letter.event)
+            self.tell(thread, item["event"], words)
             if not (item["taken"] and self.kept.run(thread, str(item.get("run"))) is not None):
                 self.kept.put(thread, item, taken=False, run=None, error=words)
+
+    def tell(self, thread: str, event: WakeEvent, problem: str) -> None:
+        """Tell whoever waits for an answer to an event that no run will take it."""
+        if (letter := refusal_of(event, thread, problem)) is not None:
+            with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
+                self.host.send(letter.thread, letter.event)
 
 
 def told_of(result: Any, status: str) -> str:

@@ -29,7 +29,6 @@ from wakeloop.sessions.langgraph_server.background import AWAY, Background
 from wakeloop.sessions.langgraph_server.kept import Kept, paged, uid
 from wakeloop.sessions.langgraph_server.one_run import PATIENCE, OneRun
 from wakeloop.sessions.questions import asked_by, wrong_id
-from wakeloop.sessions.runs import refusal_of
 from wakeloop.text.secrets import without_secrets
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -70,8 +69,8 @@ class ServerHost:
         self.agents, self.url = agents, url
         self.client = get_sync_client(url=url, api_key=api_key)
         self.kept, self.last = Kept(self.client, agents), 0
-        inside = OneRun(self.kept, Inside(self))
-        self.background = Background(inside, inside.give_up)
+        self.runs = OneRun(self.kept, Inside(self))
+        self.background = Background(self.runs, self.runs.give_up)
 
     def __enter__(self) -> Self:
         self.catch_up()
@@ -203,12 +202,9 @@ class ServerHost:
         found = False
         for thread in self.kept.threads():  # an id is one of its thread alone
             item = self.kept.item(thread, key)
-            if item is None or not item["event"] or item["taken"]:
-                continue
-            if self.kept.withdraw(thread, item, lambda: time.sleep(PATIENCE)):
-                found = True
-                if (letter := refusal_of(item["event"], thread, CANCELLED)) is not None:
-                    self.send(letter.thread, letter.event)
+            if item is not None and item["event"] and not item["taken"]:
+                tell = partial(self.runs.tell, thread, item["event"], CANCELLED)
+                found |= self.kept.withdraw(thread, item, lambda: time.sleep(PATIENCE), tell)
         return found
 
     def drain(self, timeout: float | None = None) -> bool:

@@ -1,0 +1,263 @@
+"""Every pattern on its worst texts, every rule of the list on its longest rounds: seconds, and how they grow.
+
+`python benchmarks/worst_texts.py` measures all in a minute or two, `--tiny` sees that it runs, `--markdown`
+prints the tables of RESULTS.md. CPU time counts. The exponent is the slope of time against size between the
+first and the last size, on logarithmic scales: 1 is linear, 2 is square. Patterns are found, not listed: all
+that the package's modules hold. A text that says nothing of a pattern costs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+from langchain_core.messages import AIMessageChunk, HumanMessage, RemoveMessage
+
+import wakeloop
+from wakeloop.channels.conversation import merge_messages
+from wakeloop.channels.parallel_parents import join_todos
+from wakeloop.channels.todo_list import merge_todos
+from wakeloop.dialects import dialect_named
+from wakeloop.display.clean import clean
+from wakeloop.display.screen import Screen
+from wakeloop.display.words import question
+from wakeloop.loop.progress import made_progress
+from wakeloop.text.characters import one_line
+from wakeloop.text.secrets import is_secret, without_secrets
+from wakeloop.todos.changes import changes
+from wakeloop.todos.items import read_list
+from wakeloop.todos.operations import Add, Board, Change, Draft, Replace, Rules
+from wakeloop.todos.rounds import play_round
+
+SIZES = (25_000, 50_000, 100_000, 200_000)
+COUNTS = (1_250, 2_500, 5_000, 10_000)
+TINY = (200, 400)
+QUICK = 0.02  # seconds at the largest size below which noise makes the exponent
+WORST = 1.35  # an exponent from which on a row is marked
+# What patterns begin with, repeat and break on: each text is one of these, again and again, or a beginning,
+# a long middle, and an end that does not fit.
+BITS = (
+    *"a0 \t\n.,:;=&?#@/\\|-_*`~[](){}<>\"'!", "\x1b", "\x9d", "\x9b", "\x07", "\r", "\u2028", "\u3164", "key",
+    "://", "a://", "?a", "&key", "?key", "bearer ", "basic", "a=", "password=", "\x1b[", "\x1b]", "\x9d]",
+    "``", "[a](", "](", "<a ", "<a href=", "id=", "# ", "- ", "> ", ":sub1", "TODO ", "  [1] ", ".a ", "\\*",
+)  # fmt: skip
+ENDS = ("", "\x00", "\n", "@", "=")
+
+
+def patterns() -> dict[str, re.Pattern[str]]:
+    """All that the package's modules hold, by name."""
+    found: dict[str, re.Pattern[str]] = {}
+    for module in pkgutil.walk_packages(wakeloop.__path__, "wakeloop."):
+        try:
+            there = vars(importlib.import_module(module.name))
+        except ImportError:
+            continue  # an extra that is not installed
+        where = module.name.removeprefix("wakeloop.")
+        for name, value in there.items():
+            own = [value] if isinstance(value, re.Pattern) else value if isinstance(value, tuple) else []
+            for pattern in own:
+                if isinstance(pattern, re.Pattern) and pattern not in found.values():
+                    found[f"{where}.{name}"] = pattern
+            if isinstance(value, type) and value.__module__ == module.name:
+                kept = {n: p for n, p in vars(value).items() if isinstance(p, re.Pattern)}
+                found |= {f"{where}.{name}.{n}": p for n, p in kept.items()}
+    return found
+
+
+def texts(size: int) -> Iterator[tuple[str, str]]:
+    """The worst texts of so many characters, by what they are made of."""
+    for bit in BITS:
+        for end in ENDS:
+            yield f"{bit!r} … {end!r}", (bit * (size // len(bit)))[: size - len(end)] + end
+    for first, middle in product(
+        ("\x1b[", "\x9d", "?", "://", "a://u:", "[", "<a ", "basic ", "\n[", "`", "["), "a0 .:-"
+    ):
+        yield f"{first!r}, {middle!r} …", first + middle * (size - len(first))
+
+
+def seconds(job: Callable[[], Any]) -> float:
+    """CPU seconds of a job."""
+    begin = time.process_time()
+    job()
+    return time.process_time() - begin
+
+
+def exponent(sizes: tuple[int, ...], times: list[float]) -> float:
+    """The slope between the first size and the last; 0 where all is too quick to tell."""
+    if times[-1] < QUICK:
+        return 0.0
+    return math.log(times[-1] / max(times[0], 1e-4)) / math.log(sizes[-1] / sizes[0])
+
+
+def worst_text(run: Callable[[str], Any], sizes: tuple[int, ...]) -> tuple[str, list[float]]:
+    """The text on which something takes longest, and its seconds at each size."""
+
+    def timed(text: str) -> float:
+        return seconds(lambda: run(text))
+
+    name, _ = max(((name, timed(text)) for name, text in texts(sizes[0])), key=lambda pair: pair[1])
+    return name, [timed(next(text for of, text in texts(size) if of == name)) for size in sizes]
+
+
+def scan(pattern: re.Pattern[str]) -> Callable[[str], Any]:
+    """Look for a pattern through a whole text."""
+    return lambda text: sum(1 for _ in pattern.finditer(text))
+
+
+def items(count: int, **more: Any) -> list[Any]:
+    """So many items."""
+    return [{"id": n, "content": f"item {n}", "status": "pending", **more} for n in range(1, count + 1)]
+
+
+def played(board: Board, calls: list[Any], rules: Rules, verdict: str | None = None) -> Any:
+    """A round, all of whose questions are answered alike."""
+    play, answer = play_round(board, calls, rules), None
+    try:
+        while True:
+            play.send(answer)
+            answer = verdict
+    except StopIteration as done:
+        return done.value
+
+
+ONE = Rules(in_progress="at_most_one")
+
+
+def starts(count: int, listed: int, rules: Rules = ONE) -> Callable[[], Any]:
+    """Starts of all items but as many as may be."""
+    board = Board(tuple(items(listed)), next_id=listed + 1)
+    return lambda: played(board, [Change(1 + n % listed, "in_progress") for n in range(count)], rules)
+
+
+def closes(count: int, verdict: str | None = None) -> Callable[[], Any]:
+    """Every item of a list is closed, one call each."""
+    board = Board(tuple(items(count)), next_id=count + 1)
+    return lambda: played(board, [Change(n + 1, "completed") for n in range(count)], Rules(), verdict)
+
+
+def told(name: str, count: int) -> Callable[[], Any]:
+    """The results of a round in a dialect's words."""
+    dialect = dialect_named(name)
+    if dialect.replaces:
+        calls: list[Any] = [Replace(tuple(Draft(f"t{n}", "pending") for n in range(count)))]
+        board = Board()
+    else:
+        calls, board = [Change(n + 1, "completed") for n in range(count)], Board(tuple(items(count)))
+    _, outcomes = played(board, calls, Rules())
+    return lambda: [(dialect.result(o), dialect.shows(o)) for o in outcomes]
+
+
+def fed(count: int) -> Callable[[], Any]:
+    """A reply of so many chunks."""
+    screen, chunk = Screen(), AIMessageChunk("twenty characters..\n")
+    return lambda: [screen.token(chunk) for _ in range(count)]
+
+
+def messages(count: int) -> list[Any]:
+    """A conversation."""
+    return [HumanMessage("x", id=f"m{n}") for n in range(count)]
+
+
+RULES: dict[str, Callable[[int], Callable[[], Any]]] = {
+    "n starts on n items": lambda n: starts(n, n),
+    "n starts on 100 items": lambda n: starts(n, 100),
+    "n starts where one must run": lambda n: starts(n, n, Rules(in_progress="exactly_one")),
+    "n items closed, one call each": closes,
+    "n completions that the verifier refuses": lambda n: closes(n, "no"),
+    "n unknown ids on n items": lambda n: (
+        lambda: played(Board(tuple(items(n))), [Change(f"x{k}", "completed") for k in range(n)], Rules())
+    ),
+    "n calls that add an item": lambda n: (
+        lambda: played(Board(), [Add((f"t{k}",)) for k in range(n)], Rules(max_items=10**6))
+    ),
+    "one call that adds n items": lambda n: lambda: played(Board(), [Add(tuple(map(str, range(n))))], ONE),
+    "a list of n in the place of one of n": lambda n: (
+        lambda: played(
+            Board(tuple(items(n))), [Replace(tuple(Draft(f"item {k}", "pending") for k in range(n)))], ONE
+        )
+    ),
+    "the same, of one text": lambda n: (
+        lambda: played(
+            Board(tuple(items(n, content="same"))), [Replace((Draft("same", "pending"),) * n)], ONE
+        )
+    ),
+    "the same, of one long text, by ids": lambda n: (
+        lambda: played(
+            Board(tuple(items(n, content="y" * 400))),
+            [Replace(tuple(Draft("y" * 400, "pending", k) for k in range(n, 0, -1)))],
+            ONE,
+        )
+    ),
+    "n whole lists in one round": lambda n: (
+        lambda: played(
+            Board(tuple(items(100))), [Replace((Draft("a", "pending"),))] * n, Rules(one_write=True)
+        )
+    ),
+    "the results of n calls, parley": lambda n: told("parley", n),
+    "the results of n calls, loki": lambda n: told("loki", n),
+    "the result of a list of n, checklist": lambda n: told("checklist", n),
+    "the result of a list of n, write_todos": lambda n: told("write_todos", n),
+    "progress over n items": lambda n: (
+        lambda: made_progress(items(n, status="completed"), list(range(n + 1, 2 * n)), 0, worked=False)
+    ),
+    "the difference of two lists": lambda n: lambda: changes(items(n), items(n)[::-1]),
+    "a list from outside": lambda n: lambda: merge_todos([], [read_list(items(n))]),
+    "two lists joined, of other texts": lambda n: lambda: join_todos(items(n), items(n, content="other")),
+    "n messages taken away one by one": lambda n: (
+        lambda: merge_messages(messages(n), [[RemoveMessage(f"m{k}") for k in range(n)]])
+    ),
+    "a reply of n chunks": fed,
+}
+
+FUNCTIONS: dict[str, Callable[[str], Any]] = {
+    "clean": clean,
+    "one_line": one_line,
+    "without_secrets": without_secrets,
+    "is_secret": lambda text: is_secret("X", text),
+    "question": lambda text: question({"question": "?", "command": text}),
+}
+
+
+def rows(
+    sizes: tuple[int, ...], counts: tuple[int, ...]
+) -> Iterator[tuple[str, str, str, list[float], float]]:
+    """Each row: what kind, which, on what, seconds at the largest size, exponent."""
+    looked = {("pattern", name): scan(pattern) for name, pattern in sorted(patterns().items())}
+    looked |= {("function", name): function for name, function in FUNCTIONS.items()}
+    for (kind, name), run in looked.items():
+        text, times = worst_text(run, sizes)
+        yield kind, name, text, times, exponent(sizes, times)
+    for name, job in RULES.items():
+        times = [seconds(job(count)) for count in counts]
+        yield "rule", name, "", times, exponent(counts, times)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tiny", action="store_true", help="to see that it runs")
+    parser.add_argument("--markdown", action="store_true", help="print tables")
+    options = parser.parse_args()
+    sizes, counts = (TINY, TINY) if options.tiny else (SIZES, COUNTS)
+    kind, marked = "", 0
+    for what, name, text, times, slope in rows(sizes, counts):
+        if what != kind and options.markdown:
+            print(f"\n| {what} | worst | seconds | exponent |\n|---|---|--:|--:|")
+        kind = what
+        marked += slope > WORST
+        mark = " **!**" if slope > WORST else ""
+        told = f"{slope:.2f}" if slope else "–"
+        cells = (name, ascii(text)[1:-1].replace("|", "\\|"), f"{times[-1]:.3f}", told + mark)
+        print("| " + " | ".join(cells) + " |" if options.markdown else "  ".join(cells), flush=True)
+    print(f"\n{marked} above an exponent of {WORST}")
+
+
+if __name__ == "__main__":
+    main()

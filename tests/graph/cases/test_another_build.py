@@ -1,0 +1,219 @@
+"""C48: a thread goes on in a build with other tools, another dialect, or after an edit in mid-run."""
+
+import random
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+from levels import examples
+
+from wakeloop import create_todo_agent, preset, session_of, update_todos
+from wakeloop.dialects import dialect_named
+from wakeloop.testing import ScriptedModel, calls, says, wire_faults
+
+CONFIG: Any = {"configurable": {"thread_id": "1"}}
+NODES = ("activate", "call_model", "run_tools", "validate_todos", "nag", "finalization_guard", "wake")
+PRESETS = ("wakeloop", "loki", "lesson", "cubepi")
+PLANS: dict[str, tuple[str, dict[str, Any]]] = {
+    "wakeloop": ("todo_write", {"items": ["a", "b"]}),
+    "loki": ("todo__add", {"task": "a"}),
+    "lesson": ("todo", {"items": [{"id": "1", "text": "a"}]}),
+    "cubepi": ("write_todos", {"todos": [{"content": "a", "status": "in_progress"}]}),
+}
+DONE: dict[str, tuple[str, dict[str, Any]]] = {
+    "wakeloop": ("todo_update", {"id": 1, "status": "done"}),
+    "loki": ("todo__done", {"id": 1}),
+    "lesson": ("todo", {"items": [{"id": "1", "text": "a", "status": "completed"}]}),
+    "cubepi": ("write_todos", {"todos": [{"content": "a", "status": "completed"}]}),
+}
+
+
+def look(path: str) -> str:
+    """Look at a path."""
+    return f"saw {path}"
+
+
+def ask(what: str) -> str:
+    """Ask a person."""
+    return f"told {interrupt(what)}"
+
+
+def asking(todo: Any, state: Any) -> str | None:
+    """A verifier that asks a person."""
+    return interrupt(f"is {todo['content']} done?")
+
+
+def of(name: str) -> Any:
+    return preset(name).model_copy(update={"auto_continue": True})
+
+
+def built(saver: Any, *replies: Any, name: str = "wakeloop", tools: Any = (look,), **more: Any) -> Any:
+    model = ScriptedModel(*replies)
+    return create_todo_agent(model, list(tools), settings=of(name), checkpointer=saver, **more), model
+
+
+def results(agent: Any) -> list[tuple[str, str]]:
+    messages = agent.get_state(CONFIG).values["messages"]
+    return [(m.status, m.text) for m in messages if isinstance(m, ToolMessage)]
+
+
+# -- a tool, a dialect that is gone ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [Command(resume="yes"), None], ids=["answer", "none"])
+@pytest.mark.parametrize("door", ["sync", "async"])
+async def test_c48_a_question_of_a_tool_that_is_gone_is_answered_with_an_error(what: Any, door: str) -> None:
+    saver = InMemorySaver()
+    first, _ = built(saver, calls(("ask", {"what": "?"}), ("look", {"path": "x"})), tools=(look, ask))
+    first.invoke({"messages": [("user", "go")]}, CONFIG)
+    then, model = built(saver, says("bye"))
+    _ = then.invoke(what, CONFIG) if door == "sync" else await then.ainvoke(what, CONFIG)
+    gone = "Error: there is no tool 'ask' any more; there are look, todo_list, todo_update, todo_write."
+    assert sorted(results(then)) == [("error", gone), ("success", "saw x")]
+    assert session_of(then.get_state(CONFIG))["reason"] == "settled"
+    assert wire_faults(model.requests) == []
+    model.assert_done()
+
+
+def test_without_other_tools_the_list_s_own_are_named() -> None:
+    saver = InMemorySaver()
+    first, _ = built(saver, calls(("ask", {"what": "?"})), tools=(ask,))
+    first.invoke({"messages": [("user", "go")]}, CONFIG)
+    then, _ = built(saver, says("bye"), name="lesson", tools=())
+    then.invoke(Command(resume="yes"), CONFIG)
+    assert results(then) == [("error", "Error: there is no tool 'ask' any more; there are todo.")]
+
+
+def test_a_malformed_call_of_a_round_that_waits_keeps_its_own_sentence() -> None:
+    saver = InMemorySaver()
+    first, _ = built(saver, calls(("ask", {"what": "?"}), ("nobody", {})), tools=(look, ask))
+    first.invoke({"messages": [("user", "go")]}, CONFIG)
+    then, _ = built(saver, says("bye"))
+    then.invoke(Command(resume="yes"), CONFIG)
+    assert [text.partition(";")[0] for _, text in results(then)] == [
+        "Error: there is no tool 'ask' any more",
+        "Error: there is no tool 'nobody'",
+    ]
+
+
+@pytest.mark.parametrize(("name", "other"), list(permutations(PRESETS, 2)))
+def test_c48_a_todo_call_that_waits_is_answered_under_another_dialect(name: str, other: str) -> None:
+    saver = InMemorySaver()
+    first, _ = built(saver, calls(PLANS[name]), calls(DONE[name]), name=name, verify=asking)
+    first.invoke({"messages": [("user", "go")]}, CONFIG)
+    assert first.get_state(CONFIG).interrupts
+    listed = first.get_state(CONFIG).values["todos"]
+    then, model = built(saver, *[says(str(n)) for n in range(40)], name=other)
+    then.invoke(Command(resume="yes"), CONFIG)
+    (status, text), tools = results(then)[-1], ", ".join(sorted(dialect_named(of(other).dialect).names))
+    assert status == "error"
+    assert f"there is no tool '{DONE[name][0]}' any more; there are {tools}." in text
+    assert then.get_state(CONFIG).values["todos"] == listed
+    assert wire_faults(model.requests) == []
+
+
+# -- edits in mid-run --------------------------------------------------------------------------------------
+
+
+def copied(saver: InMemorySaver) -> InMemorySaver:
+    """A saver with the same threads, written to on its own."""
+    new = InMemorySaver()
+    for thread, spaces in saver.storage.items():
+        for space, rows in spaces.items():
+            new.storage[thread][space] = dict(rows)
+    for key, writes in saver.writes.items():
+        new.writes[key] = dict(writes)
+    new.blobs = dict(saver.blobs)
+    return new
+
+
+@cache
+def story(name: str) -> tuple[InMemorySaver, tuple[Any, ...]]:
+    """A thread with all that one may hold, and its checkpoints: rounds, a wake, a question, an end, more."""
+    saver = InMemorySaver()
+    rounds = [
+        calls(PLANS[name], ("look", {"path": "x"})),
+        says("stop"),
+        calls(("ask", {"what": "?"}), ("look", {"path": "z"}), PLANS[name]),
+    ]
+    agent, _ = built(saver, *rounds, *[says(str(n)) for n in range(60)], name=name, tools=(look, ask))
+    agent.invoke({"messages": [("user", "go")]}, CONFIG)
+    agent.invoke(Command(resume="yes"), CONFIG)
+    agent.invoke({"messages": [("user", "more")]}, CONFIG)
+    return saver, tuple(row.config for row in agent.get_state_history(CONFIG))
+
+
+WRITES: dict[str, Any] = {
+    "nothing": None,
+    "a user": {"messages": [HumanMessage("hm")]},
+    "an answer": {"messages": [AIMessage("hm")]},
+    "calls": {"messages": [calls(PLANS["wakeloop"], ("look", {"path": "q"}), ("gone", {}))]},
+    "a list": {"todos": [{"content": "n"}, {"content": "m", "status": "completed"}]},
+    "a list, a goal": {"todos": [{"content": "n"}], "messages": [HumanMessage("x")], "todo_goal": "g"},
+    "no notes": {"todo_ledger": {}},
+}
+
+
+def goes_on(name: str, at: int, node: str, write: str, other: str, *, asks: bool) -> None:
+    """Edit as a node at a checkpoint, go on in another build, and hold it to what every run promises."""
+    saver, rows = story(name)
+    saver = copied(saver)
+    agent, model = built(
+        saver, *[says(str(n)) for n in range(90)], name=other, tools=(look, ask) if asks else (look,)
+    )
+    here = agent.update_state(rows[at % len(rows)], WRITES[write], as_node=node)
+    agent.invoke(None, here)
+    now = agent.get_state(CONFIG)
+    session = session_of(now)
+    if not model.requests and node == "finalization_guard":  # such an edit ends a run where it stands
+        agent.invoke({"messages": [("user", "again")]}, CONFIG)
+        now = agent.get_state(CONFIG)
+        session = session_of(now)
+    assert session["state"] in ("idle", "dormant") or now.interrupts, session
+    assert all("id" in todo for todo in now.values["todos"])
+    assert wire_faults(model.requests) == []
+    if not now.interrupts:
+        update_todos(agent, CONFIG, add=["by hand"])
+
+
+@given(
+    st.sampled_from(PRESETS),
+    st.integers(0, 60),
+    st.sampled_from(NODES),
+    st.sampled_from(list(WRITES)),
+    st.sampled_from(PRESETS),
+    st.booleans(),
+)
+@examples(60)
+def test_an_edit_as_any_node_at_any_checkpoint_goes_on_in_any_build(
+    name: str, at: int, node: str, write: str, other: str, asks: bool
+) -> None:
+    goes_on(name, at, node, write, other, asks=asks)
+
+
+def drawn() -> list[tuple[str, str, int]]:
+    """Each node with each write, at checkpoints that are drawn once."""
+    dice = random.Random(7)
+    return [(node, write, dice.randrange(60)) for node in NODES for write in WRITES]
+
+
+@pytest.mark.parametrize(("node", "write", "at"), drawn())
+def test_each_node_takes_each_edit(node: str, write: str, at: int) -> None:
+    goes_on("wakeloop", at, node, write, "wakeloop", asks=True)
+
+
+# -- a resume at an older checkpoint -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [Command(resume="y"), None], ids=["resume", "none"])
+def test_a_resume_at_an_older_checkpoint_meets_nobody(what: Any) -> None:
+    saver, rows = story("wakeloop")
+    for row in rows:
+        agent, _ = built(copied(saver), *[says(str(n)) for n in range(90)], tools=(look, ask))
+        agent.invoke(what, row)

@@ -1,0 +1,307 @@
+"""Costs grow with what there is, not with its square: operations are counted, times only in benchmarks."""
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from levels import examples
+
+from wakeloop.dialects import dialect_named
+from wakeloop.loop.progress import made_progress
+from wakeloop.presets import preset
+from wakeloop.todos import operations, rounds, rows
+from wakeloop.todos.items import Todo, count_running
+from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Reset, Rules
+
+ONE = Rules(in_progress="at_most_one")
+
+
+def items(count: int, status: Any = "pending") -> list[Any]:
+    return [{"id": n, "content": f"item {n}", "status": status} for n in range(1, count + 1)]
+
+
+def played(
+    board: Board, calls: Any, rules: Rules, verdict: Callable[[Todo], str | None] = lambda _: None
+) -> Any:
+    """A round, with a verifier's answers: the board, the outcomes, and which items were asked about."""
+    play, asked, answer = rounds.play_round(board, calls, rules), [], None
+    try:
+        while True:
+            question = play.send(answer)
+            asked.append(question.todo["id"])
+            answer = verdict(question.todo)
+    except StopIteration as done:
+        return (*done.value, asked)
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """Count the lines of Python that run in the package."""
+    ran = [0]
+
+    def line(frame: Any, event: str, _: Any) -> Any:
+        ran[0] += event == "line"
+        return line
+
+    def call(frame: Any, event: str, _: Any) -> Any:
+        return line if "wakeloop" in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        yield ran
+    finally:
+        sys.settrace(before)
+
+
+def growth(job: Callable[[int], Callable[[], Any]], few: int, many: int) -> float:
+    """How many times as many lines run where there is `many / few` times as much."""
+    counts = []
+    for number in (few, many):
+        run = job(number)
+        with counted() as ran:
+            run()
+        counts.append(ran[0])
+    return counts[1] / counts[0]
+
+
+def round_of(calls: Callable[[int], Any], listed: Callable[[int], Any], rules: Rules) -> Any:
+    def job(number: int) -> Callable[[], Any]:
+        board, told = Board(tuple(listed(number)), next_id=number + 1), calls(number)
+        return lambda: played(board, told, rules, lambda _: "no")
+
+    return job
+
+
+JOBS: dict[str, Any] = {
+    "starts that are refused": round_of(
+        lambda n: [Change(i, "in_progress") for i in range(1, n + 1)], items, ONE
+    ),
+    "starts that are refused, backwards": round_of(
+        lambda n: [Change(i, "in_progress") for i in range(n, 0, -1)], items, ONE
+    ),
+    "starts where one must run": round_of(
+        lambda n: [Change(i, "in_progress") for i in range(1, n + 1)], items, Rules(in_progress="exactly_one")
+    ),
+    "items that are closed": round_of(
+        lambda n: [Change(i, "completed") for i in range(1, n + 1)], items, Rules()
+    ),
+    "items that are not there": round_of(
+        lambda n: [Change(f"x{i}", "completed") for i in range(n)], items, ONE
+    ),
+    "items that are added": round_of(
+        lambda n: [Add((f"t{i}",)) for i in range(n)], lambda _: [], Rules(10**6)
+    ),
+    "items added at once": round_of(lambda n: [Add(tuple(map(str, range(n))))], lambda _: [], ONE),
+    "a list in the place of one": round_of(
+        lambda n: [Replace(tuple(Draft(f"item {i}", "pending") for i in range(1, n + 1)))], items, ONE
+    ),
+    "a list of one text": round_of(
+        lambda n: [Replace(tuple(Draft("same", "pending") for _ in range(n)))],
+        lambda n: [{**todo, "content": "same"} for todo in items(n)],
+        ONE,
+    ),
+    "a list of one long text, by its ids": round_of(
+        lambda n: [Replace(tuple(Draft("y" * 400, "pending", i) for i in range(n, 0, -1)))],
+        lambda n: [{**todo, "content": "y" * 400} for todo in items(n)],
+        ONE,
+    ),
+    "a list with ids": round_of(
+        lambda n: [Replace(tuple(Draft("t", "pending", f"i{k}") for k in range(n)))], lambda _: [], ONE
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_round_takes_as_many_steps_as_it_has_calls_and_items(name: str) -> None:
+    assert growth(JOBS[name], 100, 800) < 8 * 1.5
+
+
+@pytest.mark.parametrize("name", ["parley", "loki", "checklist", "write_todos"])
+def test_a_result_takes_as_many_steps_as_it_shows_items(name: str) -> None:
+    dialect = dialect_named(name)
+
+    def job(number: int) -> Callable[[], Any]:
+        adds = Add(tuple(map(str, range(number))))
+        write = Replace(tuple(Draft(f"t{i}", "pending") for i in range(number)))
+        _, (outcome,), _ = played(Board(), [write if dialect.replaces else adds], Rules())
+        return lambda: (dialect.result(outcome), dialect.shows(outcome))
+
+    if name != "loki":  # adds one a call, and tells its number
+        assert growth(job, 100, 800) < 8 * 1.5
+
+
+def test_progress_is_judged_in_as_many_steps_as_there_are_items() -> None:
+    class Counted(list[int]):
+        looked = 0
+
+        def __contains__(self, key: object) -> bool:
+            Counted.looked += 1
+            return super().__contains__(key)
+
+    before = Counted(range(2000, 4000))
+    assert made_progress(items(1000, "completed"), before, 0, worked=False) is False
+    assert Counted.looked == 0  # a list is searched from its beginning, each time
+
+
+def test_boards_of_a_round_share_their_items() -> None:
+    board = Board(tuple(items(1000)))
+    then = board.with_item({"id": 500, "content": "item 500", "status": "completed"})
+    shared = [a is b for a, b in zip(board.rows.blocks, then.rows.blocks, strict=True)]
+    assert shared.count(False) == 1
+    assert (board.find(500) or {}).get("status") == "pending"
+    assert (then.find("500") or {}).get("status") == "completed"
+
+
+def test_rows_stand_for_a_tuple() -> None:
+    listed = items(200)
+    given = rows.Rows(listed)
+    assert given == tuple(listed)
+    assert given == listed
+    assert given != listed[:-1]
+    assert (given[0], given[-1], given[3:5]) == (listed[0], listed[-1], tuple(listed[3:5]))
+    assert list(reversed(given)) == listed[::-1]
+    assert repr(given) == repr(tuple(listed))
+    with pytest.raises(IndexError):
+        given[200]
+
+
+def test_two_boards_that_part_find_their_own_items() -> None:
+    base = rows.Rows(items(10))
+    one, other = base.with_more([_todo(11)]), base.with_more([_todo("x"), _todo(11)])
+    for _ in range(rows.FEW + 1):
+        assert (base.place_of(11), one.place_of(11), other.place_of(11)) == (None, 10, 11)
+        assert (one.place_of("x"), other.place_of("x"), base.place_of("x")) == (None, 10, None)
+    assert one.tally == {"pending": 11}
+    assert one.with_item({**_todo(3), "status": "completed"}).tally == {"pending": 10, "completed": 1}
+    assert one.with_item(_todo("nobody")) is one
+    assert one.at("11") is None
+
+
+def _todo(key: Any) -> Todo:
+    return {"id": key, "content": "c", "status": "pending"}
+
+
+# -- the rule about items in progress, against the words of rule 10 ---------------------------------------
+
+
+def by_the_book(board: Board, calls: Any, rules: Rules, verdict: Any) -> tuple[Any, list[bool]]:
+    """Refuse the last call that started an item and play again, until the list is sound: n plays for n."""
+    refused: set[int] = set()
+    while True:
+        told = ["refused" if i in refused else call for i, call in enumerate(calls)]
+        after, outcomes, _ = played(board, told, Rules(rules.max_items), verdict)
+        now, culprit = board, None
+        for i, outcome in enumerate(outcomes):
+            was = {todo["id"]: todo["status"] for todo in now.todos}
+            now = outcome.board
+            if outcome.error is None and any(
+                todo["status"] == "in_progress" and was.get(todo["id"]) != "in_progress" for todo in now.todos
+            ):
+                culprit = i
+        if count_running(after.todos) <= 1 or culprit is None:
+            return after, [outcome.error is not None for outcome in outcomes]
+        refused.add(culprit)
+
+
+CHANGES = st.builds(
+    Change,
+    st.integers(1, 6),
+    st.sampled_from(
+        ["in_progress", "in_progress", "in_progress", "pending", "completed", "cancelled", "blocked"]
+    ),
+    st.just("why"),
+)
+CALLS = st.one_of(CHANGES, CHANGES, CHANGES, st.just(Add(("x",))), st.just(Reset()), st.just("refused"))
+LISTS = st.lists(st.sampled_from(["pending", "pending", "in_progress", "completed", "blocked"]), max_size=5)
+
+
+@given(LISTS, st.lists(CALLS, max_size=8), st.integers())
+@examples(300)
+def test_the_last_starters_are_refused_as_if_one_after_the_other(
+    statuses: list[Any], calls: list[Any], seed: int
+) -> None:
+    listed = tuple({"id": n, "content": f"c{n}", "status": s} for n, s in enumerate(statuses, 1))
+    board = Board(listed, next_id=len(listed) + 1)
+
+    def verdict(todo: Todo) -> str | None:
+        return "no" if random.Random(f"{seed}{todo['id']}").random() < 0.4 else None
+
+    after, outcomes, _ = played(board, calls, ONE, verdict)
+    expected, errors = by_the_book(board, calls, ONE, verdict)
+    assert tuple(after.todos) == tuple(expected.todos)
+    assert [outcome.error is not None for outcome in outcomes] == errors
+
+
+def test_each_refused_start_is_told_of_all_that_would_be_in_progress() -> None:
+    _, outcomes, _ = played(Board(tuple(items(3))), [Change(n, "in_progress") for n in (1, 2, 3)], ONE)
+    told = (
+        "only one item may be in progress, and these would be: [1] item 1 and [2] item 2 and [3] item 3; "
+        "close or reopen one first"
+    )
+    assert [outcome.error for outcome in outcomes] == [None, told, told]
+
+
+def test_where_one_must_run_the_round_goes_back_to_where_it_was_sound() -> None:
+    must = Rules(in_progress="exactly_one")
+    calls = [
+        Change(1, "in_progress"),
+        Change(1, "completed"),
+        Change(2, "in_progress"),
+        Change(3, "in_progress"),
+    ]
+    after, outcomes, _ = played(Board(tuple(items(3))), calls, must)
+    assert [todo["status"] for todo in after.todos] == ["completed", "in_progress", "pending"]
+    assert [outcome.error is None for outcome in outcomes] == [True, True, True, False]
+
+
+# -- texts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["parley", "checklist", "write_todos"])
+def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> None:
+    dialect = dialect_named(name).suited(preset("wakeloop"))
+    texts = [f"{n:03} " + "x" * 10_000 for n in range(200)]
+    keys = [f"k{n}" for n in range(200)] if name == "checklist" else [None] * 200
+    write = Replace(tuple(Draft(t, "pending", k) for t, k in zip(texts, keys, strict=True)))
+    board, (outcome,), _ = played(Board(), [write if dialect.replaces else Add(tuple(texts))], Rules())
+    told = dialect.result(outcome)
+    assert len(told) < 200 * 350
+    assert all(text[:200] in told for text in texts)
+    assert told.count("characters)") == 200
+    assert told.count("is cut here alone") == 1
+    if name != "write_todos":
+        assert all(f"{todo['id']}" in told for todo in board.todos)
+    assert [todo["content"] for todo in board.todos] == texts
+
+
+@pytest.mark.parametrize("name", ["parley", "checklist", "write_todos"])
+def test_texts_of_up_to_300_characters_are_shown_whole(name: str) -> None:
+    dialect, text = dialect_named(name), "y" * 300
+    write = Replace((Draft(text, "pending"),)) if dialect.replaces else Add((text,))
+    _, (outcome,), _ = played(Board(), [write], Rules())
+    assert text in dialect.result(outcome)
+    assert "cut" not in dialect.result(outcome)
+
+
+def test_a_changed_item_of_a_long_text_is_shown_cut() -> None:
+    board = Board(({"id": 1, "content": "x" * 10_000, "status": "pending"},))
+    _, (outcome,), _ = played(board, [Change(1, "completed")], Rules())
+    assert len(dialect_named("parley").result(outcome)) < 400
+
+
+def test_the_whole_text_is_shown_where_the_list_is_asked_for() -> None:
+    board = Board(({"id": 1, "content": "x" * 10_000, "status": "pending"},))
+    shown = dialect_named("parley").result(Outcome(operations.Show(), board))
+    assert "x" * 10_000 in shown
+
+
+def test_an_id_twice_is_found_among_many() -> None:
+    drafts = tuple(Draft("t", "pending", f"i{n}") for n in (*range(50), 7))
+    _, (outcome,), _ = played(Board(), [Replace(drafts)], Rules())
+    assert outcome.error == "the id 'i7' stands twice; every id may stand once"

@@ -1,0 +1,142 @@
+"""What a person sees is what runs: characters by property, secrets by one list, costs with the text."""
+
+import re
+import sys
+import unicodedata
+
+import pytest
+from langchain_core.messages import AIMessageChunk
+
+from wakeloop.display.clean import clean, escaped
+from wakeloop.display.screen import SHOWN, Screen
+from wakeloop.display.words import question
+from wakeloop.text.characters import UNSEEN, is_seen, one_line
+from wakeloop.text.secrets import is_secret, without_secrets
+from wakeloop.tools.folder import shown
+from wakeloop.tools.shell import harmless
+
+JOINERS = "\u200c\u200d"
+VISIBLE = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+# Default_Ignorable_Code_Point, DerivedCoreProperties.txt of Unicode 16
+IGNORABLE = (
+    "00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF FFA0 "
+    "FFF0-FFF8 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
+)
+
+
+def ignorable() -> list[str]:
+    spans = [span.partition("-") for span in IGNORABLE.split()]
+    return [chr(n) for a, _, b in spans for n in range(int(a, 16), int(b or a, 16) + 1)]
+
+
+def test_every_character_that_shows_as_nothing_is_spelled_out_where_it_is_approved() -> None:
+    for sign in [*ignorable(), "\u2800", "\U0001d159", "\u2028", "\x07"]:
+        assert not is_seen(sign), ascii(sign)
+        assert escaped(f"rm{sign}x") == f"rm{ascii(sign)[1:-1]}x"
+
+
+def test_every_character_that_shows_as_nothing_is_taken_out_elsewhere_but_the_joiners() -> None:
+    for sign in [*ignorable(), "\u2800"]:
+        kept = sign if sign in JOINERS else ""
+        assert clean(f"a{sign}b") == f"a{kept}b", ascii(sign)
+        assert one_line(f"a{sign}b") == f"a{kept}b", ascii(sign)
+
+
+def test_the_table_holds_what_unicodedata_tells_of() -> None:
+    listed = set(ignorable()) | set(VISIBLE) | set("\ufff9\ufffa\ufffb")
+    formats = {chr(n) for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n)) == "Cf"}
+    hieroglyphs = {chr(n) for n in range(0x13430, 0x13440)}  # join signs, and show how
+    assert formats - hieroglyphs <= listed
+    assert re.compile(f"[{UNSEEN}]").search("".join(VISIBLE)) is None
+
+
+def test_letters_of_any_script_are_seen() -> None:
+    for text in ("é", "漢字", "한국어", "हिन्दी", "ไทย", "العربية", "👍", "a b", "«»", "π≈3"):
+        assert is_seen(text)
+        assert escaped(text) == text == clean(text)
+
+
+def test_a_question_hides_nothing_in_its_keys() -> None:
+    told = question({"question": "Run?", "command": "ls\u3164 -l", "no\u115fte\n": "x"})
+    assert told == [
+        "Run?",
+        "  command: ls\\u3164 -l",
+        "  | (1 character of this cannot be seen, spelled out as \\x.. or \\u....)",
+        "  no\\u115fte\\n: x",
+    ]
+
+
+def test_a_path_shows_what_it_is() -> None:
+    assert shown("a\u3164b") == "'a\\u3164b'"
+    assert shown("é") == "'é'"
+
+
+# -- secrets -----------------------------------------------------------------------------------------------
+
+SECRET = {
+    "A_URL": "https://host/x?api_key=abc",
+    "B_URL": "https://host/x?a=1&access_token=abc",
+    "C_URL": "https://0123456789abcdef@host/x",
+    "D_URL": "https://host/cb#id_token=abc",
+    "E_URL": "https://host/x?sig=abc",
+    "F_URL": "https://u:p@host",
+    "CONNINFO": "host=db password=hunter2 user=x",
+    "STORE": "Endpoint=sb://x/;SharedAccessKey=abc",
+    "ARGS": "--api_key=abc",
+    "HEADER": "Authorization: Bearer abcdefgh",
+    "ANY": "sk-0123456789",
+    "OPENAI_API_KEY": "x",
+    "MY_PAT": "x",
+    "DSN": "x",
+}
+PLAIN = {
+    "PATH": "/usr/bin:/bin",
+    "PWD": "/home/x",
+    "OLDPWD": "/",
+    "DESIGN": "a",
+    "LANG": "C.UTF-8",
+    "HOME_URL": "https://host:8080/x?page=2&sort=name#top",
+    "LS_COLORS": "rs=0:di=01;34:ln=01;36:*.tar=01;31",
+    "GIT_SSH_COMMAND": "ssh -o PubkeyAuthentication=no",
+    "MAIL": "me@example.org",
+}
+
+
+@pytest.mark.parametrize("name", SECRET)
+def test_a_command_is_not_given_what_counts_as_a_secret(name: str) -> None:
+    assert is_secret(name, SECRET[name])
+    assert harmless({**PLAIN, name: SECRET[name]}) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("GET https://u:p@h/x?api_key=abc&page=2 failed", "GET https://…@h/x?api_key=…&page=2 failed"),
+        ("https://tok@h", "https://…@h"),
+        ("x?sig=abc&design=oak", "x?sig=…&design=oak"),
+        ("host=db password = hunter2", "host=db password = …"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic …"),
+        ("max_tokens=5, key=name, pass", "max_tokens=5, key=name, pass"),
+    ],
+)
+def test_a_text_is_left_without_its_secrets(text: str, left: str) -> None:
+    assert without_secrets(text) == left
+
+
+# -- costs -------------------------------------------------------------------------------------------------
+
+
+def test_a_reply_on_its_way_is_kept_in_bounds_and_cleaned_where_it_is_drawn() -> None:
+    screen = Screen()
+    for _ in range(2_000):
+        screen.token(AIMessageChunk("0123456789\n"))
+    assert len(screen.streamed) == SHOWN
+    screen.token(AIMessageChunk("a\x1b]8;;http://x"))
+    screen.token(AIMessageChunk("\x1b\\b"))
+    assert clean(screen.streamed).endswith("\nab")
+
+
+def test_a_part_of_an_escape_ends_where_the_next_begins() -> None:
+    assert clean("a\x9d\x9d8;;x\x07b") == "ab"
+    assert clean("\x9d" * 10 + "tail") == "tail"
+    assert clean("a\x1b]8;;x\x1b\\b\x1b[31mc\x9b0md") == "abcd"

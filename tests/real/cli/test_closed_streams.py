@@ -1,0 +1,42 @@
+"""Streams that are closed before a command begins: a sentence, and no database in their place."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = f'"{sys.executable}" -m wakeloop.cli.commands.app'
+NO_INPUT = "wakeloop: Standard input is closed: there is nothing to read from.\n"
+NO_OUTPUT = "wakeloop: Standard output is closed: there is nothing to write to.\n"
+
+
+def told(line: str, folder: Path) -> tuple[int, str, str]:
+    shell = ["/bin/sh", "-c", f"exec {COMMAND} {line}"]
+    ran = subprocess.run(shell, capture_output=True, text=True, cwd=folder, check=False)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+@pytest.mark.parametrize("line", ["chat --model openai:x", "run - --model openai:x"])
+def test_a_command_that_reads_says_that_there_is_nothing_to_read(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    code, _, err = told(f"{line} <&-", tmp_path)
+    assert code == 1
+    assert err.endswith(NO_INPUT)
+
+
+@pytest.mark.parametrize("line", ["threads", "graph", "show t", "ps"])
+def test_a_command_that_writes_says_that_there_is_nothing_to_write_to(line: str, tmp_path: Path) -> None:
+    assert told(f"{line} >&-", tmp_path) == (1, "", NO_OUTPUT)
+
+
+def test_without_a_place_for_sentences_the_output_stands(tmp_path: Path) -> None:
+    code, out, _ = told("graph 2>&-", tmp_path)
+    assert code == 0
+    assert out.startswith("---\nconfig:")
+
+
+def test_without_any_stream_a_command_ends(tmp_path: Path) -> None:
+    assert told("threads <&- >&- 2>&-", tmp_path) == (1, "", "")
