@@ -13,12 +13,14 @@ import argparse
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +30,7 @@ from session_kills import UNSETTLED, Writer, judged
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-STORED = 3.0  # seconds within which the result of a call that ended is stored, on a busy machine
+DONE = re.compile(r"event (\d+) is done by (\d+)")
 CUT = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
@@ -45,7 +47,7 @@ def agent_on(url: str, log: str, takes: float) -> Any:
         os.write(file, f"{number} {os.getpid()} {time.time()}\n".encode())
         os.close(file)
         time.sleep(takes)
-        return f"event {number} is done"
+        return f"event {number} is done by {os.getpid()}"
 
     with postgres_saver(url) as saver:
         yield create_todo_agent(Writer(), tools=[note], checkpointer=saver)
@@ -92,9 +94,13 @@ class Crew:
 
 
 def effects(
-    log: str, killed: dict[int, float], cuts: list[float], takes: float
+    log: str, killed: dict[int, float], stored: dict[int, int]
 ) -> tuple[Counter[str], list[str], dict[int, float]]:
-    """Count what came twice, by what was to blame, and tell when each event had its first effect."""
+    """Count what came twice, by what was to blame; tell of each doubled one; and when each came first.
+
+    A call was cut off by a kill where its process was dead before it began again, and the result that the
+    thread has is not that process's.
+    """
     done: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for line in Path(log).read_text().splitlines():
         number, process, when = line.split()
@@ -103,16 +109,22 @@ def effects(
     stories = []
     for number, each in done.items():
         for (when, process), (again, other) in pairwise(sorted(each)):
-            # cut off: the process died while the call ran, or its result waited for the database that was away
-            away = max((t for t in cuts if when <= t <= when + takes + STORED), default=when)
-            cut_off = 0 <= killed.get(process, 0.0) - when <= takes + STORED + away - when
-            figures["calls cut off by a kill and run again" if cut_off else "doubled"] += 1
-            if not cut_off:
-                died = round(killed.get(process, 0.0) - when, 1) if process in killed else None
-                near = [round(t - when, 1) for t in cuts if when - 5 <= t <= again]
-                stories.append(f"{number}: {process}, killed after {died}, cuts after {near}, "
-                               f"again by {other} after {again - when:.1f}")  # fmt: skip
+            if killed.get(process, again) < again and stored.get(number) != process:
+                figures["cut off"] += 1
+            else:
+                figures["doubled"] += 1
+                stories.append(f"{number}: by {process}, again by {other} after {again - when:.1f}")
     return figures, stories, {number: min(each)[0] for number, each in done.items()}
+
+
+def results(agent: Any, threads: Iterable[str]) -> dict[int, int]:
+    """Read whose result of each event is in its thread."""
+    found = {}
+    for thread in threads:
+        values = agent.get_state({"configurable": {"thread_id": thread}}).values
+        texts = [message.text for message in values.get("messages", ()) if message.type == "tool"]
+        found.update({int(n): int(process) for text in texts for n, process in DONE.findall(text)})
+    return found
 
 
 def run(a: argparse.Namespace) -> dict[str, Any]:
@@ -136,7 +148,7 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
         db = stack.enter_context(psycopg.connect(url, autocommit=True))
         sent: dict[str, list[int]] = {f"main:{i}": [] for i in range(a.threads)}
         when: dict[int, float] = {}
-        cuts, connections, number = list[float](), 0, 0
+        cuts = connections = number = 0
         begun = time.monotonic()
         kill_at, cut_at = (begun + dice.expovariate(1 / mean) for mean in (a.kill, a.cut))
         while (now := time.monotonic()) < begun + a.seconds:
@@ -154,7 +166,7 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
                 kill_at = now + dice.expovariate(1 / a.kill)
             if now >= cut_at:
                 connections += db.execute(CUT).fetchone()[0]  # type: ignore[index]
-                cuts.append(time.time())
+                cuts += 1
                 cut_at = now + dice.expovariate(1 / a.cut)
             time.sleep(1 / a.rate)
         sending = time.monotonic() - begun
@@ -163,7 +175,7 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
             time.sleep(0.2)
         figures = judged(agent, sent)
         errors = [status.error for status in post.list() if status.error]
-        counted, stories, first = effects(log, crew.killed, cuts, a.takes)
+        counted, stories, first = effects(log, crew.killed, results(agent, sent))
         waits = sorted(first[n] - when[n] for n in first)
         return {
             "workers": a.workers,
@@ -172,14 +184,14 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
             "seconds": round(sending),
             "seconds until all was quiet": round(time.monotonic() - begun - sending, 1),
             "kills": len(crew.killed),
-            "cuts of all connections": len(cuts),
+            "cuts of all connections": cuts,
             "connections cut": connections,
             "lost": figures["lost"] + sum(n not in first for n in when),
             "repeated in a thread": figures["repeated"],
             "out of order": figures["out of order"],
             "doubled": counted["doubled"],
             "how": stories,
-            "calls cut off by a kill and run again": counted["calls cut off by a kill and run again"],
+            "calls cut off by a kill and run again": counted["cut off"],
             "runs given up": errors,
             "workers that ended of themselves": crew.ended(),
             "grace": a.grace,

@@ -2,20 +2,21 @@
 
 `python benchmarks/worst_texts.py` measures all in a minute or two, `--tiny` sees that it runs, `--markdown`
 prints the tables of RESULTS.md. CPU time counts. The exponent is the slope of time against size between the
-first and the last size, on logarithmic scales: 1 is linear, 2 is square. Patterns are found, not listed: all
-that the package's modules hold. A text that says nothing of a pattern costs nothing.
+first and the last size, on logarithmic scales: 1 is linear, 2 is square. Patterns are found in the package's
+source, not listed here, and are used as it uses them.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import math
-import pkgutil
 import re
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk, HumanMessage, RemoveMessage
@@ -51,24 +52,59 @@ BITS = (
 ENDS = ("", "\x00", "\n", "@", "=")
 
 
-def patterns() -> dict[str, re.Pattern[str]]:
-    """All that the package's modules hold, by name."""
-    found: dict[str, re.Pattern[str]] = {}
-    for module in pkgutil.walk_packages(wakeloop.__path__, "wakeloop."):
-        try:
-            there = vars(importlib.import_module(module.name))
-        except ImportError:
-            continue  # an extra that is not installed
-        where = module.name.removeprefix("wakeloop.")
-        for name, value in there.items():
-            own = [value] if isinstance(value, re.Pattern) else value if isinstance(value, tuple) else []
-            for pattern in own:
-                if isinstance(pattern, re.Pattern) and pattern not in found.values():
-                    found[f"{where}.{name}"] = pattern
-            if isinstance(value, type) and value.__module__ == module.name:
-                kept = {n: p for n, p in vars(value).items() if isinstance(p, re.Pattern)}
-                found |= {f"{where}.{name}.{n}": p for n, p in kept.items()}
+HOUSE = Path(wakeloop.__file__).parent
+ONCE = ("search", "match", "fullmatch")  # the others go through a whole text
+ALL_WAYS = ("sub", "split", "finditer", "findall", *ONCE)
+
+
+def patterns() -> dict[str, Callable[[str], Any]]:
+    """Each pattern of the package by name, as a function of a text that uses it as the package does."""
+    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(HOUSE.rglob("*.py"))}
+    ways = {
+        (ast.unparse(call.func.value).rpartition(".")[2], call.func.attr)
+        for tree in trees.values()
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    }
+    found: dict[str, Callable[[str], Any]] = {}
+    for file, tree in trees.items():
+        where = ".".join(file.relative_to(HOUSE).with_suffix("").parts)
+        for name, pattern in named(f"wakeloop.{where}", tree).items():
+            used = [way for way in ALL_WAYS if (name, way) in ways]
+            found[f"{where}.{name}"] = scan(pattern, used[0] if used else "finditer")
+        for number, (way, pattern) in enumerate(written(tree), 1):
+            found[f"{where} ({number})"] = scan(pattern, way)
     return found
+
+
+def named(module: str, tree: ast.Module) -> dict[str, re.Pattern[str]]:
+    """The compiled patterns that a module names, at its top or in a class."""
+    there: dict[str, re.Pattern[str]] = {}
+    bodies = [([], tree.body), *(([n.name], n.body) for n in tree.body if isinstance(n, ast.ClassDef))]
+    for path, body in bodies:
+        for node in body:
+            if isinstance(node, ast.Assign) and "re.compile(" in ast.unparse(node.value):
+                name = ast.unparse(node.targets[0])
+                holder: Any = importlib.import_module(module)
+                there[name] = getattr(getattr(holder, path[0]) if path else holder, name)
+    return there
+
+
+def written(tree: ast.Module) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """The patterns that stand in a call of `re`, with that call's name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).startswith("re."):
+            way, first = ast.unparse(node.func).removeprefix("re."), node.args[0]
+            if way in ALL_WAYS and isinstance(first, ast.Constant):
+                yield way, re.compile(str(first.value))
+
+
+def scan(pattern: re.Pattern[str], way: str = "finditer") -> Callable[[str], Any]:
+    """Look for a pattern once, or through a whole text."""
+    if way in ONCE:
+        once: Callable[[str], Any] = getattr(pattern, way)
+        return once
+    return lambda text: sum(1 for _ in pattern.finditer(text))
 
 
 def texts(size: int) -> Iterator[tuple[str, str]]:
@@ -102,13 +138,8 @@ def worst_text(run: Callable[[str], Any], sizes: tuple[int, ...]) -> tuple[str, 
     def timed(text: str) -> float:
         return seconds(lambda: run(text))
 
-    name, _ = max(((name, timed(text)) for name, text in texts(sizes[0])), key=lambda pair: pair[1])
+    name, _ = max(((name, timed(text)) for name, text in texts(sizes[0] // 5)), key=lambda pair: pair[1])
     return name, [timed(next(text for of, text in texts(size) if of == name)) for size in sizes]
-
-
-def scan(pattern: re.Pattern[str]) -> Callable[[str], Any]:
-    """Look for a pattern through a whole text."""
-    return lambda text: sum(1 for _ in pattern.finditer(text))
 
 
 def items(count: int, **more: Any) -> list[Any]:
@@ -229,7 +260,7 @@ def rows(
     sizes: tuple[int, ...], counts: tuple[int, ...]
 ) -> Iterator[tuple[str, str, str, list[float], float]]:
     """Each row: what kind, which, on what, seconds at the largest size, exponent."""
-    looked = {("pattern", name): scan(pattern) for name, pattern in sorted(patterns().items())}
+    looked = {("pattern", name): run for name, run in patterns().items()}
     looked |= {("function", name): function for name, function in FUNCTIONS.items()}
     for (kind, name), run in looked.items():
         text, times = worst_text(run, sizes)

@@ -192,8 +192,9 @@ def writing(place: Place) -> Iterator[Store]:
         connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut may
         connection.execute(f"CREATE TABLE IF NOT EXISTS {NEW_TABLE}")
         from wakeloop.cli.saver import Numbered, slim
+        from wakeloop.thread.strict_saver import strict_saver
 
-        Numbered(connection).setup()
+        strict_saver(Numbered, connection).setup()
         slim(connection)
         with closing(Store(place, connection)) as store:
             yield store

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
+from wakeloop.dialects.misfits import fault_in
 from wakeloop.dialects.schemas import schema_of, tool_name
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import shorten, whole
+from wakeloop.text.characters import whole
 from wakeloop.todos.items import Todo, abridged, count_open, worth_showing
 from wakeloop.todos.operations import Board, Operation, Outcome
 
@@ -95,12 +96,8 @@ class Dialect:
 
         An item is named by its place, counted from 1, as in every other sentence about a list that is sent.
         """
-        first = error.errors(include_url=False, include_context=False)[0]
-        got = "" if first["type"] == "missing" else f", not {shorten(repr(first['input']), 120)}"
-        said = first["msg"].removeprefix("Value error, ")
-        if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
-            said = f"an object {_keys(self.tools, name, first['loc'])}is due here"
-        return f"{name}: {_place(first['loc'])}: {said[:1].lower()}{said[1:]}{got}"
+        tool = next(tool for tool in self.tools if tool_name(tool) == name)
+        return f"{name}: {fault_in(tool, error)}"
 
     def operation(self, call: Any) -> Operation:
         """Turn a call that fits its schema into an operation."""
@@ -158,20 +155,3 @@ class Dialect:
     def shows(self, outcome: Outcome) -> bool:
         """Tell whether the result of a call shows every open item with its text."""
         return self.replaces
-
-
-def _place(loc: Sequence[int | str]) -> str:
-    """Return where a fault is, in words: `item 2: status`, or the name of an argument."""
-    number = next((place for place, part in enumerate(loc) if isinstance(part, int)), None)
-    if number is None:
-        return str(loc[0]) if loc else "arguments"
-    within = loc[number + 1 : number + 2]  # pydantic's own words for the ways to read a value stand behind
-    return ": ".join([f"item {int(loc[number]) + 1}", *map(str, within)])
-
-
-def _keys(tools: Sequence[type[BaseModel]], name: str, loc: Sequence[int | str]) -> str:
-    """Return which keys an item has, as the model was told."""
-    tool = next(tool for tool in tools if tool_name(tool) == name)
-    told = tool.model_json_schema()["properties"].get(str(loc[0]), {}) if loc else {}
-    keys = list(told.get("items", {}).get("properties", ()))
-    return f"with {', '.join(keys[:-1])} and {keys[-1]} " if len(keys) > 1 else ""

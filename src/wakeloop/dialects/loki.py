@@ -11,7 +11,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import name_of, one_line, shorten
 from wakeloop.text.told import told
-from wakeloop.todos.items import Refused, Todo, brief, is_closed, worth_showing
+from wakeloop.todos.items import Refused, Todo, brief, count_closed, is_closed, worth_showing
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Reset, Show
 
 LONGEST_ID = 18  # digits; Python reads 4,300 at most
@@ -114,7 +114,7 @@ class Loki(Dialect):
 
 def progress(todos: Sequence[Todo]) -> str:
     """Render `1/3`: how many are closed of how many."""
-    return f"{sum(map(is_closed, todos))}/{len(todos)}"
+    return f"{count_closed(todos)}/{len(todos)}"
 
 
 def _number(value: Any) -> int | str:

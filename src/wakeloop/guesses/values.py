@@ -163,4 +163,5 @@ def _kind(given: object) -> str:
         return "None"
     if isinstance(given, type):
         return f"the class {given.__name__}"
-    return f"a {type(given).__name__}"
+    name = type(given).__name__
+    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"

@@ -123,23 +123,24 @@ class Locks(LockConnection):
 
     def wait(self, number: int, grace: float) -> None:
         """Take a lock that another has, once it may be taken."""
-        found, made = Found(), self.made
+        found, over = Found(), self.made
         while True:
             time.sleep(min(AGAIN, self.beat))
-            if made != self.made:
-                made, found.since = self.made, None  # nobody looked meanwhile
             try:
-                if found.is_free(self.holder(number), self.lives, grace) and self.take(number):
+                holder = self.holder(number)
+                if over != self.made:
+                    over, found.since = self.made, None  # nobody looked meanwhile
+                if found.is_free(holder, self.lives, grace) and self.take(number, over):
                     return
             except psycopg.OperationalError:
                 if self.closed.is_set():
                     raise
 
     @contextmanager
-    def worker(self, worker: str) -> Iterator[bool]:
+    def worker(self, worker: str, over: int | None = None) -> Iterator[bool]:
         """Hold a worker's name, which shows that it lives; False where another process has it."""
         number = lock_number(worker_name(worker))
-        taken = self.take(number)
+        taken = self.take(number, over)
         if taken:
             self.names.add(number)
         try:
@@ -149,10 +150,15 @@ class Locks(LockConnection):
                 self.names.discard(number)
                 self.give(number)
 
-    def take(self, number: int) -> bool:
-        """Take a lock, unless it is held: in this process (Postgres would count it twice) or in another."""
+    def take(self, number: int, over: int | None = None) -> bool:
+        """Take a lock, unless it is held: in this process (Postgres would count it twice) or in another.
+
+        What was seen free `over` a connection is taken over the same one, else its owner may not be back yet.
+        """
         with self.guard:
-            if number in self.held or not self._ask(TRY, number):
+            if number in self.held or over not in (None, self.made):
+                return False
+            if not (self._ask if over is None else self._answer)(TRY, number):
                 return False
             self.held.add(number)
             return True

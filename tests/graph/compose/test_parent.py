@@ -409,8 +409,6 @@ async def test_handing_over(saver: Any, door: str) -> None:
         "tool",
         "tool",
         "tool",
-        "ai",
-        "human",
     ]
     assert wire_faults([*model.requests, *other.requests]) == []
 

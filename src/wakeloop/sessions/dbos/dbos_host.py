@@ -117,10 +117,10 @@ class DbosHost(Post):
             if not self.open.enter_context(self.locks.worker(self.worker)):
                 raise SessionError(f"Another worker is called {self.worker!r}: give each its own name.")
             threading.Thread(target=self.locks.keep, name="wakeloop-locks", daemon=True).start()
+        self.mailbox.arrive(self.worker)  # before it takes anything: one that is not there counts as gone
         with self.locks.setting_up() if self.locks is not None else nullcontext():
             self.drop_unreadable()
             apart(self.launch)
-        self.mailbox.arrive(self.worker)
         self.catch_up()
         threading.Thread(target=self.watch.run, name="wakeloop-watch", daemon=True).start()
 

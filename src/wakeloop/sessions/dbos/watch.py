@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # Postgres alone needs its driver
     from wakeloop.sessions.locks import Locks
 
 LOOK = 1.0  # seconds between two looks whether to drain
+SOON = 3.0  # seconds after which one that said that it left is believed: one that lives says that it came
 SWEEP = 5  # looks between two for workers that died
 REMIND = 60  # looks between two for events that nobody takes
 UNREAD: Any = {"load_input": False, "load_output": False}
@@ -74,7 +75,7 @@ class Watch:
         Dead is one that said that it left, or whose name was seen free for the time of grace: one whose
         connection broke takes it again at once.
         """
-        dead, mailbox, now = [], self.post.mailbox, time.monotonic()
+        gone, mailbox, now = list[str](), self.post.mailbox, time.monotonic()
         present = {name for name, *_ in mailbox.workers()}
         pending = DBOS.list_workflows(status="PENDING", **UNREAD)
         names = ({w.executor_id for w in pending if w.executor_id} | present) - {self.worker}
@@ -82,13 +83,15 @@ class Watch:
         if self.over != locks.made:  # what was seen over another connection says nothing of the time between
             self.over, self.free = locks.made, {}
         self.free = {name: self.free.get(name, now) for name in free}
-        for worker in [w for w, since in self.free.items() if w not in present or now - since >= locks.grace]:
-            with locks.worker(worker) as taken:
+        soon = min(locks.grace, SOON)
+        dead_since = {name: now - (locks.grace if name in present else soon) for name in free}
+        for worker in [name for name, since in self.free.items() if since <= dead_since[name]]:
+            with locks.worker(worker, self.over) as taken:
                 if taken:
                     put_back(worker)
                     mailbox.leave(worker)
-                    dead.append(worker)
-        return dead
+                    gone.append(worker)
+        return gone
 
     def take_back(self) -> None:
         """Put runs of this worker back that are under way nowhere: it was cut off while it took them."""

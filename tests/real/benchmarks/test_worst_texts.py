@@ -1,0 +1,47 @@
+"""The benchmark of worst texts looks at every pattern, and tells an exponent."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wakeloop
+
+ROOT = Path(__file__).parents[3]
+HOUSE = Path(wakeloop.__file__).parent
+
+
+@pytest.fixture
+def worst(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import worst_texts
+
+    return worst_texts
+
+
+def test_every_pattern_of_the_package_is_found(worst: Any) -> None:
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in HOUSE.rglob("*.py")]
+    calls = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    told = [n for n in calls if ast.unparse(n.func) in {f"re.{way}" for way in ("compile", *worst.ALL_WAYS)}]
+    assert len(told) > 20
+    assert len(worst.patterns()) == len(told)
+
+
+def test_an_exponent_is_the_slope_between_the_first_and_the_last(worst: Any) -> None:
+    assert worst.exponent((1, 10), [0.1, 1.0]) == pytest.approx(1)
+    assert worst.exponent((1, 2, 10), [0.1, 0.3, 10.0]) == pytest.approx(2)
+    assert worst.exponent((1, 10), [0.0001, 0.001]) == 0
+
+
+def test_the_worst_text_of_a_square_pattern_is_found(worst: Any) -> None:
+    import re
+
+    text, times = worst.worst_text(worst.scan(re.compile("a+@")), (5_000, 10_000))
+    assert "'a' …" in text
+    assert len(times) == 2
+
+
+@pytest.mark.parametrize("rule", ["n starts on n items", "n calls that add an item", "a reply of n chunks"])
+def test_a_rule_is_run(worst: Any, rule: str) -> None:
+    worst.RULES[rule](20)()
