@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from io import UnsupportedOperation
 from typing import Any, TextIO
 
 from langgraph.types import Interrupt
@@ -20,8 +22,11 @@ def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callabl
             return None
         answers: dict[str, Any] = {}
         for interrupt in interrupts:
-            for line in asked(interrupt):
+            *shown, hint = asked(interrupt)
+            for line in shown:
                 say(line)
+            forget_typed(typed)  # an answer is typed by who has seen the question
+            say(hint)
             answer = typed.readline()
             if not answer:
                 return None
@@ -29,6 +34,22 @@ def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callabl
         return answers
 
     return ask
+
+
+def forget_typed(terminal: TextIO) -> None:
+    """Throw away what was typed into a terminal and not read yet; what is none is left as it is."""
+    if not terminal.isatty():
+        return
+    if sys.platform == "win32":
+        import msvcrt
+
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+    else:
+        import termios
+
+        with suppress(UnsupportedOperation):  # a stand-in for a terminal has no queue
+            termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
 
 
 def asked(interrupt: Interrupt) -> list[Line]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from wakeloop.cli.failures import usage
 from wakeloop.cli.reader import reader, state
+from wakeloop.cli.recipe import refuse_halves
 from wakeloop.cli.show import listing
 from wakeloop.cli.start import look_up, must_be
 from wakeloop.cli.store import Place, reading, writing
@@ -30,6 +31,7 @@ class Action(StrEnum):
 def edited(place: Place, thread: str, asked: str, words: Sequence[str]) -> list[str]:
     """Edit a thread's list, and return it as lines."""
     action = named(asked)
+    refuse_halves(*words)
     wanted = changes(action, words)
     known = must_be(look_up(place, thread), thread, place)
     if action is Action.LIST:

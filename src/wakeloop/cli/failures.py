@@ -38,7 +38,7 @@ def code_of(error: BaseException) -> int:
     """The exit code of what was raised."""
     if isinstance(error, CommandError):
         return error.code
-    wrong = SettingsError | ToolNameError | EditError | InputError | UnicodeDecodeError
+    wrong = SettingsError | ToolNameError | EditError | InputError | UnicodeError
     return USAGE if isinstance(error, wrong) else FAILED
 
 
@@ -50,6 +50,8 @@ def sentence_of(error: BaseException) -> str:
         said = f"The database cannot be used: {database_words(error)}."
     elif _is_of_a_server(error):
         said = server_sentence(error)
+    elif isinstance(error, UnicodeEncodeError):
+        said = f"{error.object[:60]!r} is not UTF-8: type it again."
     elif isinstance(error, UnicodeDecodeError):
         said = "The text on stdin is not UTF-8."
     elif isinstance(error, OSError) and error.strerror:

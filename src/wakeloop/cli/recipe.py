@@ -137,6 +137,7 @@ def options(
     agent: str | None = None,
 ) -> dict[str, Any]:
     """The options that were given, read and checked."""
+    refuse_halves(model, base_url, preset, *(settings or ()), tools, role, agent)
     given: dict[str, Any] = {
         "model": model or None,
         "base_url": base_url or None,
@@ -149,6 +150,15 @@ def options(
         "agent": agent,
     }
     return {key: value for key, value in given.items() if value is not None}
+
+
+def refuse_halves(*words: str | None) -> None:
+    """Refuse what is typed and is not UTF-8: half a pair of characters, which no server and no file takes."""
+    for word in words:
+        try:
+            (word or "").encode()
+        except UnicodeEncodeError:
+            raise usage(f"{word!r} is not UTF-8: type it again.") from None
 
 
 def is_openai(model: str) -> bool:

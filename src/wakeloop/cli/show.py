@@ -71,6 +71,7 @@ def portrait(known: Known, snapshot: StateSnapshot, *, live: bool) -> Iterator[s
     yield from listing(values.get("todos") or [])
     for one in snapshot.interrupts:
         yield from (f"question: {line}" for line in words.question(one.value))
+        yield f"  its id: {one_line(one.id)}"
 
 
 def listing(todos: Sequence[Any]) -> list[str]:

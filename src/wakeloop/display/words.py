@@ -95,8 +95,8 @@ APPROVAL = "y for yes; anything else is a no, and is passed on"
 
 
 def wants_approval(value: Any) -> bool:
-    """Tell whether an interrupt asks for leave to run a command."""
-    return isinstance(value, Mapping) and "command" in value
+    """Tell whether an interrupt asks for leave; one of an older release says no more than the command."""
+    return isinstance(value, Mapping) and ("command" in value or value.get("on") == "approval")
 
 
 def question(value: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from wakeloop.inbox import event_fault
 from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, agent_of, derived_id
+from wakeloop.sessions.questions import Early, early, noted
 from wakeloop.sessions.runs import (
     NextInput,
     Outgoing,
@@ -17,6 +18,7 @@ from wakeloop.sessions.runs import (
 from wakeloop.sessions.tools import Limits, session_tools
 
 __all__ = [
+    "Early",
     "Limits",
     "NextInput",
     "Outgoing",
@@ -29,9 +31,11 @@ __all__ = [
     "answered",
     "close_run",
     "derived_id",
+    "early",
     "event_fault",
     "must_go_on",
     "next_input",
+    "noted",
     "outstanding",
     "refusal_of",
     "session_tools",

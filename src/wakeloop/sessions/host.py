@@ -46,12 +46,14 @@ class SessionStatus:
         open: How many items are open.
         wakes: How many wakes the activation has spent.
         budget: How many it may spend.
-        on: What a waiting session waits for: `human`, `peer` or `subagent`; else None.
+        on: What a waiting session waits for: `human`, `approval`, `peer` or `subagent`; else None.
         queued: How many events no run has taken yet; those of a run that was given up before its thread had
             read them are among them.
-        error: Why the newest run was given up; None where it was not. The next event of any kind, such as a
-            `kick`, tries again, with what is queued.
+        error: Why the newest run was given up, or an answer was refused; None where nothing was. The next
+            event of any kind, such as a `kick`, tries again, with what is queued.
         waits_for: The threads that a waiting session waits for.
+        asks: The ids of the questions that wait for a person, the first one first: an answer names one as its
+            `correlation_id`.
     """
 
     thread: str
@@ -65,6 +67,7 @@ class SessionStatus:
     queued: int = 0
     error: str | None = None
     waits_for: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0) -> "SessionStatus":
@@ -81,6 +84,7 @@ class SessionStatus:
             on=session.get("on"),
             queued=queued,
             waits_for=awaited(snapshot.values or {}),
+            asks=tuple(question.id for question in snapshot.interrupts),
         )
 
     @classmethod
@@ -124,12 +128,13 @@ class SessionHost(Protocol):
     - **One run of a thread at a time**, whatever the number of processes.
     - **In order.** Events of one thread are taken in the order in which `send` accepted them, one by one or
       several as one batch (the list `todo_inbox` of one input, in that order).
-    - **Once.** An event whose id was accepted before is dropped, and `send` returns that id all the same: a
-      run that is made again sends the same ids. Events and schedules survive the process.
+    - **Once.** An event whose id was accepted before for the same thread is dropped, and `send` returns that
+      id all the same: a run that is made again sends the same ids. Events and schedules survive the process.
     - **Nothing is left in silence.** After each run, and when a run is given up for an exception, it sends
       what `wakeloop.sessions.outstanding` says, then takes the answered entries off the thread.
-    - **Interrupts.** A thread that waits at an interrupt is given nothing but a human's event, as the answer;
-      what else came in keeps its order and is taken afterwards (`wakeloop.sessions.next_input`).
+    - **Interrupts.** A thread that waits at an interrupt is given nothing but a human's event that names the
+      question, or names none and came after it; what else came in keeps its order and is taken afterwards
+      (`wakeloop.sessions.next_input`). An answer to another question is refused.
     - **Nothing is stored about the host** in a thread.
     """
 
@@ -147,8 +152,9 @@ class SessionHost(Protocol):
             event: The event; without an id it gets a new one, without a time the present.
 
         Raises:
-            SessionError: The thread belongs to no agent of the host, or the event has a fault
-                (`wakeloop.sessions.event_fault`).
+            SessionError: The thread belongs to no agent of the host, the event has a fault
+                (`wakeloop.sessions.event_fault`), it names a question that is not asked, or a text cannot be
+                stored.
         """
 
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
@@ -179,7 +185,8 @@ class SessionHost(Protocol):
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or an event that no run has taken yet, by the id that made it.
 
-        Who waits for an answer to a cancelled event is told (`answer_to`).
+        Events of several threads may have the same id: all of them are removed. Who waits for an answer to a
+        cancelled event is told (`answer_to`).
 
         Returns:
             False where there is none.
@@ -207,9 +214,9 @@ def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
     A thread id is `AGENT` or `AGENT:NAME`; any other belongs to the agent `main`, where there is one.
 
     Raises:
-        SessionError: There is none.
+        SessionError: There is none, or the id cannot be stored.
     """
-    name = thread_id.partition(":")[0]
+    name = checked("thread's id", thread_id).partition(":")[0]
     if name in agents:
         return name
     if thread_id.strip() and DEFAULT_AGENT in agents:
@@ -231,12 +238,27 @@ def words_of(error: BaseException) -> str:
 
 
 def accepted(event: WakeEvent) -> WakeEvent:
-    """Return an event as it is stored: with an id and a time. Raises `SessionError` for one that is none."""
+    """Return an event as it is stored, with an id and a time; one that cannot be is refused."""
     beside = {"id": event.get("id") or uuid4().hex, "time": event.get("time") or now().isoformat()}
     whole = cast("WakeEvent", {**event, **beside})
     if fault := event_fault(whole):
         raise SessionError(f"The event is refused: {fault}.")
+    for key, value in whole.items():
+        for text in value if isinstance(value, list) else (value,):
+            checked(f"event's {key}", str(text))
     return whole
+
+
+def checked(what: str, text: str) -> str:
+    """Return a text that can be stored; one with half a pair of characters in it is refused."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])[1:-1]
+        raise SessionError(
+            f"The {what} is refused: half a pair of characters ({half}) is in it, which UTF-8 cannot hold."
+        ) from None
+    return text
 
 
 def no_session(thread_id: str) -> SessionError:

@@ -8,9 +8,12 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
 from wakeloop.inbox import WakeEvent
+from wakeloop.sessions.older_tables import bring_up_to_date
+from wakeloop.sessions.questions import noted
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
 from wakeloop.text.characters import storable
 
@@ -19,10 +22,14 @@ Answer = Callable[[str, WakeEvent], tuple[str, WakeEvent] | None]
 
 @dataclass(frozen=True)
 class Letter:
-    """An event that waits, the run that has taken it, if one has, and why it was given up, if it was."""
+    """An event that waits, and its number in the store's order.
+
+    Beside it the run that has taken it, if one has, and why it was given up, if it was.
+    """
 
     event: WakeEvent
     run: str | None
+    number: int
     error: str | None = None
 
     @property
@@ -38,19 +45,26 @@ class Mailbox:
     engine: sa.Engine
 
     def create(self) -> None:
-        """Make the tables that are not there yet; several processes may try at once."""
+        """Make the tables that are not there yet, and mend older ones; several processes may try at once."""
         try:
             TABLES.create_all(self.engine)
         except (IntegrityError, sa.exc.OperationalError, sa.exc.ProgrammingError):
             TABLES.create_all(self.engine)  # another process was making them: now they are there
+        bring_up_to_date(self.engine)
 
     # -- events ------------------------------------------------------------------------------------------
 
-    def put(self, thread: str, event: WakeEvent) -> bool:
-        """Store an event behind the others of its thread; False if its id was here before."""
+    def put(self, thread: str, event: WakeEvent, questions: Sequence[str] = ()) -> bool:
+        """Store an event behind the others of its thread; False if its id was here before.
+
+        `questions` are ids of those at which its sender saw the thread stand: it came after them.
+        """
         try:
             with self.engine.begin() as c:
                 c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+                if questions:
+                    before = self._asked(c, thread, alone=True)
+                    self._note(c, thread, {**before, **noted(before, questions, self._newest(c))})
                 text = json.dumps(event, ensure_ascii=False)
                 c.execute(EVENTS.insert().values(id=event["id"], thread=thread, event=text))
         except IntegrityError:
@@ -60,12 +74,18 @@ class Mailbox:
     def waiting(self, thread: str) -> list[Letter]:
         """Return what waits for a thread, in the order in which it came."""
         query = (
-            sa.select(EVENTS.c.event, EVENTS.c.turn, EVENTS.c.error)
+            sa.select(EVENTS.c.event, EVENTS.c.turn, EVENTS.c.seq, EVENTS.c.error)
             .where(EVENTS.c.thread == thread, EVENTS.c.event.is_not(None))
             .order_by(EVENTS.c.seq)
         )
         with self.engine.connect() as c:
-            return [Letter(json.loads(event), turn, error) for event, turn, error in c.execute(query)]
+            return [Letter(json.loads(event), *more) for event, *more in c.execute(query)]
+
+    def knows(self, thread: str, key: str) -> bool:
+        """Tell whether an event with this id was ever accepted for a thread."""
+        query = sa.select(EVENTS.c.seq).where(EVENTS.c.thread == thread, EVENTS.c.id == key)
+        with self.engine.connect() as c:
+            return c.execute(query).first() is not None
 
     def unsettled(self, thread: str | None = None) -> list[tuple[str, str]]:
         """Return thread and id of the newest event that waits in each thread; those before it may be held.
@@ -80,15 +100,15 @@ class Mailbox:
         with self.engine.connect() as c:
             return [(where, key) for where, key in c.execute(query)]
 
-    def begin(self, run: str, events: Sequence[WakeEvent]) -> bool:
+    def begin(self, run: str, letters: Sequence[Letter]) -> bool:
         """Note which events a run takes, and as what, before it does anything with them.
 
         False, with nothing noted, where one of them was withdrawn since it was read.
         """
         with self.engine.connect() as c, c.begin() as noting:
-            for event in events:
-                text = json.dumps(event, ensure_ascii=False)
-                free = (EVENTS.c.id == event["id"], EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))
+            for letter in letters:
+                text = json.dumps(letter.event, ensure_ascii=False)
+                free = (EVENTS.c.seq == letter.number, EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))
                 taken = EVENTS.update().where(*free).values(turn=run, event=text, error=None)
                 if not c.execute(taken).rowcount:
                     noting.rollback()
@@ -99,8 +119,16 @@ class Mailbox:
         """Let go of a run's events: their ids stay, so that a repeat is known."""
         error = None if error is None else storable(error)  # it may quote anything
         with self.engine.begin() as c:
-            c.execute(EVENTS.update().where(EVENTS.c.turn == run).values(event=None, error=error))
+            taken = (EVENTS.c.thread == thread, EVENTS.c.turn == run)
+            c.execute(EVENTS.update().where(*taken).values(event=None, error=error))
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
+
+    def refuse(self, thread: str, key: str, why: str) -> None:
+        """Let go of an event that no run takes; its session says why."""
+        with self.engine.begin() as c:
+            mine = (EVENTS.c.thread == thread, EVENTS.c.id == key)
+            c.execute(EVENTS.update().where(*mine).values(event=None, error=why))
+            c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=why))
 
     def put_back(self, thread: str, keys: Collection[str], error: str | None) -> None:
         """Note for what error events were given up, and keep them: the next event takes them along."""
@@ -111,23 +139,74 @@ class Mailbox:
             c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
 
-    def withdraw(self, key: str, answer: Answer | None = None) -> tuple[str, WakeEvent] | None:
-        """Take back an event that no run has taken; return its thread and it, or None.
-
-        What `answer` makes of it for whoever waits for it, thread and event, is stored with that, or neither.
-        """
-        free = (EVENTS.c.id == key, EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
+    def unname(self, thread: str, keys: Collection[str]) -> None:
+        """Let answers wait as texts that name no question: theirs is gone with the run that was given up."""
         with self.engine.begin() as c:
-            row = c.execute(sa.select(EVENTS.c.thread, EVENTS.c.event).where(*free)).first()
-            if row is None or not c.execute(EVENTS.update().where(*free).values(event=None)).rowcount:
-                return None
-            thread, event = row[0], cast("WakeEvent", json.loads(row[1]))
-            if answer is not None and (letter := answer(thread, event)) is not None:
-                to, text = letter[0], json.dumps(letter[1], ensure_ascii=False)
-                c.execute(self._insert(SESSIONS).values(thread=to).on_conflict_do_nothing())
-                values = {"id": letter[1]["id"], "thread": to, "event": text}
-                c.execute(self._insert(EVENTS).values(values).on_conflict_do_nothing())
-        return thread, event
+            for key in keys:
+                mine = (EVENTS.c.thread == thread, EVENTS.c.id == key, EVENTS.c.event.is_not(None))
+                for text in c.execute(sa.select(EVENTS.c.event).where(*mine)).scalars().all():
+                    event = {k: v for k, v in json.loads(text).items() if k != "correlation_id"}
+                    written = json.dumps(event, ensure_ascii=False)
+                    c.execute(EVENTS.update().where(*mine).values(event=written))
+
+    def withdraw(self, key: str, answer: Answer | None = None) -> list[tuple[str, WakeEvent]]:
+        """Take back the events of this id that no run has taken; return thread and event of each.
+
+        What `answer` makes of one for whoever waits for it is stored with that, or neither.
+        """
+        free = (EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
+        found: list[tuple[str, WakeEvent]] = []
+        with self.engine.begin() as c:
+            query = sa.select(EVENTS.c.seq, EVENTS.c.thread, EVENTS.c.event).where(EVENTS.c.id == key, *free)
+            for number, thread, text in c.execute(query.order_by(EVENTS.c.seq)).all():
+                mine = EVENTS.update().where(EVENTS.c.seq == number, *free)
+                if not c.execute(mine.values(event=None)).rowcount:
+                    continue
+                event = cast("WakeEvent", json.loads(text))
+                found.append((thread, event))
+                if answer is not None and (letter := answer(thread, event)) is not None:
+                    self._answer(c, *letter)
+        return found
+
+    def _answer(self, c: sa.Connection, thread: str, event: WakeEvent) -> None:
+        c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+        values = {"id": event["id"], "thread": thread, "event": json.dumps(event, ensure_ascii=False)}
+        c.execute(self._insert(EVENTS).values(values).on_conflict_do_nothing())
+
+    # -- questions ---------------------------------------------------------------------------------------
+
+    def note(self, thread: str, questions: Sequence[str]) -> dict[str, int]:
+        """Note at which questions a thread stands, for whoever holds the thread; return the notes.
+
+        Of each the newest event's number is kept, as it was when the question was first noted: what has a
+        smaller one, or the same, came before it.
+        """
+        with self.engine.connect() as c:
+            before = self._asked(c, thread)
+        if list(before) == list(questions):
+            return before
+        with self.engine.begin() as c:
+            now = noted(self._asked(c, thread, alone=True), questions, self._newest(c))
+            self._note(c, thread, now)
+        return now
+
+    def _asked(self, c: sa.Connection, thread: str, *, alone: bool = False) -> dict[str, int]:
+        mine = SESSIONS.c.thread == thread
+        if alone:  # a write keeps other writers away until this transaction ends, on either database
+            c.execute(SESSIONS.update().where(mine).values(thread=thread))
+        text = c.execute(sa.select(SESSIONS.c.asked).where(mine)).scalar()
+        return dict(json.loads(text)) if text else {}
+
+    def _note(self, c: sa.Connection, thread: str, notes: dict[str, int]) -> None:
+        c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(asked=json.dumps(notes)))
+
+    def _newest(self, c: sa.Connection) -> int:
+        """Return the newest number that was given to an event, also to one that is not committed yet."""
+        if self.engine.dialect.name == "sqlite":
+            return int(c.execute(sa.select(sa.func.max(EVENTS.c.seq))).scalar() or 0)
+        sequence = sa.func.pg_get_serial_sequence(EVENTS.name, EVENTS.c.seq.name)
+        given = sa.func.pg_sequence_last_value(sa.cast(sequence, REGCLASS))
+        return int(c.execute(sa.select(given)).scalar() or 0)
 
     # -- sessions ----------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from wakeloop.inbox import WakeEvent, owed_for, replies_owed
 from wakeloop.loop.ledger import notes_of
 from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, awaited, derived_id
+from wakeloop.sessions.questions import Early, answered_by, asked_by, wrong_id
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten
 from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
@@ -46,40 +47,47 @@ class NextInput:
         input: What to invoke the graph with.
         taken: The events that this input takes.
         held: Those that go on waiting.
+        refused: Those that answer a question that is not asked (any more), each with a sentence on it: let go
+            of them, and tell the person.
     """
 
     run: bool
     input: Any = None
     taken: tuple[WakeEvent, ...] = ()
     held: tuple[WakeEvent, ...] = ()
+    refused: tuple[tuple[WakeEvent, str], ...] = ()
 
 
-def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent]) -> NextInput:
+def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent], early: Early | None = None) -> NextInput:
     """Decide what a thread is run with next, of the events that wait for it in the order of their arrival.
 
-    At an interrupt the first human's event is the answer, to the question that its correlation id names or to
-    the first one; the others are held, since any other input would drop the question. A run that broke off or
-    was drained goes on before anything new is taken. Otherwise all events are one batch.
+    At an interrupt a human's event is the answer to the question that its correlation id names, or without an
+    id to the first question that it came after; the others are held, since any other input would drop the
+    question: what came before it becomes input afterwards. A name that no question has is refused. A run that
+    broke off or was drained goes on before anything new is taken. Otherwise all events are one batch.
 
     Args:
         snapshot: The thread's newest checkpoint, as `graph.get_state` returns it.
         events: What waits for the thread; it may be empty.
+        early: Which event came before which question (`wakeloop.sessions.early`); None where the host does
+            not know the order, so that an answer has to name its question.
     """
-    waiting = tuple(events)
-    if snapshot.interrupts:
-        answers = [e for e in waiting if e.get("kind") == "human" and e.get("text", "").strip()]
-        if not answers:
-            return NextInput(run=False, held=waiting)
-        answer, questions = answers[0], [question.id for question in snapshot.interrupts]
-        asked = answer.get("correlation_id")
-        reply: Command[Any] = Command(resume={asked if asked in questions else questions[0]: answer["text"]})
-        held = tuple(e for e in waiting if e is not answer)
-        return NextInput(run=True, input=reply, taken=(answer,), held=held)
-    if unfinished(snapshot) and not (snapshot.values.get("todo_ledger") or {}).get("refused"):
-        return NextInput(run=True, held=waiting)
+    questions, at_work = asked_by(snapshot), unfinished(snapshot)
+    at_work = at_work and not (snapshot.values.get("todo_ledger") or {}).get("refused")
+    if at_work and not questions:
+        return NextInput(run=True, held=tuple(events))
+    refused = tuple((e, why) for e in events if (why := wrong_id(e, questions)))
+    waiting = tuple(e for e in events if not wrong_id(e, questions))
+    if questions:
+        for answer in waiting:
+            if (question := answered_by(answer, questions, early)) is not None:
+                reply: Command[Any] = Command(resume={question: answer["text"]})
+                held = tuple(e for e in waiting if e is not answer)
+                return NextInput(run=True, input=reply, taken=(answer,), held=held, refused=refused)
+        return NextInput(run=False, held=waiting, refused=refused)
     if not waiting:
-        return NextInput(run=False)
-    return NextInput(run=True, input={"todo_inbox": [*waiting]}, taken=waiting)
+        return NextInput(run=False, refused=refused)
+    return NextInput(run=True, input={"todo_inbox": [*waiting]}, taken=waiting, refused=refused)
 
 
 def must_go_on(session: Session) -> bool:

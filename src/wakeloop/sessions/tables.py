@@ -9,11 +9,12 @@ EVENTS = sa.Table(
     sa.Column(
         "seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True
     ),
-    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("id", sa.Text, nullable=False),
     sa.Column("thread", sa.Text, nullable=False),
     sa.Column("event", sa.Text),  # JSON; None when its run has ended
     sa.Column("turn", sa.Text),  # the run that took it; a stored name
-    sa.Column("error", sa.Text),  # why its run was given up
+    sa.Column("error", sa.Text),  # why its run was given up, or it was refused
+    sa.UniqueConstraint("thread", "id"),
     sqlite_autoincrement=True,  # a number is never used twice
 )
 WAITING = sa.Index(
@@ -27,7 +28,8 @@ SESSIONS = sa.Table(
     "wakeloop_sessions",
     TABLES,
     sa.Column("thread", sa.Text, primary_key=True),
-    sa.Column("error", sa.Text),  # why the newest run was given up
+    sa.Column("error", sa.Text),  # why the newest run was given up, or an answer refused
+    sa.Column("asked", sa.Text),  # JSON: each question that stands, and what was newest when it was asked
 )
 SCHEDULES = sa.Table(
     "wakeloop_schedules",

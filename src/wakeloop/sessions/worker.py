@@ -5,7 +5,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,6 +19,7 @@ from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import SessionHost, TakenOverError, derived_id, words_of
 from wakeloop.sessions.mailbox import Letter, Mailbox
+from wakeloop.sessions.questions import asked_by, early
 from wakeloop.sessions.runs import RUN, close_run, must_go_on, next_input, refusal_of, unread
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of, unfinished
@@ -71,15 +72,19 @@ class Runs:
                 return  # what was given up waits for the next event
             snapshot = graph.get_state(config)
             begun = [letter.event for letter in letters if letter.run is not None]
-            name, given = self.begun(begun, snapshot) if begun else self.begin(letters, snapshot)
+            name, given = self.begun(begun, snapshot) if begun else self.begin(thread, letters, snapshot)
             if given.withdrawn:
                 continue
             if name is None:
                 return
             named = graph.with_config(metadata={RUN: name})
             failure = self.play(named, config, given, control, patient=patient)
+            after = graph.get_state(config)
+            self.mailbox.note(thread, asked_by(after))
             if failure is not None:  # noted before the thread is ended, which no longer shows it then
-                back = unread(graph.get_state(config), given.taken, given.question)
+                back = unread(after, given.taken, given.question)
+                if given.question is not None:
+                    self.mailbox.unname(thread, back)
                 self.mailbox.put_back(thread, back, failure)
             close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
@@ -103,20 +108,32 @@ class Runs:
                     self.host.send(letter.thread, letter.event)
         self.mailbox.put_back(thread, [event["id"] for event in left], words)
 
-    def begin(self, letters: list[Letter], snapshot: StateSnapshot) -> tuple[str | None, "Given"]:
-        """Choose what the next run takes and note it, before anything is done with it."""
-        chosen = next_input(snapshot, [letter.event for letter in letters])
+    def begin(
+        self, thread: str, letters: list[Letter], snapshot: StateSnapshot
+    ) -> tuple[str | None, "Given"]:
+        """Choose what the next run takes and note it before it is done; refuse answers to nothing."""
+        notes = self.mailbox.note(thread, asked_by(snapshot))
+        numbered = [(letter.number, letter.event) for letter in letters]
+        chosen = next_input(snapshot, [event for _, event in numbered], early(notes, numbered))
+        for event, why in chosen.refused:
+            self.mailbox.refuse(thread, event["id"], why)
         if not chosen.run:
+            if chosen.refused:
+                with suppress(Exception):  # whoever is told may fail: nothing has run
+                    self.report(thread)
             return None, NOTHING
         if not chosen.taken:  # a run that somebody else left
             return derived_id("left", str(snapshot.config["configurable"].get("checkpoint_id"))), Given(None)
-        name, taken = chosen.taken[0]["id"], list(chosen.taken)
+        taken = [letter for letter in letters if letter.event in chosen.taken]
         answer = getattr(chosen.input, "resume", None)
         if isinstance(answer, dict):  # note the question that it answers
-            taken = [{**taken[0], "correlation_id": question} for question in answer]
-        if not self.mailbox.begin(name, taken):
+            taken = [
+                replace(letter, event={**letter.event, "correlation_id": question})
+                for letter, question in zip(taken, answer, strict=True)
+            ]
+        if not self.mailbox.begin(taken[0].id, taken):
             return None, Given(None, withdrawn=True)
-        return name, given_of(chosen.input, taken)
+        return taken[0].id, given_of(chosen.input, [letter.event for letter in taken])
 
     def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> tuple[str, "Given"]:
         """See how far a run came that was begun before."""
@@ -127,7 +144,8 @@ class Runs:
         asked = taken[0].get("correlation_id") if taken[0].get("kind") == "human" else None
         if snapshot.interrupts and asked not in [question.id for question in snapshot.interrupts]:
             return name, NOTHING  # it is answered, and the run came to another question
-        return name, given_of(next_input(snapshot, taken).input, taken)
+        chosen = next_input(snapshot, taken)
+        return name, given_of(chosen.input, taken) if chosen.run else NOTHING  # else it is answered elsewhere
 
     def play(
         self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl, *, patient: bool

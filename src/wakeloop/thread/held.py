@@ -17,14 +17,15 @@ ASKED = "__interrupt__"  # where LangGraph puts the questions of a run that is p
 class Held:
     """The values of one thread of an agent, and what is known of its run.
 
-    `parked` says that it waits at an interrupt, `midway` that it has tasks which are not done, `whole` that
-    the values are the agent's own and not those of a parent that shares some of them.
+    `parked` says that it waits at an interrupt (`on` a human or an approval), `midway` that it has tasks that
+    are not done, `whole` that the values are the agent's own and not those of a parent that shares some.
     """
 
     values: Mapping[str, Any]
     parked: bool = False
     midway: bool = False
     whole: bool = True
+    on: str = "human"
 
 
 def held(given: object) -> Held:
@@ -34,9 +35,9 @@ def held(given: object) -> Held:
     `ArgumentError` for anything else.
     """
     if isinstance(given, GraphOutput):
-        return Held(_values(given.value), parked=bool(given.interrupts))
+        return Held(_values(given.value), parked=bool(given.interrupts), on=_on(given.interrupts))
     if isinstance(given, StateSnapshot):
-        return _of_thread(given.values, given.tasks, parked=bool(given.interrupts))
+        return _of_thread(given.values, given.tasks, given.interrupts)
     if isinstance(given, list):
         return Held({"messages": given})
     if not isinstance(given, Mapping):
@@ -47,24 +48,27 @@ def held(given: object) -> Held:
     if isinstance(given.get("tasks"), list | tuple) and "values" in given:
         tasks = given["tasks"]
         asked = given.get("interrupts") or [one for task in tasks for one in _part(task, "interrupts") or ()]
-        return _of_thread(given["values"], tasks, parked=bool(asked))
+        return _of_thread(given["values"], tasks, asked)
     if "values" in given and "status" in given:  # the SDK's thread
         asks = given["status"] == "interrupted"
-        return Held(_values(given["values"]), parked=asks, midway=given["status"] in ("busy", "error"))
-    return Held(_values(given), parked=bool(given.get(ASKED)))
+        midway = given["status"] in ("busy", "error")
+        by_task = given.get("interrupts")
+        asked = next(iter(by_task.values()), None) if isinstance(by_task, Mapping) else by_task
+        return Held(_values(given["values"]), parked=asks, midway=midway, on=_on(asked))
+    return Held(_values(given), parked=bool(given.get(ASKED)), on=_on(given.get(ASKED)))
 
 
-def _of_thread(values: Any, tasks: Any, *, parked: bool) -> Held:
+def _of_thread(values: Any, tasks: Any, asked: Any) -> Held:
     """Read a thread with tasks; where it is a parent's, go down to the agent whose run is not over."""
-    values = _values(values)
+    values, parked, on = _values(values), bool(asked), _on(asked)
     if "todo_ledger" not in values:
         below = [_part(task, "state") for task in tasks or ()]
         inner = [found for state in below if state is not None for found in _agents(state)]
         if inner:
             return next((one for one in inner if one.parked), inner[0])
         if any(state is not None for state in below):  # only where its state is found
-            return Held(values, parked, midway=bool(tasks), whole=False)
-    return Held(values, parked, midway=bool(tasks))
+            return Held(values, parked, midway=bool(tasks), whole=False, on=on)
+    return Held(values, parked, midway=bool(tasks), on=on)
 
 
 def _agents(state: Any) -> Iterator[Held]:
@@ -73,6 +77,12 @@ def _agents(state: Any) -> Iterator[Held]:
         found = held(state)
         if "todo_ledger" in found.values:
             yield found
+
+
+def _on(asked: Any) -> str:
+    """Return whom the first of some interrupts asks: one that says so is believed."""
+    value = _part(asked[0], "value") if isinstance(asked, list | tuple) and asked else None
+    return "approval" if isinstance(value, Mapping) and value.get("on") == "approval" else "human"
 
 
 def _part(task: Any, name: str) -> Any:

@@ -21,9 +21,10 @@ NUMBERS = ("open", "wakes", "budget", "list")
 def session_of(given: object) -> Session:
     """Read how a thread stands from `graph.get_state(config)`, a run's result, or another view of it.
 
-    A thread parked at an interrupt is `waiting`, `interrupted`, on a human; one that broke off, or is being
-    run, is `running`, without numbers; one that has not begun is `dormant`, or `idle` with items by hand,
-    without a reason. Of a result of a run that is parked, the numbers are there that it shows.
+    A thread parked at an interrupt is `waiting`, `interrupted`, on an approval where the value of the (first)
+    interrupt says `"on": "approval"`, else on a human; one that broke off, or is being run, is `running`,
+    without numbers; one that has not begun is `dormant`, or `idle` with items by hand, without a reason. Of a
+    result of a run that is parked, the numbers are there that it shows.
 
     Args:
         given: A snapshot, a run's result, a state, or a thread's state as the SDK has it. Of a parent graph
@@ -61,7 +62,7 @@ def counted(given: Held | StateSnapshot) -> Session:
     if (view.midway and not refused) or session["state"] == "running":
         session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}
     if view.parked:
-        session |= {"state": "waiting", "reason": "interrupted", "on": "human"}
+        session |= {"state": "waiting", "reason": "interrupted", "on": view.on}
     return session
 
 

@@ -35,10 +35,10 @@ def shell_tool(
     """Return the tool `run_shell`, which runs a command line by `/bin/sh` in a folder.
 
     With `ask` each command is put to a person first: the run stops at LangGraph's `interrupt`, whose value is
-    `{"question": …, "command": …}`, so the agent needs a checkpointer. Answer by running it again with
-    `Command(resume=answer)`, where several wait with `Command(resume={interrupt.id: answer})`: `True`, `"y"`,
-    `"yes"` or `{"approved": True}` is a yes, and anything else a no, which the model reads in your words (a
-    text, or `{"approved": False, "message": …}`).
+    `{"question": …, "command": …, "on": "approval"}`, so the agent needs a checkpointer. Answer by running it
+    again with `Command(resume=answer)`, where several wait with `Command(resume={interrupt.id: answer})`:
+    `True`, `"y"`, `"yes"` or `{"approved": True}` is a yes, and anything else a no, which the model reads in
+    your words (a text, or `{"approved": False, "message": …}`).
 
     It is no sandbox: a command has the rights of this process. The environment is passed on without variables
     that look like secrets, and nothing can be typed into a command. A command that fails is no error of the
@@ -77,7 +77,7 @@ class Shell:
         if self.stop.is_set():
             raise ToolException("The run is being stopped; the command was not run.")
         if self.ask:
-            answer = interrupt({"question": "Run this command?", "command": command})
+            answer = interrupt({"question": "Run this command?", "command": command, "on": "approval"})
             if not approved(answer):
                 return refusal(answer)
         output = Output(self.limit)

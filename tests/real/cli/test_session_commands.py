@@ -213,6 +213,40 @@ def test_send_waits_for_a_failure(shared: World) -> None:
     assert (code, out.splitlines()[-1][:16]) == (1, "failure: dormant")
 
 
+@pytest.mark.parametrize(
+    "args", [["show"], ["resume"], ["todo", "list"], ["config", "--thread"]], ids=lambda args: args[0]
+)
+def test_half_a_character_in_the_name_of_a_thread_is_a_sentence(shared: World, args: list[str]) -> None:
+    words = [args[0], *args[1:], "a\udcff"] if "list" not in args else ["todo", "a\udcff", "list"]
+    code, out, err = shared.here(*words)
+    assert (code, out, err) == (2, "", "wakeloop: 'a\\udcff' is not UTF-8: type it again.\n")
+
+
+def test_an_answer_names_its_question(shared: World) -> None:
+    assert shared.here("send", "named", "ask", "--wait")[0] == 4
+    [question] = shared.ps("named")["asks"]
+    told = f"To answer: wakeloop send named 'your answer' --answers {question}"
+    assert told in shared.here("ps")[1].splitlines()
+    code, out, err = shared.here("send", "named", "blue", "--answers", "no such question")
+    assert (code, out) == (2, "")
+    assert err == (
+        "wakeloop: The answer is refused: it is for the question 'no such question', and the session asks "
+        f"{question}: name that one.\n"
+    )
+    wrong = (
+        "wakeloop: --answers takes the id of a question, which only a human answers: wakeloop ps shows it.\n"
+    )
+    assert shared.here("send", "named", "blue", "--answers", " ") == (2, "", wrong)
+    assert shared.here("send", "named", "x", "--kind", "cron", "--answers", question) == (2, "", wrong)
+    assert shared.ps("named")["queued"] == 0
+    assert shared.here("show", "named")[1].endswith(
+        f"question: Which colour?\nquestion:   on: human\n  its id: {question}\n"
+    )
+    code, out, _ = shared.here("send", "named", "blue", "--answers", question, "--wait")
+    assert (code, out) == (0, "m: blue\n")
+    assert shared.ps("named")["asks"] == []
+
+
 def test_send_waits_for_a_question_and_answers_it(shared: World) -> None:
     code, out, err = shared.here("send", "question", "ask", "--wait")
     assert (code, err) == (4, "")
@@ -402,7 +436,7 @@ def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
     assert sorted(sent) == ["event", "thread"]
     assert world.ps("early") == {
         "thread": "early", "agent": "main", "state": "dormant", "reason": None, "open": 0, "wakes": 0,
-        "budget": 0, "on": None, "queued": 1, "error": None, "waits_for": [],
+        "budget": 0, "on": None, "queued": 1, "error": None, "waits_for": [], "asks": [],
     }  # fmt: skip
     waiting = world.shell.start("send", "early", "and this", "--wait")
     assert waiting.stderr is not None
@@ -497,6 +531,14 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["send", "a\udcff", "Hello"], ODD),
         (["send", "x", " "], "The text is empty: say what is to be sent."),
         (["send", "x", "a\udcff"], "The text is not UTF-8: type it again, or give it on stdin."),
+        (["send", "x", "a", "--id", "b\udcff"], "The event's id is refused: half a pair of characters"),
+        (["send", "x", "a", "--answers", "b\udcff"], "The event's correlation_id is refused: half a pair"),
+        (["cron", "add", "x", "* * * * *", "a\udcff"], "The text is not UTF-8: type it again"),
+        (["cron", "remove", "a\udcff"], "'a\\udcff' is not UTF-8: type it again."),
+        (["todo", "a", "add", "b\udcff"], "'b\\udcff' is not UTF-8: type it again."),
+        (["run", "x", "--model", "m\udcff"], "'m\\udcff' is not UTF-8: type it again."),
+        (["run", "x", "--model", "m", "--base-url", "u\udcff"], "'u\\udcff' is not UTF-8: type it again."),
+        (["run", "x", "--model", "m", "--set", "prompts=\udcff"], "'prompts=\\udcff' is not UTF-8"),
         (
             ["send", "x", "Hello", "--kind", "whisper"],
             f"The event is refused: kind must be one of {KINDS}, not 'whisper'.",

@@ -201,6 +201,45 @@ def test_the_host_holds_what_is_no_answer(host: ServerHost, name: str) -> None:
     assert "tick" in told[4]
 
 
+def test_an_answer_is_for_the_question_that_it_names_or_came_after(
+    url: str, host: ServerHost, name: str
+) -> None:
+    host.send(name, {"kind": "human", "text": "slow"})
+    host.send(name, {"kind": "human", "id": "ask", "text": "ask"})
+    until(lambda: host.status(name).reason == "interrupted")
+    [question] = host.status(name).asks
+    host.background.draining.set()  # what follows is judged by the next host
+    for key in ("first", "again"):
+        host.send(name, {"kind": "human", "id": key, "text": "this", "correlation_id": question})
+    with pytest.raises(SessionError, match=f"question 'another', and the session asks {question}: name that"):
+        host.send(name, {"kind": "human", "text": "yes", "correlation_id": "another"})
+    with ServerHost(url, {"main": "main"}) as other:
+        quiet(other, name)
+        assert texts(other, name)[-2:] == ["this", "read: this"]
+        assert "the session asks nothing now" in str(other.status(name).error)
+        other.background.draining.set()
+        other.send(name, {"kind": "human", "text": "ask"})
+        item = other.kept.waiting(name)[0]
+        early = {**item, "event": {**item["event"], "id": "early", "text": "yes"}, "order": item["order"] + 1}
+    with ServerHost(url, {"main": "main"}) as third:
+        until(lambda: third.status(name).reason == "interrupted")
+        third.kept.put(name, early)  # as one that was sent while the run was under way
+        third.background.ring(name)
+        time.sleep(0.5)
+        assert (third.status(name).state, third.status(name).queued) == ("waiting", 1)
+        third.send(name, {"kind": "human", "text": "that"})
+        quiet(third, name)
+        assert texts(third, name)[-4:] == ["that", "read: that", "yes", "read: yes"]
+
+
+def test_half_a_character_is_a_sentence(host: ServerHost, name: str) -> None:
+    for thread, text in ((name, "half \ud800"), (f"{name}-\ud800", "x")):
+        with pytest.raises(SessionError, match="half a pair of characters"):
+            host.send(thread, {"kind": "human", "text": text})
+    with pytest.raises(SessionError, match="half a pair of characters"):
+        host.schedule(f"{name}-\ud800", "0 9 * * *", "x")
+
+
 def test_a_failed_run_is_an_answer_to_whoever_asked(host: ServerHost, name: str) -> None:
     asker = f"{name}-asker"
     host.send(name, {"kind": "human", "text": "fail"})

@@ -14,9 +14,10 @@ import sqlalchemy as sa
 from host_stage import Stage
 
 from wakeloop.inbox import WakeEvent
-from wakeloop.sessions import Schedule, SessionStatus, next_input
+from wakeloop.sessions import Schedule, SessionStatus, early, next_input
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.dbos.queues import QUEUE, TIMERS
+from wakeloop.sessions.questions import asked_by
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS
 
 PATIENCE = 60.0  # seconds, for what takes well under one
@@ -132,8 +133,10 @@ class EngineHost(Stage):
         return self.engine.list()
 
     def turn(self, thread_id: str) -> bool:
-        events = [event for thread, event in self.queue if thread == thread_id]
-        if not next_input(self.snapshot(thread_id), events).run:
+        waiting = [(one.number, one.event) for one in self.engine.mailbox.waiting(thread_id)]
+        notes = self.engine.mailbox.note(thread_id, asked_by(self.snapshot(thread_id)))
+        step = next_input(self.snapshot(thread_id), [event for _, event in waiting], early(notes, waiting))
+        if not step.run and not step.refused:
             return False
         self.engine.gate.let_through(thread_id)
         return True

@@ -18,11 +18,13 @@ from wakeloop.sessions import (
     agent_of,
     close_run,
     derived_id,
-    event_fault,
+    early,
     next_input,
+    noted,
     refusal_of,
 )
-from wakeloop.sessions.host import CANCELLED
+from wakeloop.sessions.host import CANCELLED, accepted
+from wakeloop.sessions.questions import asked_by, wrong_id
 
 
 class MemoryHost(Stage):
@@ -32,6 +34,8 @@ class MemoryHost(Stage):
         super().__init__(InMemorySaver())
         self.door, self.batch = door, batch
         self.queue: list[tuple[str, WakeEvent]] = []
+        self.numbers: dict[tuple[str, str], int] = {}
+        self.notes: dict[str, dict[str, int]] = {}
         self.planned: dict[str, Schedule] = {}
         self.events: list[dict[str, Any]] = []
         self.draining = False
@@ -45,12 +49,14 @@ class MemoryHost(Stage):
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
         agent_of(thread_id, self.made)
-        if fault := event_fault(event):
-            raise SessionError(f"The event is refused: {fault}.")
         key = event.get("id") or f"e{len(self.accepted) + 1}"
-        if key not in self.accepted:
-            self.accepted[key] = (thread_id, {**event, "id": key})
-            self.queue.append(self.accepted[key])
+        accepted({**event, "id": key})
+        if (thread_id, key) not in self.numbers:
+            if why := wrong_id(event, asked_by(self.snapshot(thread_id))):
+                raise SessionError(why)
+            self.numbers[thread_id, key] = len(self.numbers) + 1
+            self.queue.append((thread_id, {**event, "id": key}))
+            self.accepted.setdefault(key, self.queue[-1])
         return key
 
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
@@ -63,7 +69,7 @@ class MemoryHost(Stage):
         return [s for s in self.planned.values() if thread_id in (None, s.thread)]
 
     def status(self, thread_id: str) -> SessionStatus:
-        if thread_id not in {to for to, _ in self.accepted.values()}:
+        if thread_id not in {to for to, _ in self.numbers}:
             raise SessionError(f"Nothing was ever sent to the thread {thread_id!r}.")
         waiting = sum(to == thread_id for to, _ in self.queue)
         return SessionStatus.of(thread_id, agent_of(thread_id, self.made), self.snapshot(thread_id), waiting)
@@ -71,32 +77,36 @@ class MemoryHost(Stage):
     def cancel(self, key: str) -> bool:
         if self.planned.pop(key, None):
             return True
-        found = next((item for item in self.queue if item[1]["id"] == key), None)
-        if found is None:
-            return False
-        self.queue.remove(found)
-        if letter := refusal_of(found[1], found[0], CANCELLED):
-            self.send(letter.thread, letter.event)
-        return True
+        found = [item for item in self.queue if item[1]["id"] == key]
+        for item in found:
+            self.queue.remove(item)
+            if letter := refusal_of(item[1], item[0], CANCELLED):
+                self.send(letter.thread, letter.event)
+        return bool(found)
 
     def drain(self, timeout: float | None = None) -> bool:
         self.draining = True
         return True
 
     def list(self) -> Sequence[SessionStatus]:
-        return [self.status(thread) for thread in sorted({to for to, _ in self.accepted.values()})]
+        return [self.status(thread) for thread in sorted({to for to, _ in self.numbers})]
 
     # -- turns -------------------------------------------------------------------------------------------
 
     def turn(self, thread_id: str) -> bool:
         """Run one turn of a thread, if it can run."""
         events = [event for to, event in self.queue if to == thread_id]
-        step = next_input(self.snapshot(thread_id), events if self.batch else events[:1])
+        before = early(self.notes.get(thread_id, {}), [(self.numbers[thread_id, e["id"]], e) for e in events])
+        step = next_input(self.snapshot(thread_id), events if self.batch else events[:1], before)
         if not step.run and not self.batch:  # an answer may stand behind what an interrupt holds
-            step = next_input(self.snapshot(thread_id), events)
-        if not step.run or self.draining:
+            step = next_input(self.snapshot(thread_id), events, before)
+        gone = [*step.taken, *(event for event, _ in step.refused)]
+        self.failures += [why for _, why in step.refused]
+        if self.draining:
             return False
-        self.queue = [item for item in self.queue if item[1] not in step.taken]
+        self.queue = [item for item in self.queue if item[0] != thread_id or item[1] not in gone]
+        if not step.run:
+            return bool(step.refused)
         self.turns.append(thread_id)
         graph, failure = self.graph(thread_id), None
         try:
@@ -104,6 +114,8 @@ class MemoryHost(Stage):
         except Exception as error:  # noqa: BLE001 - a turn given up
             failure = f"{type(error).__name__}: {error}"
             self.failures.append(failure)
+        asked = asked_by(self.snapshot(thread_id))
+        self.notes[thread_id] = noted(self.notes.get(thread_id, {}), asked, len(self.numbers))
         if self.door == "sync":
             close_run(graph, thread_id, self, failure)
         else:

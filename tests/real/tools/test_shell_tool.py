@@ -203,7 +203,8 @@ PUT = [*((answer, True) for answer in YES), *((answer, False) for answer in NO i
 def test_a_command_runs_only_after_a_yes(tmp_path, answer, ran):
     graph, config = asking(tmp_path), {"configurable": {"thread_id": "1"}}
     parked = graph.invoke({"command": "touch ran"}, config)
-    assert parked["__interrupt__"][0].value == {"question": "Run this command?", "command": "touch ran"}
+    asked = {"question": "Run this command?", "command": "touch ran", "on": "approval"}
+    assert parked["__interrupt__"][0].value == asked
     assert not (tmp_path / "ran").exists()
     result = graph.invoke(Command(resume=answer), config)["result"]
     assert (tmp_path / "ran").exists() is ran

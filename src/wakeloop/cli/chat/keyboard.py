@@ -12,8 +12,10 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from wakeloop.cli.ask import forget_typed
 from wakeloop.cli.chat.completion import Names, Offers
 from wakeloop.cli.chat.lines import open_ended
 from wakeloop.cli.start import MARK
@@ -26,6 +28,9 @@ class Keyboard(Protocol):
 
     def entry(self, prompt: str, *, answer: bool = False) -> str:
         """Return one entry, a line or several; raises `EOFError` at the end."""
+
+    def forget(self) -> None:
+        """Throw away what a person has typed ahead: it was typed before a question that is shown now."""
 
 
 class Terminal:
@@ -56,6 +61,11 @@ class Terminal:
             except KeyboardInterrupt:
                 continue
 
+    def forget(self) -> None:
+        """Throw away what was typed ahead, also keys that a former prompt has read."""
+        clear_typeahead(self.answers.app.input)
+        forget_typed(sys.stdin)
+
 
 class Pipe:
     """Lines of a pipe or a file."""
@@ -75,6 +85,9 @@ class Pipe:
         if not typed:
             raise EOFError
         return typed
+
+    def forget(self) -> None:
+        """Keep all lines: nobody has typed them, and who wrote them knows their order."""
 
 
 def interrupted(error: BaseException) -> bool:

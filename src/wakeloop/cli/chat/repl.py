@@ -21,6 +21,7 @@ from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
 from wakeloop.cli.play import SWITCHED_ON, leave
+from wakeloop.cli.recipe import refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
 from wakeloop.cli.start import look_up, new_id, refuse_odd
@@ -174,6 +175,7 @@ class Repl:
         """Take one entry; True where it is the last."""
         if not typed.strip():
             return False
+        refuse_halves(typed)
         entry = lines.read(typed)
         if isinstance(entry, str):
             self.run(entry)
@@ -241,6 +243,7 @@ class Repl:
         if snapshot.interrupts:
             for line in asked(snapshot.interrupts[0]):
                 self.out.say(line)
+            self.keyboard.forget()
             self.say("note", ".stop leaves the question unanswered and ends the run.")
         elif unfinished(snapshot):
             self.say("note", "Its last run was broken off: .resume finishes it, a text begins anew.")

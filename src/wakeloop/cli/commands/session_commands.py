@@ -47,6 +47,10 @@ def send(
     key: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="Id of the event; one that was sent is dropped.")
     ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Id of the question that this answers, as wakeloop ps shows it."),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Stay until the session's run has ended.")] = False,
     db: Database = None,
     json: Json = False,
@@ -57,7 +61,7 @@ def send(
     from wakeloop.cli.start import piped
 
     said = piped() if text == "-" else text
-    lines, code = send_event(Where(db), thread, said, kind, key, wait=wait, json=json)
+    lines, code = send_event(Where(db), thread, said, kind, key, answers, wait=wait, json=json)
     write(lines)
     raise typer.Exit(code)
 

@@ -1,5 +1,6 @@
 """Lists the sessions, and how each stands."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -31,6 +32,14 @@ def overview(where: Where, *, json: bool) -> Iterator[str]:
         yield "No sessions yet."
         return
     yield from columns([HEAD, *map(cells_of, found)])
+    for status in found:
+        yield from (to_answer(status.thread, question) for question in status.asks)
+
+
+def to_answer(thread: str, question: str) -> str:
+    """The command that answers one question and no other."""
+    words = ["wakeloop", "send", one_line(thread), "your answer", "--answers", one_line(question)]
+    return f"To answer: {shlex.join(words)}"
 
 
 def cells_of(status: SessionStatus) -> tuple[str, ...]:

@@ -4,26 +4,50 @@ import sys
 import time
 from dataclasses import asdict
 
-from wakeloop.cli.failures import FAILED, SETTLED
+from wakeloop.cli.failures import FAILED, SETTLED, usage
 from wakeloop.cli.report import as_json, exit_code
 from wakeloop.cli.sessions.ps import line_of
 from wakeloop.cli.sessions.where import LOOK, Where, typed
 from wakeloop.cli.start import check_text, refuse_odd
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import question
+from wakeloop.inbox import WakeEvent
 from wakeloop.thread.standing import answer_of, counted
 
 
+def event_of(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
+    """The event that was typed."""
+    event: WakeEvent = {"kind": kind, "text": text}
+    if key:
+        event["id"] = key
+    if answers is not None:
+        if kind != "human" or not answers.strip():
+            raise usage(
+                "--answers takes the id of a question, which only a human answers: wakeloop ps shows it."
+            )
+        event["correlation_id"] = answers
+    return event
+
+
 def send(
-    where: Where, thread: str, text: str, kind: str, key: str | None, *, wait: bool, json: bool
+    where: Where,
+    thread: str,
+    text: str,
+    kind: str,
+    key: str | None,
+    answers: str | None = None,
+    *,
+    wait: bool,
+    json: bool,
 ) -> tuple[list[str], int]:
     """Store an event for a session, and `wait` until its run has ended; return lines and exit code."""
     refuse_odd(thread)
     if text or kind != "kick":
         check_text(text, "The text is empty: say what is to be sent.")
+    event = event_of(text, kind, key, answers)
     with where.post() as post:
         with typed():
-            key = post.send(thread, {"kind": kind, "text": text, **({"id": key} if key else {})})
+            key = post.send(thread, event)
         if not wait:
             line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
             return [line], SETTLED

@@ -17,10 +17,12 @@ from wakeloop.sessions.host import (
     SessionStatus,
     accepted,
     agent_of,
+    checked,
     derived_id,
     no_session,
     now,
 )
+from wakeloop.sessions.questions import asked_by, wrong_id
 from wakeloop.sessions.runs import refusal_of
 from wakeloop.sessions.worker import Graph, away
 
@@ -53,22 +55,41 @@ class Post(Queues):
         """Store an event for a thread and return its id; a repeat is dropped."""
         agent_of(thread_id, self.agents)
         event = accepted(event)
-        self.mailbox.put(thread_id, event)
+        self.mailbox.put(thread_id, event, self.seen(thread_id, event))
         self.ring(thread_id, event["id"])  # a repeat, too: its sender may have died between the two
         return event["id"]
 
+    def seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
+        """Return the questions at which a person found the thread; raise for an answer to another one.
+
+        Nothing is seen where the agents are names alone, or the thread cannot be read from here: then the
+        host judges, when it comes to the event.
+        """
+        read = getattr(self.agents[agent_of(thread, self.agents)], "get_state", None)
+        if event["kind"] != "human" or read is None:
+            return ()
+        try:
+            questions = asked_by(read({"configurable": {"thread_id": thread}}))
+        except Exception:  # noqa: BLE001 - damaged, away, or this is the event loop of an asynchronous saver
+            return ()
+        why = wrong_id(event, questions)
+        if why is not None and not self.mailbox.knows(thread, event["id"]):
+            raise SessionError(why)
+        return questions
+
     def ring(self, thread: str, key: str) -> None:
-        """Put a run into the queue of a thread; the same id again is the same run."""
-        self.enqueue(TURN, key, QUEUE, thread, partition=thread)
+        """Put a run into the queue of a thread; the same id again for the same thread is the same run."""
+        self.enqueue(TURN, f"{key}@{derived_id(thread)}", QUEUE, thread, partition=thread)
 
     def cancel(self, key: str) -> bool:
-        """Remove a schedule, or take back an event that no run has taken."""
-        if self.mailbox.unplan(key):
+        """Remove a schedule, or take back an event that no run has taken, from all its threads."""
+        if self.mailbox.unplan(checked("id", key)):
             return True
         found = self.mailbox.withdraw(key, self.cancelled)
-        if found is not None and (letter := self.cancelled(*found)) is not None:
-            self.ring(letter[0], letter[1]["id"])
-        return found is not None
+        for thread, event in found:
+            if (letter := self.cancelled(thread, event)) is not None:
+                self.ring(letter[0], letter[1]["id"])
+        return bool(found)
 
     def cancelled(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
         """Return what tells whoever waits for an event that it was cancelled: the thread, and its event."""
@@ -92,6 +113,8 @@ class Post(Queues):
             False when the time was over first.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
+        if thread_id is not None:
+            checked("thread's id", thread_id)
         while self.mailbox.unsettled(thread_id):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
@@ -104,7 +127,7 @@ class Post(Queues):
         """Store a cron line for a thread and return the schedule's id."""
         agent_of(thread_id, self.agents)
         due = following(cron, now())
-        key = derived_id("schedule", thread_id, cron, text)
+        key = derived_id("schedule", thread_id, cron, checked("text", text))
         self.mailbox.plan(key, thread_id, cron, text, due)
         self.set_timer(key, self.due(self.mailbox.schedules(key=key)[0]))
         return key
@@ -122,6 +145,8 @@ class Post(Queues):
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return the schedules of one thread or of all."""
+        if thread_id is not None:
+            checked("thread's id", thread_id)
         return [Schedule(r.id, r.thread, r.cron, r.text, r.due) for r in self.mailbox.schedules(thread_id)]
 
     def set_timer(self, schedule: str, due: datetime) -> None:
@@ -139,7 +164,7 @@ class Post(Queues):
 
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
-        found = self.mailbox.sessions(thread_id)
+        found = self.mailbox.sessions(checked("thread's id", thread_id))
         if not found:
             raise no_session(thread_id)
         return self._status(*found[0])

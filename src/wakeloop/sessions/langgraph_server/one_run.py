@@ -13,7 +13,8 @@ from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import CANCELLED, SessionHost, agent_of, derived_id, words_of
 from wakeloop.sessions.langgraph_server.kept import Kept, uid
-from wakeloop.sessions.runs import RUN, answered, deliver, next_input, refusal_of, unread
+from wakeloop.sessions.questions import asked_by
+from wakeloop.sessions.runs import RUN, NextInput, answered, deliver, next_input, refusal_of, unread
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import LAST
 from wakeloop.thread.stopping import as_drained
@@ -46,7 +47,7 @@ class OneRun:
         if all(item.get("error") for item in items):
             return False  # what was given up waits for the next event
         snapshot = self.kept.snapshot(thread)
-        chosen = next_input(snapshot, [item["event"] for item in items])
+        chosen = self.choose(thread, snapshot, items)
         if not chosen.run:
             return False
         answer = chosen.input.resume if isinstance(chosen.input, Command) else None
@@ -58,6 +59,16 @@ class OneRun:
         name, question = mine[0]["event"]["id"], next(iter(answer)) if answer else None
         note = {"taken": True, "run": name, "question": question, "error": None}
         return self.begun(thread, [self.kept.put(thread, item, **note) for item in mine], newest=RECENT)
+
+    def choose(self, thread: str, snapshot: StateSnapshot, items: Items) -> NextInput:
+        """Choose what the next run takes; let go of answers to what is not asked."""
+        by_id, questions = {item["event"]["id"]: item for item in items}, asked_by(snapshot)
+        early = frozenset((k, q) for k, item in by_id.items() for q in questions if q not in seen_by(item))
+        chosen = next_input(snapshot, [item["event"] for item in items], early)
+        for event, why in chosen.refused:
+            self.kept.note_error(thread, why)
+            self.kept.let_go(thread, [by_id[event["id"]]])
+        return chosen
 
     def go_on(self, thread: str, noted: Items) -> bool:
         """See to what was noted by a run: of this host, of another one, or of one that is gone."""
@@ -140,7 +151,8 @@ class OneRun:
         self.kept.note_error(thread, failure)
         for item in mine:
             if item["event"]["id"] in back:  # noted before the thread is ended, which no longer shows it then
-                self.kept.put(thread, item, taken=False, run=None, error=failure)
+                event = {k: v for k, v in item["event"].items() if question is None or k != "correlation_id"}
+                self.kept.put(thread, item, event=event, taken=False, run=None, error=failure)
         self.close(thread, snapshot, failure)
         self.kept.let_go(thread, [item for item in mine if item["event"]["id"] not in back])
         return True
@@ -178,3 +190,8 @@ def told_of(result: Any, status: str) -> str:
     if isinstance(error, Mapping):
         return without_secrets(f"{error.get('error', 'Error')}: {error.get('message', '')}")
     return without_secrets(str(error)) if error else f"The run ended as {status!r} on the server."
+
+
+def seen_by(item: Mapping[str, Any]) -> Sequence[str]:
+    """Return the questions that stood when an event was sent; none where a former release stored it."""
+    return item.get("asked") or ()

@@ -20,6 +20,7 @@ from wakeloop.sessions.host import (
     SessionStatus,
     accepted,
     agent_of,
+    checked,
     no_cron_line,
     no_session,
     words_of,
@@ -27,6 +28,7 @@ from wakeloop.sessions.host import (
 from wakeloop.sessions.langgraph_server.background import AWAY, Background
 from wakeloop.sessions.langgraph_server.kept import Kept, paged, uid
 from wakeloop.sessions.langgraph_server.one_run import PATIENCE, OneRun
+from wakeloop.sessions.questions import asked_by, wrong_id
 from wakeloop.text.secrets import without_secrets
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -95,13 +97,32 @@ class ServerHost:
     @reached
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Store an event for a thread and return its id; a repeat is dropped."""
-        self.kept.make(thread_id)
         event = accepted(event)
+        self.kept.make(thread_id)
         if self.kept.item(thread_id, event["id"]) is None:
+            asked = self.seen(thread_id, event)
             self.last = max(self.last + 1, time.time_ns())  # a clock that is put back changes no order
-            self.kept.put(thread_id, {"event": dict(event), "order": self.last, "taken": False})
+            kept = {"event": dict(event), "order": self.last, "taken": False}
+            self.kept.put(thread_id, {**kept, "asked": asked} if asked else kept)
         self.background.ring(thread_id)
         return event["id"]
+
+    def seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
+        """Return the questions at which a person found the thread; raise for an answer to another one.
+
+        The server's store has no numbers that would tell an order, so this is noted with the event.
+        """
+        if event["kind"] != "human":
+            return ()
+        try:
+            questions = asked_by(self.kept.snapshot(thread))
+        except AWAY:
+            raise
+        except Exception:  # noqa: BLE001 - the thread is damaged: the run that comes to it will tell
+            return ()
+        if (why := wrong_id(event, questions)) is not None:
+            raise SessionError(why)
+        return questions
 
     @reached
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
@@ -111,6 +132,7 @@ class ServerHost:
         the answer: give a schedule to threads that ask nobody.
         """
         agent = self.kept.make(thread_id)
+        checked("text", text)
         for known in self.schedules(thread_id):
             if (known.cron, known.text) == (cron, text):
                 return known.id
@@ -177,12 +199,13 @@ class ServerHost:
         if any(schedule.id == key for schedule in self.schedules()):
             self.client.crons.delete(key)
             return True
-        for thread in self.kept.threads():
+        found = False
+        for thread in self.kept.threads():  # an id is one of its thread alone
             item = self.kept.item(thread, key)
             if item is not None and item["event"] and not item["taken"]:
                 tell = partial(self.runs.tell, thread, item["event"], CANCELLED)
-                return self.kept.withdraw(thread, item, lambda: time.sleep(PATIENCE), tell)
-        return False
+                found |= self.kept.withdraw(thread, item, lambda: time.sleep(PATIENCE), tell)
+        return found
 
     def drain(self, timeout: float | None = None) -> bool:
         """Begin no run any more and wait for those that this object has begun.

@@ -1,0 +1,87 @@
+"""Which answer is for which question, as plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
+
+from wakeloop.sessions import early, next_input, noted
+from wakeloop.sessions.questions import EVERY, wrong_id
+
+GO: Any = {"kind": "human", "id": "go", "text": "go"}
+NAMED: Any = {"kind": "human", "id": "named", "text": "to b", "correlation_id": "b"}
+WRONG: Any = {"kind": "human", "id": "wrong", "text": "to c", "correlation_id": "c"}
+BLANK: Any = {"kind": "human", "id": "blank", "text": " "}
+PEER: Any = {"kind": "peer_message", "id": "peer", "text": "?", "sender": "p", "correlation_id": "c"}
+
+
+def parked(*questions: str, running: bool = False) -> StateSnapshot:
+    asked = tuple(Interrupt("?", id=question) for question in questions)
+    tasks = (PregelTask("1", "run_tools", ("x",), None, asked),) if asked or running else ()
+    return StateSnapshot({}, (), {"configurable": {}}, None, None, None, tasks, asked)
+
+
+def chosen(snapshot: StateSnapshot, *events: Any, **more: Any) -> tuple[Any, list[str], list[str]]:
+    """What is resumed or run, the ids of what is held, and of what is refused."""
+    step = next_input(snapshot, events, **more)
+    given = step.input.resume if isinstance(step.input, Command) else step.input
+    if isinstance(given, dict) and "todo_inbox" in given:
+        given = [event["id"] for event in given["todo_inbox"]]
+    assert step.run or not step.taken
+    return given if step.run else "nothing", [e["id"] for e in step.held], [e["id"] for e, _ in step.refused]
+
+
+NO = frozenset[tuple[str, str]]()
+
+
+@pytest.mark.parametrize(
+    ("events", "before", "said"),
+    [
+        ([GO], NO, ({"a": "go"}, [], [])),
+        ([GO], None, ("nothing", ["go"], [])),  # the order is not known: only a name counts
+        ([GO], {("go", "a")}, ({"b": "go"}, [], [])),
+        ([GO], {("go", "a"), ("go", "b")}, ("nothing", ["go"], [])),
+        ([GO, NAMED], {("go", "a"), ("go", "b")}, ({"b": "to b"}, ["go"], [])),
+        ([NAMED], {("named", "b")}, ({"b": "to b"}, [], [])),  # a name needs no order
+        ([NAMED], None, ({"b": "to b"}, [], [])),
+        ([WRONG, GO], NO, ({"a": "go"}, [], ["wrong"])),
+        ([WRONG], NO, ("nothing", [], ["wrong"])),
+        ([BLANK, PEER], NO, ("nothing", ["blank", "peer"], [])),
+        ([], NO, ("nothing", [], [])),
+    ],
+)
+def test_at_two_questions(events: Any, before: Any, said: Any) -> None:
+    order = None if before is None else frozenset(before)
+    assert chosen(parked("a", "b"), *events, early=order) == said
+
+
+def test_where_nothing_is_asked_a_named_answer_is_refused_and_the_rest_is_input() -> None:
+    assert chosen(parked(), GO, NAMED, PEER) == (["go", "peer"], [], ["named"])
+    assert chosen(parked(), NAMED) == ("nothing", [], ["named"])
+
+
+def test_a_run_under_way_goes_on_before_anything_is_judged() -> None:
+    assert chosen(parked(running=True), GO, WRONG) == (None, ["go", "wrong"], [])
+
+
+def test_a_question_keeps_the_number_under_which_it_was_first_noted() -> None:
+    first = noted({}, ["a", "b"], 7)
+    assert first == {"a": 7, "b": 7}
+    assert noted(first, ["b", "c"], 9) == {"b": 7, "c": 9}
+    assert noted(first, [], 9) == {}
+    assert noted({EVERY: 4}, ["a"], 9) == {"a": 4}  # a session of an older release
+
+
+def test_what_has_a_question_s_number_or_a_smaller_one_came_before_it() -> None:
+    numbered = [(6, GO), (7, NAMED), (8, WRONG)]
+    assert early({"a": 7, "b": 5}, numbered) == {("go", "a"), ("named", "a")}
+
+
+def test_a_refusal_is_a_sentence() -> None:
+    told = "The answer is refused: it is for the question 'c', and the session "
+    assert wrong_id(WRONG, []) == f"{told}asks nothing now: leave the id out to say it."
+    assert wrong_id(WRONG, ["a", "b"]) == f"{told}asks a, b: name that one."
+    assert wrong_id(WRONG, ["a", "b", "d", "e"]) == f"{told}asks a, b, d, …: name that one."
+    assert wrong_id(GO, []) is wrong_id(PEER, []) is wrong_id(NAMED, ["b"]) is None

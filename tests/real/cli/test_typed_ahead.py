@@ -1,0 +1,162 @@
+"""In a terminal: what was typed before a question is no answer to it, in run, resume and chat."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from chat_server import Reply, Server
+from processes import COMMAND, Shell
+
+pytestmark = [
+    pytest.mark.loopback,
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+PROMPT = "\x1b\\[\\?2004h"  # what the chat's prompt sends when it begins to read
+HINT = "anything else is a no"
+FIRST, SECOND = (Reply(calls=[("run_shell", {"command": f"touch {name}"})], delay=1.5) for name in "ab")
+PLAN = (FIRST, SECOND, Reply("Done."))
+
+
+def typist(shell: Shell, state: Path, *args: str) -> Any:
+    env = {**shell.env, "XDG_STATE_HOME": str(state), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    command, *rest = COMMAND
+    child: Any = pexpect.spawn(
+        command, [*rest, *args], env=env, cwd=str(shell.folder), encoding="utf-8",
+        timeout=60, dimensions=(40, 120), codec_errors="replace",
+    )  # fmt: skip
+    child.delaybeforesend = None
+    return child
+
+
+@pytest.fixture
+def start(shell: Shell, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    started: list[Any] = []
+
+    def begin(*args: str) -> Any:
+        started.append(typist(shell, tmp_path / "state", *args))
+        return started[-1]
+
+    yield begin
+    for child in started:
+        child.close(force=True)
+
+
+def at(server: Server, count: int) -> None:
+    """Wait until a request is under way."""
+    deadline = time.monotonic() + 60
+    while len(server.requests) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def made(shell: Shell) -> str:
+    return "".join(name for name in "ab" if (shell.folder / name).exists())
+
+
+def ends(child: Any) -> int:
+    child.expect(pexpect.EOF)
+    child.close()
+    assert "Traceback" not in str(child.before)
+    return int(child.exitstatus)
+
+
+def options(server: Server) -> list[str]:
+    return ["--model", "m", "--base-url", server.url, "--tools", "shell"]
+
+
+def test_run_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -> None:
+    server = serve(*PLAN)
+    child = start("run", "x", *options(server))
+    at(server, 1)
+    child.send("y\ny\n")
+    child.expect(HINT)
+    time.sleep(1)
+    assert (made(shell), len(server.requests)) == ("", 1)
+    child.send("y\n")
+    at(server, 2)  # the first command ran; the next question has not come
+    child.send("y\ny")  # the second line is not even ended
+    child.expect(HINT)
+    assert made(shell) == "a"
+    child.send("\n")  # an empty line is a no: the y in front of it is gone
+    assert ends(child) == 0
+    assert made(shell) == "a"
+
+
+def test_resume_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -> None:
+    server = serve(*PLAN)
+    assert shell("run", "x", "--thread", "t", *options(server)).returncode == 4
+    child = start("resume", "t")
+    child.send("y\ny\n")  # before the command has even begun
+    child.expect(HINT)
+    time.sleep(1)
+    assert (made(shell), len(server.requests)) == ("", 1)
+    child.send("y\n")
+    at(server, 2)
+    child.send("y\n")
+    child.expect(HINT)
+    child.send("no\n")
+    assert ends(child) == 0
+    assert made(shell) == "a"
+
+
+def test_two_questions_at_once_are_answered_each_by_what_is_typed_after_it(
+    start, serve, shell: Shell
+) -> None:
+    both = Reply(calls=[("run_shell", {"command": f"touch {name}"}) for name in "ab"])
+    server = serve(both, Reply("Done."))
+    child = start("run", "x", *options(server))
+    child.expect(HINT)
+    child.send("y\ny\n")
+    child.expect(HINT)
+    child.send("\n")
+    assert ends(child) == 0
+    assert made(shell) == "a"
+
+
+def test_chat_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -> None:
+    server = serve(*PLAN)
+    child = start("chat", "--thread", "t", *options(server))
+    child.expect(PROMPT)
+    child.send("go\ry\ry\r")  # the prompt has read the keys behind the text
+    at(server, 1)
+    child.send("y\ry\r")  # and these wait in the terminal
+    child.expect(HINT)
+    child.expect(PROMPT)
+    time.sleep(1)
+    assert (made(shell), len(server.requests)) == ("", 1)
+    child.send("y\r")
+    at(server, 2)
+    child.send("y\r")
+    child.expect(HINT)
+    child.expect(PROMPT)
+    time.sleep(0.5)
+    assert made(shell) == "a"
+    child.send("not this one\r")
+    child.expect("model: Done.")
+    child.expect(PROMPT)
+    child.send(".exit\r")
+    assert ends(child) == 0
+    assert made(shell) == "a"
+    assert "not this one" in str(server.requests[-1]["messages"][-1]["content"])
+
+
+def test_chat_that_begins_at_a_question_takes_no_answer_that_was_typed_ahead(
+    start, serve, shell: Shell
+) -> None:
+    server = serve(*PLAN)
+    assert shell("run", "x", "--thread", "t", *options(server)).returncode == 4
+    child = start("chat", "--thread", "t")
+    child.send("y\r")
+    child.expect(HINT)
+    child.expect(PROMPT)
+    time.sleep(1)
+    assert (made(shell), len(server.requests)) == ("", 1)
+    child.send("\x04")
+    assert ends(child) == 0

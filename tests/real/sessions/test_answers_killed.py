@@ -1,0 +1,54 @@
+"""A worker that dies around an answer, at any point of its way: the answer is given once, to one question."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import RunControl
+from test_worker import Frail, Killed, Sender
+
+from wakeloop import create_todo_agent
+from wakeloop.sessions.dbos.database import engine_on
+from wakeloop.sessions.worker import Runs
+from wakeloop.testing import ScriptedModel, calls
+from wakeloop.tools.shell import shell_tool
+
+POINTS = ["before it begins", "before its input is stored", "in its request", "before it is let go"]
+CONFIG: Any = {"configurable": {"thread_id": "main"}}
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("point", POINTS)
+def test_one_yes_approves_one_command(point: str, named: bool, tmp_path: Path) -> None:
+    mailbox = Frail(engine_on(f"sqlite:///{tmp_path / 'sessions.db'}"))
+    mailbox.create()
+
+    def runs(name: str) -> Any:
+        def reply(_: Any) -> Any:
+            mailbox.dies("in its request")
+            return calls(("run_shell", {"command": f"touch {name}"}))
+
+        return reply
+
+    model = ScriptedModel([runs("a"), runs("b"), runs("b")])
+    agent: Any = create_todo_agent(model, tools=[shell_tool(tmp_path)], checkpointer=InMemorySaver())
+    work = Runs(mailbox, Sender(mailbox))  # type: ignore[arg-type]
+    mailbox.put("main", {"kind": "human", "id": "go", "text": "go"})
+    work.take(agent, "main", RunControl())
+    [question] = agent.get_state(CONFIG).interrupts
+    yes: Any = {"kind": "human", "id": "yes", "text": "yes"}
+    mailbox.put("main", {**yes, "correlation_id": question.id} if named else yes)
+    Frail.point = point
+    for _ in range(2):
+        with suppress(Killed):
+            work.take(agent, "main", RunControl())
+    assert Frail.point is None  # it died there
+    [next_one] = agent.get_state(CONFIG).interrupts
+    assert next_one.value["command"] == "touch b"
+    assert [(tmp_path / name).exists() for name in "ab"] == [True, False]
+    assert mailbox.waiting("main") == []
+    mailbox.engine.dispose()

@@ -1,0 +1,127 @@
+"""What a person sends to a host on DBOS while nobody holds its turns back: which question it answers."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from wakeloop import create_todo_agent
+from wakeloop.sessions import worker
+from wakeloop.sessions.dbos import DbosHost, Post
+from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.tools.shell import shell_tool
+
+YES: Any = {"kind": "human", "text": "yes"}
+
+
+def runs(command: str) -> Any:
+    return calls(("run_shell", {"command": command}))
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
+    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
+        yield SqliteSaver(connection)
+
+
+def until(true: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def shell_agent(saver: Any, root: Path, *replies: Any) -> Any:
+    return create_todo_agent(ScriptedModel(list(replies)), tools=[shell_tool(root)], checkpointer=saver)
+
+
+def test_an_answer_by_name_from_a_process_that_knows_names_alone_is_judged_by_the_host(
+    saver: SqliteSaver, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'events.db'}"
+    agent = shell_agent(saver, tmp_path, runs("touch ran"), says("Done."))
+    with DbosHost(url, {"main": agent}, polling=0.05) as host, closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+        post.send("t", {"kind": "human", "text": "go"})
+        until(lambda: host.status("t").asks and not host.mailbox.waiting("t"))
+        post.send("t", {**YES, "correlation_id": "another"})
+        until(lambda: host.status("t").error)
+        assert str(host.status("t").error).startswith(
+            "The answer is refused: it is for the question 'another'"
+        )
+        assert (host.mailbox.waiting("t"), (tmp_path / "ran").exists()) == ([], False)
+        post.send("t", {**YES, "correlation_id": host.status("t").asks[0]})
+        assert host.wait("t", timeout=30)
+        assert (host.status("t").error, (tmp_path / "ran").exists()) == (None, True)
+
+
+def test_a_question_that_another_program_has_left_is_answered_by_what_is_sent_after_it(
+    saver: SqliteSaver, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'events.db'}"
+    agent = shell_agent(saver, tmp_path, runs("touch ran"), says("Done."))
+    with closing(Post(url, {"main": agent})) as post:
+        agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "t"}})
+        post.send("t", YES)
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        assert host.wait("t", timeout=30)
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_question_that_another_program_has_left_is_not_answered_by_what_was_sent_before(
+    saver: SqliteSaver, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'events.db'}"
+    agent = shell_agent(saver, tmp_path, runs("touch ran"), says("Done."), says("Yes to what?"))
+    with closing(Post(url, {"main": agent})) as post:
+        post.send("t", YES)
+        agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "t"}})
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        until(lambda: host.mailbox.note("t", host.status("t").asks))
+        time.sleep(0.3)
+        assert (host.status("t").state, (tmp_path / "ran").exists()) == ("waiting", False)
+        host.send("t", {"kind": "human", "text": "no"})
+        assert host.wait("t", timeout=30)
+    assert not (tmp_path / "ran").exists()
+    agent_values = agent.get_state({"configurable": {"thread_id": "t"}}).values
+    assert [m.text for m in agent_values["messages"] if m.type == "human"] == ["go", "yes"]
+
+
+def test_an_answer_whose_run_was_given_up_waits_as_a_text(
+    saver: SqliteSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its question is gone with the run; it answers no later one."""
+    raising: list[Exception] = []
+    run = worker.run
+
+    def running(*given: Any) -> None:
+        if raising:
+            raise raising.pop()
+        run(*given)
+
+    monkeypatch.setattr(worker, "run", running)
+    agent = shell_agent(saver, tmp_path, runs("touch a"), runs("touch b"), says("Refused."))
+    with DbosHost(f"sqlite:///{tmp_path / 'events.db'}", {"main": agent}, polling=0.05) as host:
+        host.send("t", {"kind": "human", "text": "go"})
+        until(lambda: host.status("t").asks)
+        raising.append(KeyError("gone"))
+        host.send("t", {**YES, "id": "yes", "correlation_id": host.status("t").asks[0]})
+        assert host.wait("t", timeout=30)
+        [letter] = host.mailbox.waiting("t")
+        assert (letter.id, letter.event.get("correlation_id")) == ("yes", None)
+        host.send("t", {"kind": "kick"})
+        until(lambda: host.status("t").asks and not host.mailbox.waiting("t"))
+        host.send("t", {"kind": "human", "text": "no"})
+        assert host.wait("t", timeout=30)
+    assert not [name for name in "ab" if (tmp_path / name).exists()]
+    values = agent.get_state({"configurable": {"thread_id": "t"}}).values
+    assert [m.text for m in values["messages"] if m.type == "human" and not m.additional_kwargs] == [
+        "go",
+        "yes",
+    ]

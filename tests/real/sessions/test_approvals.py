@@ -1,0 +1,156 @@
+"""Approval by identity, never by order: an answer is for the question that it names, or came after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host_stage import Stage
+from langgraph.types import interrupt
+
+from wakeloop import SessionError
+from wakeloop.testing import calls
+from wakeloop.tools.shell import shell_tool
+
+YES: Any = {"kind": "human", "text": "yes"}
+
+
+def runs(*commands: str) -> Any:
+    return calls(*(("run_shell", {"command": command}) for command in commands))
+
+
+def ask(*questions: str) -> Any:
+    return calls(*(("ask_user", {"question": question}) for question in questions))
+
+
+def asks(host: Stage, thread: str = "ada") -> list[str]:
+    return [question.id for question in host.snapshot(thread).interrupts]
+
+
+# -- every host ------------------------------------------------------------------------------------------
+
+
+def test_c50_a_yes_older_than_the_question_approves_nothing(host: Stage, tmp_path: Path) -> None:
+    def first(_: Any) -> Any:
+        host.send("ada", YES)
+        return runs("touch ran")
+
+    host.agent("ada", first, "It was refused.", "Yes to what?", tools=[shell_tool(tmp_path)])
+    host.say("ada", "go")
+    assert host.ending("ada") == ("waiting", "interrupted", "approval")
+    assert (len(host.queue), (tmp_path / "ran").exists()) == (1, False)
+    host.say("ada", "no")
+    assert not (tmp_path / "ran").exists()
+    assert [m.text for m in host.values("ada")["messages"] if m.type == "human"] == ["go", "yes"]
+    assert host.last("ada", 2) == "yes"  # it waited, and became input
+    host.done()
+
+
+def test_a_yes_left_over_from_one_question_does_not_answer_the_next(host: Stage, tmp_path: Path) -> None:
+    replies = [ask("Which?"), runs("touch ran"), "It was refused.", "Yes to what?"]
+    host.agent("ada", *replies, tools=[shell_tool(tmp_path)])
+    host.say("ada", "go")
+    host.send("ada", {"kind": "human", "text": "this one", "correlation_id": asks(host)[0]})
+    host.send("ada", YES)
+    host.settle()
+    assert host.results("ada") == [("success", "this one")]
+    assert (host.ending("ada")[2], len(host.queue), (tmp_path / "ran").exists()) == ("approval", 1, False)
+    host.say("ada", "no")
+    assert not (tmp_path / "ran").exists()
+    assert host.last("ada") == "yes"
+    host.done()
+
+
+def test_c50_an_answer_for_another_question_is_refused_in_a_sentence(host: Stage, tmp_path: Path) -> None:
+    host.agent("ada", runs("touch ran"), "Done.", tools=[shell_tool(tmp_path)])
+    host.say("ada", "go")
+    [question] = asks(host)
+    with pytest.raises(SessionError) as refused:
+        host.send("ada", {**YES, "correlation_id": "another"})
+    assert str(refused.value) == (
+        f"The answer is refused: it is for the question 'another', and the session asks {question}: "
+        "name that one."
+    )
+    host.settle()
+    assert (host.queue, (tmp_path / "ran").exists()) == ([], False)
+    assert host.status("ada").asks == (question,)
+    host.send("ada", {**YES, "correlation_id": question})
+    host.settle()
+    assert (tmp_path / "ran").exists()
+    with pytest.raises(SessionError) as refused:
+        host.send("ada", {**YES, "correlation_id": question})
+    assert str(refused.value) == (
+        f"The answer is refused: it is for the question '{question}', and the session asks nothing now: "
+        "leave the id out to say it."
+    )
+    assert host.status("ada").asks == ()
+    host.done()
+
+
+def test_a_second_yes_for_one_question_approves_no_other(host: Stage, tmp_path: Path) -> None:
+    """A double click: both name the first question, and the second one comes before the next question."""
+    host.agent("ada", runs("touch a"), runs("touch b"), "Done.", tools=[shell_tool(tmp_path)])
+    host.say("ada", "go")
+    [question] = asks(host)
+    for key in ("click", "click again"):
+        host.send("ada", {**YES, "id": key, "correlation_id": question})
+    host.settle()
+    assert [(tmp_path / name).exists() for name in "ab"] == [True, False]
+    assert host.queue == []
+    assert len(host.failures) == 1
+    assert host.failures[0].startswith(f"The answer is refused: it is for the question '{question}'")
+    host.say("ada", "no")
+    assert [(tmp_path / name).exists() for name in "ab"] == [True, False]
+    host.done()
+
+
+def test_two_texts_sent_after_two_questions_answer_both_in_their_order(host: Stage) -> None:
+    host.agent("ada", ask("a?", "b?"), "Thanks.")
+    host.say("ada", "go")
+    host.send("ada", {"kind": "human", "text": "to a"})
+    host.send("ada", {"kind": "human", "text": "to b"})
+    host.settle()
+    assert host.results("ada") == [("success", "to a"), ("success", "to b")]
+    host.done()
+
+
+def test_a_tool_that_asks_twice_has_two_questions(host: Stage) -> None:
+    def twice() -> str:
+        """Ask twice."""
+        return f"{interrupt('one?')} {interrupt('two?')}"
+
+    host.agent("ada", calls(("twice", {})), "Thanks.", tools=[twice])
+    host.say("ada", "go")
+    [first] = asks(host)
+    host.send("ada", {"kind": "human", "id": "1", "text": "A", "correlation_id": first})
+    host.send("ada", {"kind": "human", "id": "2", "text": "A", "correlation_id": first})
+    host.settle()
+    assert asks(host) not in ([first], [])
+    host.say("ada", "B")
+    assert host.results("ada") == [("success", "A B")]
+    host.done()
+
+
+@pytest.mark.parametrize(
+    ("value", "on"),
+    [
+        ({"question": "?", "on": "approval"}, "approval"),
+        ({"question": "?", "on": "human"}, "human"),
+        ({"question": "?", "on": "peer"}, "human"),
+        ({"question": "?", "on": ["approval"]}, "human"),
+        ({"question": "?"}, "human"),
+        ("approval", "human"),
+    ],
+)
+def test_what_an_interrupt_says_it_waits_on(host: Stage, value: Any, on: str) -> None:
+    def wonder() -> str:
+        """Wonder."""
+        return str(interrupt(value))
+
+    host.agent("ada", calls(("wonder", {})), "Thanks.", tools=[wonder])
+    host.say("ada", "go")
+    assert host.ending("ada") == ("waiting", "interrupted", on)
+    assert (host.status("ada").on, host.status("ada").asks) == (on, tuple(asks(host)))
+    host.say("ada", "so")
+    host.done()

@@ -1,0 +1,173 @@
+"""Ids: unique by thread and id, in new databases and in older ones; what cannot be stored is a sentence."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import older_events
+import psycopg
+import pytest
+import sqlalchemy as sa
+from host_stage import Stage
+from memory_host import MemoryHost
+
+from wakeloop import SessionError
+from wakeloop.sessions.dbos import Post
+from wakeloop.sessions.dbos.database import engine_on
+from wakeloop.sessions.mailbox import Mailbox
+from wakeloop.sessions.tables import EVENTS
+
+HALF = "half \ud800"
+TOLD = r"half a pair of characters (\ud800) is in it, which UTF-8 cannot hold."
+AGENTS: Any = {"main": None, "ada": None}
+
+
+# -- unique by thread and id -----------------------------------------------------------------------------
+
+
+def test_c49_one_id_for_two_threads_tells_both(host: Stage) -> None:
+    host.agent("ada", "Heard.").agent("bob", "Heard, too.")
+    for thread in ("ada", "bob", "ada"):  # the third is a repeat
+        assert host.send(thread, {"kind": "human", "id": "news", "text": f"News for {thread}."}) == "news"
+    host.settle()
+    assert [host.last(name) for name in ("ada", "bob")] == ["News for ada.", "News for bob."]
+    assert [host.asked(name) for name in ("ada", "bob")] == [1, 1]
+    assert host.turns == ["ada", "bob"]
+    host.done()
+
+
+def test_c49_two_threads_with_one_id_settle_and_are_cancelled_apart(host: Stage) -> None:
+    host.agent("ada", ConnectionError("dead"), "Again.").agent("bob", "Fine.")
+    for thread in ("ada", "bob"):
+        host.send(thread, {"kind": "human", "id": "news", "text": "news"})
+    host.turn("ada")
+    assert [status.queued for status in host.list()] == [0, 1]
+    host.settle()
+    assert host.ending("bob") == ("dormant", "settled")
+    if not isinstance(host, MemoryHost):
+        assert [bool(status.error) for status in host.list()] == [True, False]
+    for thread in ("ada", "bob"):
+        host.send(thread, {"kind": "kick", "id": "kick"})
+    assert host.cancel("kick")
+    assert not host.cancel("kick")
+    assert [status.queued for status in host.list()] == [0, 0]
+    host.say("ada", "hello?")
+    host.done()
+
+
+# -- a database of the release before --------------------------------------------------------------------
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def older(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database that the release before has made."""
+    if request.param == "sqlite":
+        with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
+            connection.executescript(older_events.SQLITE)
+        yield f"sqlite:///{tmp_path / 'events.db'}"
+        return
+    url = request.getfixturevalue("postgres")
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(older_events.POSTGRES)
+    yield url
+
+
+def rows(mailbox: Mailbox) -> list[tuple[Any, ...]]:
+    with mailbox.engine.connect() as c:
+        return [tuple(row) for row in c.execute(sa.select(EVENTS).order_by(EVENTS.c.seq))]
+
+
+def test_an_older_database_goes_on_with_all_that_is_in_it(older: str) -> None:
+    with closing(Post(older, AGENTS)) as post:
+        held = '{"kind": "cron", "id": "held", "text": "tick"}'
+        yes = '{"kind": "human", "id": "e2", "text": "yes"}'
+        before = [
+            (1, "e1", "main", None, "e1", "given up"),
+            (2, "held", "main", held, None, None),
+            (3, "e2", "ada:1", yes, None, None),
+        ]
+        assert rows(post.mailbox) == before
+        assert post.mailbox.sessions() == [("ada:1", 1, None), ("main", 1, "given up")]
+        assert post.send("main", {"kind": "kick", "id": "e1"}) == "e1"  # a repeat, as before
+        assert rows(post.mailbox) == before
+        assert post.send("main", {"kind": "kick", "id": "e2"}) == "e2"  # of another thread: it was dropped
+        number, key, thread, *_ = rows(post.mailbox)[-1]
+        assert (key, thread) == ("e2", "main")
+        assert number > 7  # a number is never used twice
+        assert [letter.id for letter in post.mailbox.waiting("main")] == ["held", "e2"]
+    with closing(Post(older, AGENTS)) as post:  # once is enough
+        assert len(rows(post.mailbox)) == 4
+
+
+def test_what_an_older_database_held_answers_no_question_and_what_comes_does(older: str) -> None:
+    with closing(Post(older, AGENTS)) as post:
+        post.send("ada:1", {"kind": "human", "id": "after", "text": "yes"})
+        notes = post.mailbox.note("ada:1", ["q"])
+        numbers = {letter.id: letter.number for letter in post.mailbox.waiting("ada:1")}
+        assert numbers["e2"] <= notes["q"] < numbers["after"]
+
+
+def test_many_processes_may_mend_an_older_database_at_once(older: str) -> None:
+    mailboxes = [Mailbox(engine_on(older)) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(Mailbox.create, mailboxes))
+    assert [len(rows(mailbox)) for mailbox in mailboxes] == [3] * 8
+    for mailbox in mailboxes:
+        mailbox.engine.dispose()
+
+
+# -- what cannot be stored -------------------------------------------------------------------------------
+
+EVENTS_WITH_HALVES: list[dict[str, Any]] = [
+    {"kind": "human", "text": HALF},
+    {"kind": "human", "text": "x", "id": HALF},
+    {"kind": "human", "text": "x", "correlation_id": HALF},
+    {"kind": "human", "text": "x", "time": HALF},
+    {"kind": "peer_message", "text": "x", "sender": HALF},
+    {"kind": "peer_message", "text": "x", "chain": ["a", HALF]},
+]
+
+
+@pytest.mark.parametrize("event", EVENTS_WITH_HALVES, ids=lambda event: list(event)[-1])
+def test_half_a_character_in_an_event_is_a_sentence(host: Stage, event: Any) -> None:
+    host.agent("ada")
+    with pytest.raises(SessionError) as refused:
+        host.send("ada", event)
+    assert str(refused.value) == f"The event's {list(event)[-1]} is refused: {TOLD}"
+    assert host.list() == []
+
+
+def test_half_a_character_in_a_thread_is_a_sentence(host: Stage) -> None:
+    host.agent("main")
+    with pytest.raises(SessionError) as refused:
+        host.send(HALF, {"kind": "kick"})
+    assert str(refused.value) == f"The thread's id is refused: {TOLD}"
+    with pytest.raises(SessionError):
+        host.schedule(HALF, "* * * * *", "x")
+    with pytest.raises(SessionError):
+        host.status(HALF)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda post: post.schedule("main", "* * * * *", HALF), f"The text is refused: {TOLD}"),
+        (lambda post: post.schedule("main", HALF, "x"), r"'half \ud800' is no cron line: write five fields"),
+        (lambda post: post.schedules(HALF), f"The thread's id is refused: {TOLD}"),
+        (lambda post: post.wait(HALF), f"The thread's id is refused: {TOLD}"),
+        (lambda post: post.cancel(HALF), f"The id is refused: {TOLD}"),
+    ],
+)
+def test_half_a_character_is_a_sentence_wherever_it_is_given(
+    call: Any, sentence: str, tmp_path: Path
+) -> None:
+    with closing(Post(f"sqlite:///{tmp_path / 'events.db'}", AGENTS)) as post:
+        with pytest.raises(SessionError) as refused:
+            call(post)
+        assert str(refused.value).startswith(sentence)
+        assert (post.schedules(), post.mailbox.sessions()) == ([], [])
