@@ -91,9 +91,9 @@ LONGEST = {
     "wakeloop": 15_236,
     "agentparley": 15_236,
     "loki": 15_565,
-    "lesson": 15_206,
-    "cubepi": 13_606,
-    "cubepi-strict": 13_606,
+    "lesson": 15_174,
+    "cubepi": 13_574,
+    "cubepi-strict": 13_574,
 }
 
 
