@@ -179,9 +179,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 class Guard:
-    """What the test of this moment may not do, and what it did all the same."""
+    """What the test of this moment did although its belt does not hold it."""
 
-    belt = "real"
     breaches: list[str] = []  # noqa: RUF012 - one for the process
 
 
@@ -202,12 +201,12 @@ class BeltError(AssertionError):
 
 def breach(what: str) -> None:
     Guard.breaches.append(what)
-    raise BeltError(f"{what}, in a test of the belt {Guard.belt}")
+    raise BeltError(f"{what}, in a test of the belt {Level.belt}")
 
 
 def watch(event: str, given: tuple[Any, ...]) -> None:
     """Hear of what the interpreter does; a hook of this kind cannot be taken away."""
-    if Guard.belt == "real":
+    if Level.belt == "real":
         return
     if event in REAL:
         breach(REAL[event])
@@ -219,7 +218,7 @@ def watched(method: Callable[..., Any]) -> Callable[..., Any]:
     """The same method, which no test of the belt `pure` may call."""
 
     def call(*args: Any, **more: Any) -> Any:
-        if Guard.belt == "pure":
+        if Level.belt == "pure":
             breach(f"a graph: {method.__qualname__}")
         return method(*args, **more)
 
@@ -229,11 +228,11 @@ def watched(method: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def guarding(belt: str) -> Iterator[None]:
     """For as long as the block runs, what the belt does not hold fails."""
-    before, Guard.belt = Guard.belt, belt
+    before, Level.belt = Level.belt, belt
     try:
         yield
     finally:
-        Guard.belt = before
+        Level.belt = before
 
 
 def pytest_sessionstart() -> None:
@@ -250,12 +249,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def belt(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The belt of a test: a breach fails it, also where somebody has caught the error."""
-    if Guard.belt == "pure":
+    if Level.belt == "pure":
         from langgraph.graph.state import StateGraph
         from langgraph.pregel import Pregel
 
         for owner, name in ((StateGraph, "compile"), (Pregel, "stream"), (Pregel, "astream")):
             monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
     Guard.breaches.clear()
-    yield Guard.belt
+    yield Level.belt
     assert Guard.breaches == []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,6 +34,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("loopback"):
             item.add_marker(pytest.mark.allow_hosts(LOOPBACK))
+
+
+@pytest.fixture(autouse=True)
+def every_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Whatever a graph of this process asks a model, no server may refuse for its history: rule 13."""
+    asked: list[Any] = []
+    if request.node.get_closest_marker("pure") is None:
+        from wakeloop.model.request import Request
+
+        sent = Request.sent
+
+        def kept(self: Request, *args: Any) -> Any:
+            wire = sent(self, *args)
+            asked.append(list(wire))
+            return wire
+
+        monkeypatch.setattr(Request, "sent", kept)
+    yield asked
+    from wakeloop.testing import wire_faults
+
+    assert wire_faults(asked) == []
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ class Level:
     """How many ways tests go; all, where none are run."""
 
     name = "all"
+    belt = "real"  # of the test of this moment
 
     @classmethod
     def whole(cls) -> bool:
@@ -41,5 +42,5 @@ def examples(number: int, **more: Any) -> settings:
 
 
 def database(path: Path) -> str:
-    """A database of SQLite: a file where the bounds are the largest, else in memory."""
-    return str(path) if Level.whole() else ":memory:"
+    """A database of SQLite: in memory where the belt holds no file and the bounds are not the largest."""
+    return str(path) if Level.whole() or Level.belt == "real" else ":memory:"

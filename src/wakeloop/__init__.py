@@ -1,8 +1,7 @@
 """A LangGraph agent whose own todo list keeps it awake."""
 
-from typing import TYPE_CHECKING
-
-from wakeloop.platform.lazy_faces import lazy
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wakeloop.agent import build_todo_graph as build_todo_graph
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from wakeloop.channels.todo_list import merge_todos as merge_todos
     from wakeloop.dialects import register_dialect as register_dialect
     from wakeloop.dialects.base import Dialect as Dialect
+    from wakeloop.errors import ArgumentError as ArgumentError
     from wakeloop.errors import ConcurrentRunError as ConcurrentRunError
     from wakeloop.errors import DamagedError as DamagedError
     from wakeloop.errors import EditError as EditError
@@ -43,6 +43,7 @@ _FROM = {
     "wakeloop.dialects": ("register_dialect",),
     "wakeloop.dialects.base": ("Dialect",),
     "wakeloop.errors": (
+        "ArgumentError",
         "ConcurrentRunError",
         "DamagedError",
         "EditError",
@@ -68,8 +69,18 @@ _FROM = {
     "wakeloop.channels.parallel_parents": ("join_goal", "join_session", "join_todos"),
     "wakeloop.todos.items": ("Todo",),
 }
-__getattr__, __dir__ = lazy(__name__, _FROM)
+_WHERE = {name: module for module, names in _FROM.items() for name in names}
 
 __all__ = [  # noqa: PLE0604 - the names above, once
-    *(name for names in _FROM.values() for name in names)
+    *_WHERE
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,6 +1,6 @@
 """Builds an agent: checks what is given, makes the nodes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from typing import Any, get_type_hints
 
@@ -17,8 +17,10 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import ModelError, SettingsError, ToolError, ToolNameError
+from wakeloop.errors import SettingsError, ToolError, ToolNameError
 from wakeloop.graph import Schemas, draw
+from wakeloop.guesses import values
+from wakeloop.guesses.arguments import AGENT, GRAPH, spelled
 from wakeloop.model.named import model_named
 from wakeloop.model.voices import Voices
 from wakeloop.nodes.activate import Activate
@@ -29,18 +31,18 @@ from wakeloop.nodes.run_tools import RunTools
 from wakeloop.nodes.validate_todos import ValidateTodos, Verify
 from wakeloop.nodes.wake import Wake
 from wakeloop.platform.runnables import Node
-from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.state import IN, OUT, Steps, TodoState
 
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]
 
 
+@spelled(GRAPH)
 def build_todo_graph(
     model: str | BaseChatModel,
     tools: Sequence[Tool] = (),
     system_prompt: str | SystemMessage | None = None,
-    settings: str | LoopSettings = "wakeloop",
+    settings: str | LoopSettings | Mapping[str, Any] = "wakeloop",
     verify: Verify | None = None,
     response_format: Any = None,
     state_schema: type[Any] | None = None,
@@ -48,9 +50,12 @@ def build_todo_graph(
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return the graph of `create_todo_agent`, not compiled; the arguments are the same."""
-    base = preset(settings) if isinstance(settings, str) else settings
+    base = values.settings_of(settings)
     dialect = dialect_named(base.dialect).suited(base)
-    runnable, provided = _sorted_tools(tools, dialect)
+    runnable, provided = _sorted_tools(values.tools_of(tools), dialect)
+    values.check_format(response_format)
+    values.check_callable("verify", verify)
+    values.check_callable("pre_model_hook", pre_model_hook)
     chat = _model(model)
     asynchronous = verify is not None and (
         iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
@@ -63,7 +68,7 @@ def build_todo_graph(
             base,
             voices,
             tools=frozenset(runnable),
-            prompt=SystemMessage(system_prompt) if isinstance(system_prompt, str) else system_prompt,
+            prompt=values.system_of(system_prompt),
             hook=_hook(pre_model_hook),
             channels=frozenset(get_type_hints(state_schema or TodoState)),
         ),
@@ -76,11 +81,12 @@ def build_todo_graph(
     return draw(nodes, _schemas(state_schema or TodoState, context_schema))
 
 
+@spelled(AGENT)
 def create_todo_agent(
     model: str | BaseChatModel,
     tools: Sequence[Tool] = (),
     system_prompt: str | SystemMessage | None = None,
-    settings: str | LoopSettings = "wakeloop",
+    settings: str | LoopSettings | Mapping[str, Any] = "wakeloop",
     verify: Verify | None = None,
     response_format: Any = None,
     state_schema: type[Any] | None = None,
@@ -96,7 +102,8 @@ def create_todo_agent(
         model: `"openai:NAME"`, another provider's `"PROVIDER:NAME"`, or any chat model that can call tools.
         tools: LangChain tools, callables, or a provider's own tool dicts (run by the provider).
         system_prompt: Static for the life of the agent; the todo instructions follow it.
-        settings: A preset's name or `LoopSettings`: the base of every thread.
+        settings: A preset's name, `LoopSettings`, or a mapping of some settings (over the preset that it
+            names under `preset`, else `wakeloop`): the base of every thread.
         verify: `verify(todo, state)`, sync or async, asked before an item becomes completed; a text refuses.
         response_format: A schema for one extra request at a settled end; plain JSON in `structured_response`.
         state_schema: A subclass of `TodoState`, for more channels.
@@ -107,11 +114,13 @@ def create_todo_agent(
         name: The graph's name, as a node of a parent and in traces.
 
     Raises:
+        ArgumentError: An argument that there is not, or a value of another kind.
         SettingsError: An unknown preset, dialect or setting, or a schema that is no `TodoState`.
         ToolNameError: Two tools with one name, or one called like a todo tool.
         ToolError: A tool with `return_direct`, or something that is no tool.
         ModelError: A model that cannot be made or cannot call tools.
     """
+    values.check_saver(checkpointer)
     graph = build_todo_graph(
         model,
         tools,
@@ -127,11 +136,8 @@ def create_todo_agent(
 
 
 def _model(model: str | BaseChatModel) -> BaseChatModel:
-    if isinstance(model, str):
-        return model_named(model)
-    if not isinstance(model, BaseChatModel):
-        raise ModelError(f"The model must be a name or a chat model, not {type(model).__name__}.")
-    return model
+    values.check_model(model)
+    return model_named(model) if isinstance(model, str) else model
 
 
 def _sorted_tools(

@@ -8,6 +8,10 @@ class WakeloopError(Exception):
     """
 
 
+class ArgumentError(WakeloopError, TypeError):
+    """A public function was given an argument that it does not take; the sentence names the right one."""
+
+
 class SettingsError(WakeloopError):
     """A setting has an unknown name, a value that is not allowed, or may not be set where it was."""
 

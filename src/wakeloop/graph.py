@@ -6,6 +6,7 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
+from wakeloop.guesses.checked_graph import CheckedGraph
 from wakeloop.platform.runnables import Fork, Node
 from wakeloop.platform.watched_graph import WatchedGraph
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round
@@ -29,6 +30,7 @@ def draw(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, Any, An
     graph = WatchedGraph(
         schemas.state, schemas.context, input_schema=schemas.input, output_schema=schemas.output
     )
+    graph.compiles_to = CheckedGraph
     for name, node in nodes.items():
         graph.add_node(name, node, input_schema=schemas.state if name == "run_tools" else schemas.nodes)
     graph.add_edge(START, "activate")

@@ -3,7 +3,7 @@
 import os
 from asyncio import to_thread
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -11,10 +11,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
+from pydantic import ConfigDict
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.errors import ModelError
 from wakeloop.model.named import bound, model_named
+from wakeloop.platform.computed_once import computed_once
 
 
 @cache
@@ -33,13 +35,15 @@ class ModelByEnvironment(BaseChatModel):
     A request raises `ModelError` where no model is named, or the named one cannot be made.
     """
 
+    model_config = ConfigDict(ignored_types=(computed_once,))
+
     tools: Sequence[Any] = ()
 
     @property
     def _llm_type(self) -> str:
         return "by-environment"
 
-    @cached_property
+    @computed_once
     def _real(self) -> Runnable[Any, Any]:
         name = os.environ.get("WAKELOOP_MODEL", "")
         if not name:

@@ -65,6 +65,8 @@ class LoopSettings(BaseModel):
     """What follows the last correction in vain: the end, or one request for an explanation (cubepi)."""
     reply_retries: int = Field(2, ge=0, le=MOST)
     """Malformed, empty or cut replies in a row that are asked again."""
+    finish_reason: Literal["required", "optional"] = "required"
+    """Whether a stream of langchain-openai has to end with a finish reason, or is whole without one."""
     tool_description: str | None = None
     """Replaces the description of the dialect's main tool (cubepi)."""
     prompts: dict[str, str] = Field(default_factory=dict)
@@ -122,10 +124,18 @@ def canonical(values: Mapping[Any, Any]) -> dict[str, Any]:
     return named
 
 
+_ELSEWHERE = MappingProxyType(
+    dict.fromkeys(("model", "tools", "system_prompt", "verify"), "it is an argument of create_todo_agent")
+    | {"preset": "vary one with preset('loki').model_copy(update={…}), or settings={'preset': 'loki', …}"}
+)
+
+
 def check_key(key: str) -> None:
     """Refuse an unknown setting and name the nearest right one."""
     if key in LoopSettings.model_fields:
         return
+    if key in _ELSEWHERE:
+        raise SettingsError(f"There is no setting {key!r}: {_ELSEWHERE[key]}.")
     near = get_close_matches(key, LoopSettings.model_fields, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(LoopSettings.model_fields)}."
     raise SettingsError(f"There is no setting {key!r}; {hint}")

@@ -9,11 +9,12 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
+from wakeloop.channels.session import Standing
 from wakeloop.channels.todo_list import check_todos, merge_todos
 from wakeloop.errors import DamagedError
 from wakeloop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, notes_of
-from wakeloop.platform.cheap_copies import Delta, Folded, Newest
+from wakeloop.platform.cheap_copies import Delta, Folded
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten
 from wakeloop.todos.items import Todo, next_number, number
@@ -28,7 +29,7 @@ class TodoState(TypedDict):
     todos: Annotated[list[Todo], Delta(merge_todos, snapshot_frequency=25)]
     structured_response: NotRequired[Any]
     todo_goal: Annotated[str, Folded(str, merge_goal)]
-    todo_session: NotRequired[Annotated[Session, Newest(Session)]]
+    todo_session: NotRequired[Annotated[Session, Standing(Session)]]
     todo_inbox: NotRequired[list[WakeEvent]]
     todo_settings: Annotated[dict[str, Any], Folded(dict, merge_settings)]
     todo_ledger: NotRequired[Ledger]
@@ -38,7 +39,7 @@ class TodoState(TypedDict):
     todo_subagents: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]
 
 
-IN = ("messages", "todos", "todo_goal", "todo_inbox", "todo_settings")
+IN = ("messages", "todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings")
 OUT = ("messages", "todos", "structured_response", "todo_goal", "todo_session")
 PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))
 """What no tool may write."""
@@ -82,6 +83,7 @@ def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
             return None
         before = ()  # stored before it had its ids
     numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
+    ledger["writes"] = ledger.get("writes", 0) + 1
     return numbered
 
 

@@ -14,7 +14,9 @@ from wakeloop.todos.items import Todo
 StopReason = Literal[
     "waiting", "settled", "disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"
 ]
-Ending = Literal[StopReason, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "handed_over"]
+Ending = Literal[
+    StopReason, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "refused", "handed_over"
+]
 """How a run ends: the first gate that answers, or what the guard, a reply or a tool brought about."""
 
 
@@ -22,8 +24,8 @@ class Session(TypedDict, total=False):
     """How a thread stands: the value of the channel `todo_session`.
 
     `state` is `running`, `idle`, `dormant` or `waiting`; `reason` names the gate or ending, None while
-    running; `open`, `wakes` and `budget` are numbers; `on` is there only while waiting (`human`, `peer`,
-    `approval`, `subagent`).
+    running; `open`, `wakes` and `budget` are numbers, and so is `list`, which every write of the list raises;
+    while running there are none. `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`).
     """
 
     state: Literal["running", "idle", "dormant", "waiting"]
@@ -31,6 +33,7 @@ class Session(TypedDict, total=False):
     open: int
     wakes: int
     budget: int
+    list: int
     on: str
 
 
@@ -54,6 +57,17 @@ class TodosChanged(TypedDict):
 def todos_changed(before: Sequence[Todo], todos: Sequence[Todo]) -> TodosChanged:
     """Report a list that came in the place of another."""
     return {"type": "todos", "todos": list(todos), "changed": changed_ids(changes(before, todos))}
+
+
+class Echoed(TypedDict):
+    """An input brought a list as it was before the newest write; the thread kept its own.
+
+    `list` is the number of the thread's list, `given` that of the input's.
+    """
+
+    type: Literal["echo"]
+    list: int
+    given: int
 
 
 class Woken(TypedDict):
@@ -103,4 +117,4 @@ class Parked(TypedDict):
     session: Session
 
 
-Event = Activated | TodosChanged | Woken | Nagged | Guarded | Verified | Parked
+Event = Activated | TodosChanged | Echoed | Woken | Nagged | Guarded | Verified | Parked

@@ -18,6 +18,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("prompts", "todos", "inbox", "platform"),
     ("settings", "stream"),
     ("presets", "channels", "dialects"),
+    ("guesses",),
     ("loop",),
     ("state", "model"),
     ("thread", "routes"),
@@ -150,6 +151,15 @@ def test_tricks_on_langgraph_and_langchain_stay_in_one_room(file: str) -> None:
         for base in node.bases
     }
     assert not bases & THEIRS
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_attribute_is_computed_under_a_lock_that_a_fork_inherits(file: str) -> None:
+    """Python 3.11's `functools.cached_property` has one a class: `platform/computed_once.py` tells."""
+    nodes = [*ast.walk(parsed(file))]
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
+    names |= {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert "cached_property" not in names
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if file.startswith("nodes/")])

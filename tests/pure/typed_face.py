@@ -1,6 +1,7 @@
 """Every public name, as a strictly typed project imports it: checked by mypy, not run."""
 
 from wakeloop import (
+    ArgumentError,
     ConcurrentRunError,
     DamagedError,
     Dialect,
@@ -36,6 +37,7 @@ from wakeloop import (
 )
 
 NAMES = (
+    ArgumentError,
     build_todo_graph,
     create_todo_agent,
     merge_messages,

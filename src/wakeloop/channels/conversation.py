@@ -54,6 +54,16 @@ class Messages(Keyed[Any]):
             self.where["call", item.tool_call_id] = place
         return place
 
+    def made(self, call_id: str, place: int) -> bool:
+        """Tell whether a call of this id was made before this place; the place is noted where it was not."""
+        found = self.where.setdefault(("made", call_id), place)
+        if found == place:
+            return False
+        if found < place and any(c["id"] == call_id for c in getattr(self[found], "tool_calls", ())):
+            return True
+        self.where["made", call_id] = place  # another copy's, or of a message that is gone
+        return False
+
     def answered(self, call_id: str) -> bool:
         """Tell whether a result for a call of this id stands in the conversation."""
         place = self.where.get(("call", call_id))

@@ -43,5 +43,7 @@ def join_goal(left: str | None, right: str | None) -> str:
 
 
 def join_session(left: Session | None, right: Session | None) -> Session | None:
-    """Keep the session of the agent that reported last: for a parent with parallel agents."""
-    return right or left
+    """Keep the session of the agent that reported last, over the newest list: for parallel agents."""
+    lists = [one["list"] for one in (left, right) if one and "list" in one]
+    newest = right or left
+    return {**newest, "list": max(lists)} if newest and lists else newest

@@ -14,6 +14,7 @@ from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.recipe import Recipe, is_openai
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
+from wakeloop.guesses.values import check_name
 from wakeloop.model.named import model_named, openai_model
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings, WholeSettings
@@ -45,9 +46,23 @@ def settings_of(recipe: Recipe) -> LoopSettings:
 
 
 def model_of(recipe: Recipe, stop: Event) -> BaseChatModel:
+    """Make the model of a recipe; one that is said to have no function calling refuses tools."""
+    model = _made(recipe, stop)
+    if not recipe.function_calling:
+        model.__dict__["bind_tools"] = _no_tools  # found before the class's own
+    return model
+
+
+def _no_tools(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError("function_calling is off")
+
+
+def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
     """Make the model of a recipe; one of OpenAI's kind makes no request any more once `stop` is set."""
     if not recipe.model:
         return OfflineAuditor(delay=recipe.delay)
+    if not recipe.base_url:
+        check_name(recipe.model)
     if is_openai(recipe.model):
         address = {"base_url": recipe.base_url} if recipe.base_url else {}
         return openai_model(recipe.model.removeprefix("openai:"), **address, **stopping(stop))
@@ -59,9 +74,14 @@ def model_of(recipe: Recipe, stop: Event) -> BaseChatModel:
 
 
 def stopping(stop: Event) -> dict[str, Any]:
-    """Options of a client that refuses to send when `stop` is set: it repeats failed requests by itself."""
+    """Options of a client that refuses to send when `stop` is set: it repeats failed requests by itself.
+
+    It reads a stream that begins with a byte order mark, too.
+    """
     try:
         from openai import APIConnectionError, DefaultHttpxClient
+
+        from wakeloop.model.unmarked import unmark
     except ImportError:
         return {}  # making the model will say what to install
 
@@ -69,7 +89,7 @@ def stopping(stop: Event) -> dict[str, Any]:
         if stop.is_set():
             raise APIConnectionError(message="The run was stopped.", request=request)
 
-    return {"http_client": DefaultHttpxClient(event_hooks={"request": [refuse]})}
+    return {"http_client": DefaultHttpxClient(event_hooks={"request": [refuse], "response": [unmark]})}
 
 
 def tools_of(recipe: Recipe, *, ask: bool, stop: Event) -> list[BaseTool]:

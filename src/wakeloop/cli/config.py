@@ -13,7 +13,12 @@ from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import as_text
 from wakeloop.settings import LoopSettings, canonical, check_overrides
 
-UNSAID = {"preset": "wakeloop", "tools": Recipe.tools, "model": None, "base_url": None, "system_prompt": None}
+UNSAID = {
+    **dict.fromkeys(("model", "base_url", "system_prompt")),
+    "preset": "wakeloop",
+    "tools": Recipe.tools,
+    "function_calling": True,
+}
 WIDEST = 48  # characters of a value in the table
 HEAD = ("KEY", "VALUE", "LEVEL", "FROM")
 
@@ -32,13 +37,13 @@ def overview(place: Place, thread: str | None, given: Mapping[str, Any], *, json
     if thread is None:
         picture = picture_of(stack_of(None, given), {}, "")
     else:
-        from wakeloop.cli.reader import state
+        from wakeloop.cli.reader import reader, state
         from wakeloop.cli.start import must_be
         from wakeloop.cli.store import reading
 
         with reading(place) as store:
             known = must_be(store.find(thread), thread, place)
-            own = state(store, thread).values.get("todo_settings") or {}
+            own = state(reader(store.saver), thread).values.get("todo_settings") or {}
         picture = picture_of(stack_of(known.recipe, given), own, thread)
     files = looked_at(place)
     yield from [as_json(as_object(picture, files))] if json else lines_of(picture, files)

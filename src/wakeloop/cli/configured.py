@@ -51,7 +51,7 @@ class Stack:
         whole = self.whole
         beneath = [level for level in self.levels if level is not whole]
         found = resolve(beneath, whole=whole)
-        if found.get("preset") != "loki":
+        if found.get("preset") != "loki" or found.get("function_calling") is False:
             return found
         held = Held(True, "command line", "switched on under loki", outright=False)
         for level in [whole] if whole else beneath:
@@ -86,12 +86,20 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
         preset=name,
         settings={key: value for key, value in settings.items() if value != chosen[key]},
         root=given.get("root") or before.root or folder(Path()),
-        tools=Recipe.tools if found.get("tools") is None else tuple(found.get("tools")),
+        tools=tools_of(found),
+        function_calling=found.get("function_calling") is not False,
         role=stack.role,
         agent=stack.agent,
         levels=[asdict(level) for level in stack.levels],
         switched_on=found.held["auto_continue"].level == "command line",
     )
+
+
+def tools_of(found: Resolved) -> tuple[str, ...]:
+    """The tools that are named; else the usual ones, where the model can call any."""
+    if (named := found.get("tools")) is not None:
+        return tuple(named)
+    return () if found.get("function_calling") is False else tuple(Recipe.tools)
 
 
 def address(found: Resolved) -> str:

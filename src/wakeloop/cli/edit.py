@@ -31,12 +31,13 @@ def edited(place: Place, thread: str, asked: str, words: Sequence[str]) -> list[
     """Edit a thread's list, and return it as lines."""
     action = named(asked)
     wanted = changes(action, words)
-    must_be(look_up(place, thread), thread, place)
+    known = must_be(look_up(place, thread), thread, place)
     if action is Action.LIST:
         with reading(place) as store:
-            return listing(state(store, thread).values.get("todos") or [])
+            return listing(state(reader(store.saver), thread).values.get("todos") or [])
     with writing(place) as store, store.held(thread):
-        return listing(update_todos(reader(store.saver), {"configurable": {"thread_id": thread}}, **wanted))
+        graph = reader(store.saver, known.recipe)
+        return listing(update_todos(graph, {"configurable": {"thread_id": thread}}, **wanted))
 
 
 def named(word: str) -> Action:

@@ -22,7 +22,7 @@ from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
 from wakeloop.errors import InputError
-from wakeloop.thread.standing import session_of, unfinished
+from wakeloop.thread.standing import counted, unfinished
 
 SWITCHED_ON = (
     "auto_continue is switched on; loki leaves it off unless a level of configuration says otherwise."
@@ -85,7 +85,7 @@ def view_of(job: Job, before: StateSnapshot) -> View:
         title=job.thread,
         todo_tools=dialect_named(settings_of(job.recipe).dialect).names,
         todos=list(before.values.get("todos") or ()),
-        wakes=session_of(before)["wakes"] if unfinished(before) else 0,
+        wakes=counted(before)["wakes"] if unfinished(before) else 0,
     )
     if job.as_json:
         return Plain(screen, sys.stderr)
@@ -121,7 +121,7 @@ def ended(job: Job, outcome: Outcome, view: View) -> int:
         view.say(line)
     if job.as_json:
         put_out(job, snapshot, view, None)
-    code = exit_code(session_of(snapshot), outcome.stopped)
+    code = exit_code(counted(snapshot), outcome.stopped)
     if outcome.abandoned:
         leave(code)
     return code

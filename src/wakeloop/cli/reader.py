@@ -12,9 +12,10 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import StateSnapshot
 
 from wakeloop.agent import create_todo_agent
+from wakeloop.cli.agent import settings_of
 from wakeloop.cli.failures import CommandError
+from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph
-from wakeloop.cli.store import Store
 from wakeloop.thread.standing import session_of
 
 
@@ -39,9 +40,13 @@ class Unasked(BaseChatModel):
         raise NotImplementedError("This graph is only looked at.")
 
 
-def reader(saver: BaseCheckpointSaver[Any] | None = None) -> Graph:
-    """The graph without tools and without a model: for states, edits and the picture."""
-    return create_todo_agent(Unasked(), checkpointer=saver)
+def reader(saver: BaseCheckpointSaver[Any] | None = None, recipe: Recipe | None = None) -> Graph:
+    """The graph without tools and without a model: for states, edits and the picture.
+
+    Where a list is edited, the `recipe` of its thread tells of its numbers.
+    """
+    settings = settings_of(recipe) if recipe else None
+    return create_todo_agent(Unasked(), settings=settings or "wakeloop", checkpointer=saver)
 
 
 def picture() -> str:
@@ -49,10 +54,10 @@ def picture() -> str:
     return reader().get_graph().draw_mermaid()
 
 
-def state(store: Store, thread: str) -> StateSnapshot:
-    """How a thread is stored. Raises `CommandError` where its rows cannot be read."""
+def state(graph: Graph, thread: str) -> StateSnapshot:
+    """How a thread is stored, by a `reader`. Raises `CommandError` where its rows cannot be read."""
     try:
-        snapshot = reader(store.saver).get_state({"configurable": {"thread_id": thread}})
+        snapshot = graph.get_state({"configurable": {"thread_id": thread}})
         session_of(snapshot)  # it looks at what the channels hold
     except sqlite3.Error:
         raise

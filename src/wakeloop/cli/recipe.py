@@ -19,7 +19,8 @@ class Recipe:
     """What a thread's agent is made of, without keys; `demo` stands for the offline model and its tools.
 
     `levels` are those that it all came from, `role` and `agent` the files among them; `switched_on` says that
-    nobody asked for auto_continue and the preset leaves it off.
+    nobody asked for auto_continue and the preset leaves it off; without `function_calling` the model counts
+    as one that cannot call tools.
     """
 
     model: str = ""
@@ -35,6 +36,7 @@ class Recipe:
     agent: str = ""
     levels: Sequence[Mapping[str, Any]] = ()
     switched_on: bool = False
+    function_calling: bool = True
 
     @classmethod
     def read(cls, text: str) -> "Self | None":
@@ -115,7 +117,7 @@ def folder(path: Path, how: str = "name another with --root") -> str:
 def system_text(path: Path) -> str:
     """The system prompt from its file."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise usage(f"The file {str(path)!r} for --system is not UTF-8 text.") from None
     except (OSError, ValueError) as error:

@@ -13,7 +13,7 @@ from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED
 from wakeloop.cli.store import Place
 from wakeloop.display.screen import Line
 from wakeloop.display.words import APPROVAL, ending, item, question, wants_approval
-from wakeloop.thread.standing import answer_of, session_of
+from wakeloop.thread.standing import answer_of, counted, session_of
 from wakeloop.todos.items import is_open
 
 MOST_ITEMS = 40  # of the list, at the end
@@ -25,7 +25,7 @@ def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
         return TERMINATED if stopped == signal.SIGTERM else INTERRUPTED
     if session["state"] == "waiting":
         return WAITING
-    if session["state"] == "running":
+    if session["state"] == "running" or session["reason"] == "refused":
         return FAILED
     if session["open"]:
         return OPEN
@@ -42,7 +42,7 @@ def last_lines(
     snapshot: StateSnapshot, thread: str, place: Place, summary: str, *, whole: bool
 ) -> list[Line]:
     """What is said at the end: the list (`whole`, or what is not closed), the ending, how to go on."""
-    session = session_of(snapshot)
+    session = counted(snapshot)
     todos = [t for t in snapshot.values.get("todos") or () if whole or is_open(t) or t["status"] == "blocked"]
     lines = [Line("item", f"  {item(todo)}") for todo in todos[:MOST_ITEMS]]
     if len(todos) > MOST_ITEMS:
@@ -65,21 +65,21 @@ def as_object(
 ) -> dict[str, Any]:
     """The final state as plain JSON.
 
-    Keys: `thread`, `session` (`state`, `reason`, `open`, `wakes`, `budget`, and `on` while waiting), `todos`,
+    Keys: `thread`, `session` (as `session_of` has it), `todos`,
     `goal`, `answer` (the model's last text), `structured_response`, `messages` (their number), `wakes`,
     `questions` (`id` and `value` of each interrupt that waits), `usage` (`input_tokens`, `output_tokens`,
     `total_tokens` of this run's requests), `error` (a sentence, or None).
     """
-    values, session = snapshot.values or {}, session_of(snapshot)
+    values = snapshot.values or {}
     return {
         "thread": thread,
-        "session": session,
+        "session": session_of(snapshot),
         "todos": list(values.get("todos") or ()),
         "goal": str(values.get("todo_goal") or ""),
         "answer": answer_of(snapshot),
         "structured_response": values.get("structured_response"),
         "messages": len(values.get("messages") or ()),
-        "wakes": session["wakes"],
+        "wakes": counted(snapshot)["wakes"],
         "questions": [{"id": one.id, "value": one.value} for one in snapshot.interrupts],
         "usage": dict(usage or usage_of(values.get("messages") or ())),
         "error": error,

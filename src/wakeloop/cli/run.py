@@ -4,9 +4,10 @@ import queue
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol, Self
 
@@ -19,10 +20,10 @@ from wakeloop.display.screen import STREAM, Line, Screen
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
-Arriving = queue.SimpleQueue[tuple[str, Any]]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
 
 GRACE = 1.0  # seconds that a step has to end after Ctrl-C; its request or tool may take much longer
+WAKE = "wake"  # of a view that waits for parts
 LAST_MOMENT = 0.3  # seconds that the second Ctrl-C leaves to commands that are being ended
 STOPPING = {
     signal.SIGINT: "Stopping; Ctrl-C again stops at once.",
@@ -56,6 +57,30 @@ class Outcome:
     abandoned: bool = False
 
 
+@dataclass(frozen=True)
+class Arriving:
+    """Parts of a stream in their order, and signals, which pass all parts that wait to be shown."""
+
+    parts: queue.SimpleQueue[tuple[str, Any]] = field(default_factory=queue.SimpleQueue)
+    signals: deque[int] = field(default_factory=deque)
+
+    def signal(self, number: int) -> None:
+        """Note a signal and wake who waits for parts; it may come in the midst of a get or put."""
+        self.signals.append(number)
+        self.parts.put((WAKE, None))
+
+    def next(self, deadline: float | None) -> tuple[str, Any]:
+        """Return what is next. Raises `queue.Empty` at the deadline, also while parts still come."""
+        while not self.signals:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise queue.Empty
+            mode, data = self.parts.get(timeout=left)
+            if mode != WAKE:
+                return mode, data
+        return "signal", self.signals.popleft()
+
+
 def execute(
     agent: Graph,
     given: Any,
@@ -86,7 +111,7 @@ def streamed(
     agent: Graph, given: Any, config: RunnableConfig, view: View, stop: threading.Event
 ) -> tuple[int | None, bool]:
     """Show a run as it goes; return the signal that stopped it, and whether something is still at work."""
-    arriving: Arriving = queue.SimpleQueue()
+    arriving = Arriving()
     halt = Halt(RunControl(), stop)
     worker = threading.Thread(
         target=played, args=(agent, given, config, halt.control, arriving), name="wakeloop-run", daemon=True
@@ -95,7 +120,7 @@ def streamed(
         worker.start()
         try:
             while True:
-                mode, data = arriving.get(timeout=halt.left)
+                mode, data = arriving.next(halt.deadline)
                 if mode == "end":
                     worker.join()
                     return halt.after(data), False
@@ -107,7 +132,7 @@ def streamed(
                     worker.join(LAST_MOMENT)
                     return halt.stopped, worker.is_alive()
         except queue.Empty:
-            return halt.stopped, True
+            return halt.stopped, worker.is_alive()
         except BaseException:  # the view is broken: nobody sees what would follow
             halt.take(signal.SIGINT)
             raise
@@ -121,11 +146,6 @@ class Halt:
     stop: threading.Event
     stopped: int | None = None
     deadline: float | None = None
-
-    @property
-    def left(self) -> float | None:
-        """The seconds that the step in hand still has; None while nothing presses."""
-        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0)
 
     def take(self, number: int) -> Line | None:
         """Take a signal: the first asks for rest and says so, at the next there is nothing left to say."""
@@ -160,11 +180,11 @@ def played(
     try:
         parts = agent.stream(given, config, stream_mode=list(STREAM), durability="sync", control=control)
         for mode, data in parts:
-            arriving.put((mode, data))
+            arriving.parts.put((mode, data))
     except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
-        arriving.put(("end", error))
+        arriving.parts.put(("end", error))
     else:
-        arriving.put(("end", None))
+        arriving.parts.put(("end", None))
 
 
 @contextmanager
@@ -176,7 +196,7 @@ def signals(arriving: Arriving, control: RunControl) -> Iterator[None]:
 
     def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
         control.request_drain(signal.Signals(number).name)  # at once, before another step begins
-        arriving.put(("signal", number))  # may be called in the midst of a get or put
+        arriving.signal(number)
 
     with handled(put):
         yield

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import StateSnapshot
 
-from wakeloop.cli.reader import state
+from wakeloop.cli.reader import reader, state
 from wakeloop.cli.report import as_json, as_object, usage_of
 from wakeloop.cli.start import must_be
 from wakeloop.cli.store import Known, Place, reading
@@ -14,7 +14,7 @@ from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.text.marks import kind_of, parts_of
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.standing import counted
 
 LABELS = {
     "wake": "graph wake",
@@ -32,7 +32,7 @@ def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator
     """One thread: how it stands and was made, its list, its answer or its history."""
     with reading(place) as store:
         known = must_be(store.find(thread), thread, place)
-        snapshot = state(store, thread)
+        snapshot = state(reader(store.saver), thread)
         live = store.is_held(thread)
     messages = snapshot.values.get("messages") or ()
     if json:
@@ -53,7 +53,7 @@ def portrait(known: Known, snapshot: StateSnapshot, *, live: bool) -> Iterator[s
     yield f"thread: {one_line(known.id)}"
     why = f" ({one_line(str(row['reason']))})" if row["reason"] else ""
     yield f"state: {one_line(str(row['state']))}{why}, changed {moment(row['changed'])}"
-    yield f"  {one_line(words.ending(session_of(snapshot)))}"
+    yield f"  {one_line(words.ending(counted(snapshot)))}"
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
         yield f"model: {one_line(recipe.title)}"

@@ -2,9 +2,10 @@
 
 import re
 import secrets
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import usage
@@ -13,6 +14,7 @@ from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.store import Known, Place, reading
 from wakeloop.text.characters import is_seen
 
+MARK = "\ufeff"  # of the byte order
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
@@ -68,6 +70,11 @@ def check_text(text: str, empty: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise usage("The text is not UTF-8: type it again, or give it on stdin.") from None
+
+
+def piped(source: TextIO | None = None) -> str:
+    """Read all of stdin; a byte order mark at its head is none of the text."""
+    return (source or sys.stdin).read().removeprefix(MARK)
 
 
 def look_up(place: Place, thread: str) -> Known | None:

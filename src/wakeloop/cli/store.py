@@ -6,13 +6,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from hashlib import blake2s
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from wakeloop.cli.failures import FAILED, USAGE, CommandError, usage
 from wakeloop.cli.recipe import Recipe
+from wakeloop.platform.computed_once import computed_once
 
 if sys.platform != "win32":
     import fcntl
@@ -82,17 +83,17 @@ class Store:
     place: Place
     connection: sqlite3.Connection | None
 
-    @cached_property
+    @computed_once
     def saver(self) -> "SqliteSaver | None":
         """The checkpoint saver on this connection."""
         if self.connection is None:
             return None
-        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
         from wakeloop.cli.saver import Numbered
+        from wakeloop.thread.strict_saver import strict_saver
 
-        # strict, whatever the environment says: a row may name no code that is run when it is read
-        return Numbered(self.connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        saver = strict_saver(Numbered, self.connection)
+        saver.is_setup = True  # where it is opened to write; a copy to be read keeps its journal's mode
+        return saver
 
     def close(self) -> None:
         """Close the database, but not under a statement of a run that is left behind."""
@@ -109,7 +110,7 @@ class Store:
         if self.connection is None:
             return ()
         made = {key: more for key, *more in self.connection.execute(MADE, {"only": only})}
-        run = [key for (key,) in self.connection.execute(RUN, {"only": only})]
+        run = dict.fromkeys(key for (key,) in self.connection.execute(RUN, {"only": only}))
         waiting = [key for key in made if key not in run]  # nothing of them was stored yet
         return [
             Known(key, Recipe.read(made[key][0]) if key in made else None, made.get(key, ("", ""))[1])
@@ -175,6 +176,8 @@ def reading(place: Place) -> Iterator[Store]:
         tables = checked(place, connection)
         if TABLE not in tables:  # a program of its own keeps threads there
             connection.execute(f"CREATE TEMP TABLE {NEW_TABLE}")
+        if "writes" in tables and "task_path" not in columns_of(connection, "writes"):  # it is older
+            connection.execute("CREATE TEMP VIEW writes AS SELECT *, '' AS task_path FROM main.writes")
         yield Store(place, connection if {"checkpoints", "writes"} <= tables else None)
 
 
@@ -188,13 +191,12 @@ def writing(place: Place) -> Iterator[Store]:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut may
         connection.execute(f"CREATE TABLE IF NOT EXISTS {NEW_TABLE}")
-        from wakeloop.cli.saver import slim
+        from wakeloop.cli.saver import Numbered, slim
+        from wakeloop.thread.strict_saver import strict_saver
 
-        store = Store(place, connection)
-        assert store.saver is not None  # noqa: S101 - there is a connection
-        store.saver.setup()
+        strict_saver(Numbered, connection).setup()
         slim(connection)
-        with closing(store):
+        with closing(Store(place, connection)) as store:
             yield store
 
 
@@ -238,12 +240,16 @@ def checked(place: Place, connection: sqlite3.Connection) -> set[str]:
     if names and not ours:
         raise place.refuse("belongs to another program")
     for name in ours:
-        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
-        if not COLUMNS[name] <= columns:
+        if not COLUMNS[name] <= columns_of(connection, name):
             raise CommandError(
                 f"The database {str(place.path)!r} is of another version ({name}): name a new file with --db."
             )
     return ours
+
+
+def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+    """Return the names of a table's columns."""
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import StateSnapshot
 
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.reader import state
+from wakeloop.cli.reader import reader, state
 from wakeloop.cli.report import as_json, columns
+from wakeloop.cli.run import Graph
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
 from wakeloop.text.marks import kind_of
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.standing import counted
 
 MOST = 20  # threads that are listed unless all are asked for
 HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST")
@@ -24,7 +25,8 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
     with reading(place) as store:
         known = store.threads()
         shown = known if everything else known[:MOST]
-        rows = [row(store, one) for one in shown]
+        graph = reader(store.saver)
+        rows = [row(store, graph, one) for one in shown]
     if json:
         yield as_json(rows)
         return
@@ -36,10 +38,10 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
         yield f"… and {len(known) - len(shown)} older ones: --all"
 
 
-def row(store: Store, known: Known) -> dict[str, Any]:
+def row(store: Store, graph: Graph, known: Known) -> dict[str, Any]:
     """One thread as plain JSON; one that is damaged does not hide the others."""
     try:
-        return summary(known, state(store, known.id), live=store.is_held(known.id))
+        return summary(known, state(graph, known.id), live=store.is_held(known.id))
     except CommandError:
         nothing = {"reason": None, "open": 0, "total": 0, "wakes": 0, "changed": None}
         return {"thread": known.id, "state": "damaged", **nothing, "request": known.request}
@@ -47,7 +49,7 @@ def row(store: Store, known: Known) -> dict[str, Any]:
 
 def summary(known: Known, snapshot: StateSnapshot, *, live: bool) -> dict[str, Any]:
     """One thread as plain JSON."""
-    session, values = session_of(snapshot), snapshot.values or {}
+    session, values = counted(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
     how: str = session["state"]
     if live:

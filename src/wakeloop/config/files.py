@@ -51,7 +51,7 @@ def read_markdown(path: Path) -> Document:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise SettingsError(f"{path} is not UTF-8 text.") from None
     except OSError as error:

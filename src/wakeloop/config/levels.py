@@ -12,11 +12,12 @@ from platformdirs import user_config_path
 from wakeloop.config import TOOLS
 from wakeloop.config.environment import PREFIX, from_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
+from wakeloop.config.loki_keys import ALIASES_BESIDE, way_of
 from wakeloop.errors import SettingsError
 from wakeloop.presets import preset
 from wakeloop.settings import ALIASES, FIXED, LoopSettings, WholeSettings
 
-BESIDE = ("model", "base_url", "preset", "tools", "system_prompt")  # keys that are no settings
+BESIDE = ("model", "base_url", "preset", "tools", "system_prompt", "function_calling")  # no settings
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Resolved:
         return kind.model_validate(base)
 
     def get(self, key: str) -> Any:
-        """Return one value that is no setting (`model`, `base_url`, `preset`, `tools`, `system_prompt`)."""
+        """Return one value that is no setting: one of `BESIDE`."""
         return self.held[key].value if key in self.held else None
 
 
@@ -129,17 +130,19 @@ def role_level(folder: Path, name: str) -> Level:
 
 
 def agent_level(folder: Path, name: str) -> Level:
-    """Return an agent: `agents/NAME.yaml` with model, tools, system_prompt, preset and settings."""
-    document = read_yaml(_named(folder / "agents", name, ".yaml", "agent"))
+    """Return an agent: `agents/NAME.yaml` or `agents/NAME/config.yaml`.
+
+    It has model, tools, system_prompt, preset and settings; these stand in a mapping `settings`, or at the
+    top, as loki has them.
+    """
+    document = read_yaml(_agent_file(folder, name))
     top = {key: value for key, value in document.values.items() if key != "settings"}
     inner = document.values.get("settings") or {}
     if not isinstance(inner, Mapping):
         raise document.error("settings", "settings must be a mapping of setting to value.")
     for key in top:
-        if key not in BESIDE:
-            raise document.error(
-                key, f"there is no key {key!r} in an agent; {_near(key, (*BESIDE, 'settings'))}"
-            )
+        if canonical_key(key) in map(canonical_key, inner):
+            raise document.error(key, f"the key {key!r} stands here and under 'settings'; give it once.")
     lines = {key: document.lines.get(f"settings.{key}", 0) for key in inner}
     values = checked(Document(document.path, inner, lines), beside=())
     return Level(
@@ -149,8 +152,20 @@ def agent_level(folder: Path, name: str) -> Level:
 
 def names(folder: Path, kind: str) -> list[str]:
     """List the roles or agents that there are: `kind` is `roles` or `agents`."""
-    suffix = ".md" if kind == "roles" else ".yaml"
-    return sorted(path.stem for path in (folder / kind).glob(f"*{suffix}"))
+    if kind == "roles":
+        return sorted(path.stem for path in (folder / kind).glob("*.md"))
+    files = {path.stem for path in (folder / kind).glob("*.yaml")}
+    return sorted(files | {path.parent.name for path in (folder / kind).glob("*/config.yaml")})
+
+
+def _agent_file(folder: Path, name: str) -> Path:
+    """Return an agent's file, or its folder's `config.yaml`, as loki has it."""
+    agents = folder / "agents"
+    if (nested := agents / name / "config.yaml").is_file() and nested.parent.parent == agents:
+        if (agents / f"{name}.yaml").is_file():
+            raise SettingsError(f"There are two agents {name!r}, {nested} and {name}.yaml: keep one.")
+        return nested
+    return _named(agents, name, ".yaml", "agent")
 
 
 def _named(folder: Path, name: str, suffix: str, what: str) -> Path:
@@ -165,13 +180,14 @@ def checked(document: Document, beside: Sequence[str] = BESIDE) -> dict[str, Any
     """Check a file's values one by one, so that an error names file, line, key and what is allowed."""
     values: dict[str, Any] = {}
     for given, value in document.values.items():
-        key = ALIASES.get(given, given)
+        key = canonical_key(given)
         if key in beside:
             values[key] = _checked_beside(document, given, key, value)
             continue
         if key not in LoopSettings.model_fields:
             known = (*LoopSettings.model_fields, *ALIASES, *beside)
-            raise document.error(given, f"there is no setting {given!r}; {_near(given, known)}")
+            why = way_of(given) or f"there is no setting {given!r}; {_near(given, known)}"
+            raise document.error(given, why)
         try:
             values[key] = getattr(LoopSettings.model_validate({key: value}), key)
         except SettingsError as error:
@@ -187,6 +203,8 @@ def _checked_beside(document: Document, given: str, key: str, value: Any) -> Any
         if not isinstance(names_given, list) or any(name not in TOOLS for name in names_given):
             raise document.error(given, f"tools must be a list of {', '.join(TOOLS)}, not {value!r}.")
         return tuple(names_given)
+    if key == "function_calling":
+        return _checked_switch(document, given, value)
     if not isinstance(value, str):
         raise document.error(given, f"{key} must be a text, not {value!r}.")
     if key == "preset":
@@ -195,6 +213,19 @@ def _checked_beside(document: Document, given: str, key: str, value: Any) -> Any
         except SettingsError as error:
             raise document.error(given, str(error)) from None
     return value
+
+
+def _checked_switch(document: Document, given: str, value: Any) -> bool:
+    """Read true or false, also as the environment has them."""
+    read = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+    if not isinstance(read, bool):
+        raise document.error(given, f"{given} must be true or false, not {value!r}.")
+    return read
+
+
+def canonical_key(given: str) -> str:
+    """Return a key under its own name; loki's are known."""
+    return ALIASES.get(given) or ALIASES_BESIDE.get(given, given)
 
 
 def _near(key: str, known: Sequence[str]) -> str:

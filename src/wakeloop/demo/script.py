@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from langchain_core.messages import BaseMessage
 
@@ -11,6 +10,7 @@ from wakeloop.demo.audit import PATTERN, REPORT, auditable
 from wakeloop.demo.history import Event, events
 from wakeloop.demo.report import AUTHOR, MEASURES, measured, report, results, summary
 from wakeloop.demo.vocabulary import happened, vocabulary_of
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.testing.vocabulary import Item, Move, Vocabulary
 
 NEEDED = frozenset({"list_files", "read_file", "write_file", *MEASURES})
@@ -43,12 +43,12 @@ class Job:
     vocabulary: Vocabulary
     limit: int
 
-    @cached_property
+    @computed_once
     def items(self) -> list[Item]:
         """The list, as far as the messages tell."""
         return self.vocabulary.read(happened(self.told))
 
-    @cached_property
+    @computed_once
     def listed(self) -> str:
         """The last listing of the folder, "" before it."""
         return next(
@@ -60,24 +60,24 @@ class Job:
             "",
         )
 
-    @cached_property
+    @computed_once
     def paths(self) -> list[str]:
         """The files to audit."""
         return [line for line in self.listed.split("\n") if auditable(line)][: self.limit]
 
-    @cached_property
+    @computed_once
     def left_out(self) -> int:
         """How many files there are beyond the limit."""
         total = TOTAL.match(self.listed)
         reports = sum(line.rsplit("/", 1)[-1] == REPORT for line in self.listed.split("\n"))
         return int(total[1]) - len(self.paths) - reports if total else 0
 
-    @cached_property
+    @computed_once
     def by_text(self) -> dict[str, str]:
         """The path that an item's text stands for."""
         return {f"Audit {path}": path for path in self.paths}
 
-    @cached_property
+    @computed_once
     def report_call(self) -> int | None:
         """Where in the events the report was written, or could not be."""
         return next(

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Annotated, Any, Self
 
-from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
+from wakeloop.dialects.misfits import fault_in
+from wakeloop.dialects.schemas import schema_of, tool_name
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import shorten, whole
+from wakeloop.text.characters import whole
 from wakeloop.todos.items import Todo, abridged, count_open, worth_showing
 from wakeloop.todos.operations import Board, Operation, Outcome
 
@@ -40,7 +41,8 @@ class Dialect:
 
     `tools` are pydantic models, named by their title or else their class; `writes` the names that write;
     `replaces` whether a call replaces the whole list (then two in a round are refused);
-    `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on.
+    `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on; `renumbers`
+    whether numbers begin at 1 again where the list is emptied.
     """
 
     name: str
@@ -48,13 +50,14 @@ class Dialect:
     writes: frozenset[str]
     replaces: bool = False
     needs_auto_continue: bool = False
+    renumbers: bool = False
     words: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def suited(self, settings: LoopSettings) -> Self:
         """Return the dialect as an agent's settings want it; here with their words for its results."""
         return replace(self, words=settings.prompts)
 
-    @cached_property
+    @computed_once
     def names(self) -> frozenset[str]:
         """The names of the todo tools."""
         return frozenset(tool_name(tool) for tool in self.tools)
@@ -89,12 +92,12 @@ class Dialect:
             raise Misfit(self.misfit(name, error)) from None
 
     def misfit(self, name: str, error: ValidationError) -> str:
-        """Say what is wrong with a call: the place, the value, and what is allowed."""
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"])) or "arguments"
-        got = "" if first["type"] == "missing" else f", not {shorten(repr(first['input']), 120)}"
-        said = first["msg"].removeprefix("Value error, ")
-        return f"{name}: {where}: {said[:1].lower()}{said[1:]}{got}"
+        """Say what is wrong with a call: the place, the value, and what is allowed.
+
+        An item is named by its place, counted from 1, as in every other sentence about a list that is sent.
+        """
+        tool = next(tool for tool in self.tools if tool_name(tool) == name)
+        return f"{name}: {fault_in(tool, error)}"
 
     def operation(self, call: Any) -> Operation:
         """Turn a call that fits its schema into an operation."""
@@ -152,29 +155,3 @@ class Dialect:
     def shows(self, outcome: Outcome) -> bool:
         """Tell whether the result of a call shows every open item with its text."""
         return self.replaces
-
-
-def schema_part(item: type[BaseModel]) -> WithJsonSchema:
-    """Tell the model of a list of items, whatever else is read kindly."""
-    told = item.model_json_schema()
-    for part in told["properties"].values():
-        part.pop("title", None)
-        part.pop("default", None)
-    properties = {"type": "object", "properties": told["properties"], "required": list(told["properties"])}
-    return WithJsonSchema({"type": "array", "items": properties})
-
-
-def tool_name(tool: type[BaseModel]) -> str:
-    """Return the name that the model calls a tool by: its title, else its class name."""
-    return str(tool.model_config.get("title") or tool.__name__)
-
-
-def schema_of(tool: type[BaseModel]) -> dict[str, Any]:
-    """Return one tool in OpenAI's format; without parameters it carries an explicit empty object."""
-    schema = convert_to_openai_tool(tool)
-    function = schema["function"]
-    function["name"] = tool_name(tool)
-    properties = function["parameters"].setdefault("properties", {})
-    for told in properties.values():
-        told.pop("default", None)  # None is no value of the type that stands beside it
-    return schema

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from wakeloop.dialects.base import Dialect, ListOrText, schema_part
+from wakeloop.dialects.base import Dialect, ListOrText
+from wakeloop.dialects.schemas import schema_part
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line, shorten
 from wakeloop.text.told import told

@@ -54,6 +54,7 @@ class Loki(Dialect):
     tools: tuple[type[BaseModel], ...] = (Init, AddTask, Done, List, Clear)
     writes: frozenset[str] = frozenset(("todo__init", "todo__add", "todo__done", "todo__clear"))
     needs_auto_continue: bool = True
+    renumbers: bool = True
 
     def operation(self, call: Any) -> Operation:
         """Turn a call into an operation; an empty task and an id that is no number are refused softly."""

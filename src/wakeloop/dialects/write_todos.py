@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from wakeloop.dialects.base import Dialect, ListOrText, schema_part
+from wakeloop.dialects.base import Dialect, ListOrText
+from wakeloop.dialects.schemas import schema_part
 from wakeloop.prompts import fill
 from wakeloop.text.characters import one_line
 from wakeloop.text.told import told

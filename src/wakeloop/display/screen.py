@@ -91,6 +91,11 @@ class Screen:
         ]
         return [*lines, Line("item", f"list: {words.progress(self.todos)}")] if lines else []
 
+    def on_echo(self, event: Mapping[str, Any]) -> list[Line]:
+        """An input sent back an older list, which changes nothing."""
+        told = f"the input's list (number {event['given']}) is older than the thread's ({event['list']})"
+        return [Line("note", f"{told} and changes nothing")]
+
     def on_wake(self, event: Mapping[str, Any]) -> list[Line]:
         """The graph wakes itself."""
         self.wakes, self.budget = event["cycle"], event["budget"]

@@ -22,6 +22,7 @@ ENDINGS = {
     "truncated": "The model's replies were cut off at the length limit again and again; {open} open.",
     "empty_reply": "The model gave empty replies only; {open} open.",
     "malformed_calls": "The model's tool calls were malformed again and again; {open} open.",
+    "refused": "The model refused, or its reply was filtered; what it said is above, {open} open.",
     "handed_over": "Handed over to a parent graph, {open} open.",
 }
 UNFINISHED = "The run has not finished; {open} open."

@@ -15,14 +15,18 @@ def yields(reason: Ending, open_count: int) -> Literal["waiting", "dormant", "id
     return "idle" if open_count else "dormant"
 
 
-def session_at(case: Case, reason: Ending, waiting_on: Sequence[Any] = ()) -> Session:
-    """Return the session of a run that ends for this reason; `waiting_on` is the channel's value."""
+def session_at(case: Case, reason: Ending, waiting_on: Sequence[Any] = (), writes: int = 0) -> Session:
+    """Return the session of a run that ends for this reason; `waiting_on` is the channel's value.
+
+    `writes` is the number of the list.
+    """
     session: Session = {
         "state": yields(reason, case.open),
         "reason": reason,
         "open": case.open,
         "wakes": case.wakes,
         "budget": case.settings.max_wake_cycles,
+        "list": writes,
     }
     if session["state"] == "waiting":
         session["on"] = waits_on(waiting_on)

@@ -46,6 +46,7 @@ class Ledger(TypedDict, total=False):
 
     # the budget, and what is counted against it
     wake_cycles: Activation[Count]
+    budget: Activation[Count]  # the most wakes, as it was told when the activation began
     idle_wakes: Activation[Count]
     todo_stale_iterations: Thread[Count]
     bad_replies: Run[Count]
@@ -59,7 +60,7 @@ class Ledger(TypedDict, total=False):
     unasked: Run[bool]
     nag: Round[bool]  # whether a reminder is due behind the round; there in a round only
     end: Run[Ending | None]
-    again: Run[str]  # why the reply is asked again: `empty`, `cut`, `format: …`
+    again: Run[str]  # why the reply is asked again: `empty`, `unread`, `cut`, `format: …`
     asking: Run[Literal["format", "explain"]]
     ruling: Activation[Ruling]
     # the round in hand
@@ -75,6 +76,7 @@ class Ledger(TypedDict, total=False):
     spoke: Activation[bool]
     # the list and the conversation
     next_id: Thread[Count]
+    writes: Thread[Count]  # of the list: the number that a session tells of it
     refusals: Thread[dict[str, int]]
     shown: Thread[str]
     summaries: Thread[list[str]]  # the system messages that a hook wrote

@@ -14,7 +14,8 @@ class Said(Protocol):
     """What a reply alone shows.
 
     `todo_calls` are the ids of its todo calls, `faults` the error results of calls that will not be run,
-    `wrote` tells whether a todo call that writes is among them, well-formed or not.
+    `wrote` tells whether a todo call that writes is among them, well-formed or not. A `refused` one is the
+    last word of a run, an `unfit` one held a call that the provider could not read.
     """
 
     @property
@@ -23,6 +24,10 @@ class Said(Protocol):
     def calls(self) -> int: ...  # noqa: D102
     @property
     def cut(self) -> bool: ...  # noqa: D102
+    @property
+    def refused(self) -> bool: ...  # noqa: D102
+    @property
+    def unfit(self) -> bool: ...  # noqa: D102
     @property
     def wrote(self) -> bool: ...  # noqa: D102
     @property
@@ -42,9 +47,13 @@ def noted(
 ) -> Ledger:
     """Return the notes behind an ordinary reply: the end of a turn, a round, or one that is asked again.
 
-    A reply of which nothing is to be stored is noted as `again: "empty"`.
+    A reply of which nothing is to be stored is noted as `again: "empty"` or `again: "unread"`.
     """
     new, bad = answered(notes), notes.get("bad_replies", 0) + 1
+    if reply.refused:
+        return refused(new)
+    if reply.unfit and not reply.text and not reply.calls:
+        return unread(new, settings)
     if reply.text or reply.wrote:
         new["spoke"] = True
     if not (reply.text or reply.calls or reply.cut or open_count or new.get("spoke")):
@@ -62,6 +71,32 @@ def noted(
 def answered(notes: Ledger) -> Ledger:
     """Return the notes when a reply is there: the round before it and the wish for it are over."""
     return without(notes, ROUND | {"again", "ruling"})
+
+
+def refused(notes: Ledger) -> Ledger:
+    """Return the notes of a run whose model refused: nothing more is asked of it."""
+    return {**notes, "end": "refused"}
+
+
+def noted_format(
+    notes: Ledger,
+    problem: str | None,
+    settings: LoopSettings,
+    *,
+    cut: bool,
+    refused: bool,
+) -> Ledger:
+    """Return the notes behind a reply in a format: fine, or asked again for its problem, or refused."""
+    new = answered(notes)
+    if refused:
+        return {**new, "end": "refused"}
+    kind: Ending = "truncated" if cut else "malformed_calls"
+    return new if problem is None else asked_again(new, f"format: {problem}", kind, settings)
+
+
+def unread(notes: Ledger, settings: LoopSettings) -> Ledger:
+    """Return the notes for a reply whose calls were lost before they could be seen: a malformed one."""
+    return asked_again(notes, "unread", "malformed_calls", settings)
 
 
 def is_malformed(reply: Said) -> bool:
@@ -92,6 +127,8 @@ def _round(
         notes["todo_calls"] = list(reply.todo_calls)
     if reply.faults:
         notes["faults"] = dict(reply.faults)
+    if reply.wrote:
+        notes["writes"] = notes.get("writes", 0) + 1
     before = notes.get("todo_stale_iterations", 0)
     stale = count_stale(before, wrote=reply.wrote, open_count=open_count, settings=settings)
     due = stale != before and nag_due(stale, settings)

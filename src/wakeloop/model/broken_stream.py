@@ -2,59 +2,135 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessageChunk
+from langchain_core.exceptions import OutputParserException
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import LLMResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
+from pydantic import ValidationError
 
 from wakeloop.errors import ReplyError
+from wakeloop.model.signs import sign_of
+from wakeloop.platform.unread_bodies import parsed_in, words_in
 from wakeloop.text.characters import shorten
 
 Halves = Mapping[tuple[str | None, str | None], str]
 
 _RAW = (ValueError, TypeError, LookupError, AttributeError)
 _READERS = frozenset(("json", "pydantic", "openai", "langchain_openai", "langchain_core"))
+_CALLS = frozenset(("tool_calls", "invalid_tool_calls", "tool_call_chunks"))
+_NO_STREAM = "No generations found in stream"
 _NAMED = 300  # characters of what the client said
+_ENDED = {  # what clients raise for a reply in a format, by the name of the class
+    "LengthFinishReasonError": "cut",
+    "ContentFilterFinishReasonError": "refused",
+    "ModelRefusalError": "refused",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A reply that the client would not give out: why, in one line, and what it said as far as it was heard.
+
+    `how` is `unfit`, `cut` or `refused`.
+    """
+
+    why: str
+    how: str = "unfit"
+    message: AIMessage | None = None
 
 
 class Hearing(BaseCallbackHandler):
     """One request's ear: `with Hearing(config, streaming=…) as heard: model.invoke(sent, heard.config)`.
 
     What the client raises raw while it reads a reply leaves as `ReplyError`; errors with a name of their own
-    (a refusal, a timeout, a lost connection) and those of other code pass. A streamed call whose arguments
-    broke off is parsed by langchain as if it were whole: `halves` holds the text of each, by id and name.
+    (a timeout, a lost connection) and those of other code pass. A streamed call whose arguments broke off is
+    parsed by langchain as if it were whole: `halves` holds the text of each, by id and name.
+
+    What can be asked for again does not leave: a reply lost with calls that do not fit a message, and, where
+    a format is asked for (`formats`), what a client raises in the place of a result; `unread` is what it was.
+    Where `asks_whole`, neither does a stream that ended before it began, which `silent` tells: a body that is
+    no stream looks so. A stream `finishes` where it has to say how it ended.
     """
 
     run_inline = True
 
-    def __init__(self, config: RunnableConfig, *, streaming: bool) -> None:
-        self.config = config
+    def __init__(
+        self,
+        config: RunnableConfig,
+        *,
+        streaming: bool,
+        formats: bool = False,
+        asks_whole: bool = False,
+        finishes: bool = True,
+    ) -> None:
+        self.config, self.formats, self.asks_whole, self.finishes = config, formats, asks_whole, finishes
         self.chunks: list[AIMessageChunk] = []
+        self.streamed = self.silent = False
+        self.unread: Unread | None = None
+        self.message: AIMessage | None = None
         callbacks: Any = config.get("callbacks")
-        if streaming or getattr(callbacks, "handlers", callbacks):  # nothing else has a reply streamed
+        if streaming or formats or getattr(callbacks, "handlers", callbacks):  # nothing else is streamed
             self.config = merge_configs(config, {"callbacks": [self]})
 
     def __enter__(self) -> Self:
+        self.silent = False
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    ) -> bool:
+        if (unread := self._asked_again(error, trace)) is not None:
+            self.unread = unread
+            return True
         if isinstance(error, _RAW) and _raised_in(trace) in _READERS:
-            raise unreadable(error) from error
+            if self.asks_whole and _NO_STREAM in str(error):
+                self.silent, self.asks_whole = True, False
+                return True
+            raise unreadable(error, words_in(trace)) from error
+        return False
+
+    def _asked_again(self, error: BaseException | None, trace: TracebackType | None) -> Unread | None:
+        """Return what is asked for again in the place of an error, or None where it has to leave."""
+        if isinstance(error, ValidationError):
+            places = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
+            if places and places <= _CALLS:
+                return Unread(_said(error))
+        if not self.formats or error is None:
+            return None
+        kinds = [_ENDED[parent.__name__] for parent in type(error).__mro__ if parent.__name__ in _ENDED]
+        parsed = parsed_in(trace) if isinstance(error, ValueError) else None
+        if kinds or parsed is not None or isinstance(error, OutputParserException):
+            said = self.message or _completion(error) or parsed or AIMessage("")
+            return Unread(_said(error), kinds[0] if kinds else sign_of(said) or "unfit", said)
+        return None
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
         """Begin anew."""
         self.chunks = []
+        self.streamed = False
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:  # noqa: ARG002 - langchain passes it by name
         """Keep the pieces of calls."""
+        self.streamed = True
         message = getattr(chunk, "message", None)
         if isinstance(message, AIMessageChunk) and message.tool_call_chunks:
             self.chunks.append(message)
+
+    def on_llm_end(self, response: LLMResult, **_: Any) -> None:
+        """Keep the reply, for what a client raises behind it."""
+        said = getattr(response.generations[0][0], "message", None) if response.generations else None
+        self.message = said if isinstance(said, AIMessage) else None
+
+    @property
+    def must_finish(self) -> bool:
+        """Whether the reply is a stream that has to say how it ended."""
+        return self.streamed and self.finishes
 
     @property
     def halves(self) -> Halves:
@@ -66,15 +142,34 @@ class Hearing(BaseCallbackHandler):
         return {(key, name): args for key, name, args in calls if not _is_json(args)}
 
 
-def unreadable(error: BaseException | str) -> ReplyError:
-    """Name what no reply could be made of."""
-    said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-    said = shorten(" ".join(said.partition("For further information visit")[0].split()), _NAMED)
+def an_assistants(message: Any) -> AIMessage:
+    """Return a reply. Raises `ReplyError` for a message in another role."""
+    if not isinstance(message, AIMessage):
+        raise unreadable(f"its role is {message.type!r}, not the assistant's")
+    return message
+
+
+def unreadable(error: BaseException | str, words: str = "") -> ReplyError:
+    """Name what no reply could be made of; `words` are the server's own, where it had some."""
+    said = f"the server says: {shorten(words, _NAMED)}" if words else _said(error)
     return ReplyError(
         f"The model's reply could not be read ({said}), so nothing of it was stored: run the thread again "
         "with the input None, and if it comes again look at the model's address and at what stands before "
         "its server."
     )
+
+
+def _said(error: BaseException | str) -> str:
+    said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    said = said.partition("For further information visit")[0].partition(" For troubleshooting, visit")[0]
+    return shorten(" ".join(said.split()), _NAMED)
+
+
+def _completion(error: BaseException) -> AIMessage | None:
+    """Return the text that openai's own error about a reply's end holds."""
+    choices = getattr(getattr(error, "completion", None), "choices", None)
+    text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
+    return AIMessage(text) if isinstance(text, str) else None
 
 
 def _raised_in(trace: TracebackType | None) -> str:

@@ -61,17 +61,22 @@ def openai_model(name: str, **options: Any) -> BaseChatModel:
         raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
 
 
-def bound(model: BaseChatModel, tools: Sequence[Any]) -> Runnable[Any, Any]:
-    """Tell a model of its tools. Raises `ModelError` where it cannot call tools."""
+def bound(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Runnable[Any, Any]:
+    """Tell a model of its tools, and which to choose. Raises `ModelError` where it cannot call tools."""
     if not tools:
         return model
     try:
-        return model.bind_tools(tools)
+        return model.bind_tools(tools) if choice is None else model.bind_tools(tools, tool_choice=choice)
     except NotImplementedError:
         raise ModelError(
             f"The model {type(model).__name__} cannot call tools, and a todo list needs them: "
             "choose one that can."
         ) from None
+
+
+def whole(voice: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    """Return a model that does not stream this request."""
+    return voice.bind(stream=False)
 
 
 def as_prompt(voice: Runnable[Any, Any], messages: list[AnyMessage]) -> Any:

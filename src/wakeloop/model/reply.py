@@ -1,6 +1,6 @@
 """What a model's reply is: cut, empty, malformed, or fine."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -9,13 +9,12 @@ from langchain_core.messages import AIMessage, ToolCall
 
 from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.model.broken_stream import Halves
+from wakeloop.model.calls import LONGEST_ID, Pair, holding, legal_name, renamed
+from wakeloop.model.signs import refusal_in, sign_of
 from wakeloop.model.storable import DEEPEST, GREATEST, beside, storable
 from wakeloop.text.characters import shorten, whole
-from wakeloop.text.marks import new_id, text_of, unmarked
+from wakeloop.text.marks import new_call_id, new_id, text_of, unmarked
 from wakeloop.todos.items import LONGEST, Refused
-
-_CUT = frozenset(("length", "max_tokens", "max_output_tokens", "incomplete"))
-_WHY = ("finish_reason", "stop_reason", "done_reason", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +23,14 @@ class Reply:
 
     `calls` counts its calls, `todo_calls` are the ids of those to todo tools; `faults` the error results of
     calls that will not be run, by call id; `wrote` whether a todo call that writes is among them, well-formed
-    or not.
+    or not. Of a `refused` one only its words are kept; of an `unfit` one the provider could not read a call.
     """
 
     message: AIMessage
     text: str
     cut: bool = False
+    refused: bool = False
+    unfit: bool = False
     wrote: bool = False
     todo_calls: tuple[str, ...] = ()
     faults: dict[str, str] = field(default_factory=dict)
@@ -47,62 +48,73 @@ def read_reply(
     used: Callable[[str], bool],
     known: Callable[[str], bool],
     cut_call: str,
+    no_text: str,
     halves: Halves = MappingProxyType({}),
+    *,
+    must_finish: bool = False,
 ) -> Reply:
     """Give a reply's calls sound ids, and find what is wrong with it.
 
     `dialect` is None where the model has no todo tools; `used` tells whether a call id is taken in the
-    thread, `known` whether a message id is; `cut_call` is the result of a call in a reply that was cut off;
-    `halves` holds arguments that broke off in a stream and were parsed as if they were whole.
+    thread, `known` whether a message id is; `cut_call` is the result of a call in a reply that was cut off,
+    `no_text` stands for a refusal without words;
+    `halves` holds arguments that broke off in a stream and were parsed as if they were whole; `must_finish`
+    tells that the reply is a stream which has to say how it ended.
     """
-    cut = is_cut(raw)
-    calls, broken = _sound_calls(raw, used, halves)
-    faults: dict[str, str] = {}
+    sign = sign_of(raw, must_finish=must_finish)
+    if sign == "refused":
+        return _refusal(raw, known, no_text)
     names = dialect.names if dialect is not None else frozenset()
-    for key, call in calls.items():
-        if fault := cut_call if cut else _fault(call, broken.get(key), dialect, names, tools):
+    pairs, broken = _sound_calls(raw, used, halves, {*names, *tools})
+    calls = {call["id"] or "": (whole(given["name"] or "unknown"), call) for given, call in pairs}
+    faults: dict[str, str] = {}
+    for key, (name, call) in calls.items():
+        fault = cut_call if sign == "cut" else _fault(name, call, broken.get(key), dialect, names, tools)
+        if fault:
             faults[key] = shorten(whole(fault), LONGEST)
     return Reply(
-        message=_stored(raw, list(calls.values()), known),
+        message=_stored(raw, pairs, known),
         text=text_of(raw),
-        cut=cut,
-        wrote=dialect is not None and any(call["name"] in dialect.writes for call in calls.values()),
-        todo_calls=tuple(key for key, call in calls.items() if call["name"] in names),
+        cut=sign == "cut",
+        unfit=sign == "unfit",
+        wrote=dialect is not None and any(name in dialect.writes for name, _ in calls.values()),
+        todo_calls=tuple(key for key, (name, _) in calls.items() if name in names),
         faults=faults,
     )
 
 
-def is_cut(message: AIMessage) -> bool:
-    """Tell whether a reply was cut off: at the length limit, or in mid-stream without any finish reason.
-
-    langchain-openai raises nothing for a stream that just ends; other providers and fakes send no reason.
-    """
-    told = message.response_metadata
-    if any(str(told.get(name, "")).lower() in _CUT for name in _WHY):
-        return True
-    return told.get("model_provider") == "openai" and not any(
-        told.get(name) for name in ("finish_reason", "status")
-    )
+def _refusal(raw: AIMessage, known: Callable[[str], bool], no_text: str) -> Reply:
+    """Keep the words of a refused reply, without calls, thoughts and blocks."""
+    words = whole("\n\n".join(part for part in (text_of(raw), refusal_in(raw)) if part))
+    message = raw.model_copy(update={"content": words or no_text})
+    return Reply(_stored(message, [], known), words, refused=True)
 
 
 def _sound_calls(
-    raw: AIMessage, used: Callable[[str], bool], halves: Halves
-) -> tuple[dict[str, ToolCall], dict[str, str]]:
-    """Return every call by an id that is there and unique, and what is wrong with those of no JSON."""
-    calls: dict[str, ToolCall] = {}
+    raw: AIMessage, used: Callable[[str], bool], halves: Halves, there: Collection[str]
+) -> tuple[list[Pair], dict[str, str]]:
+    """Pair every call with one that can be stored, under an id that is there and unique in the thread.
+
+    The names of tools that are `there` stay as they are. Also say what is wrong with those whose arguments
+    are no JSON object, by that id.
+    """
+    calls: dict[str, Pair] = {}
     broken: dict[str, str] = {}
     for call in [*raw.tool_calls, *raw.invalid_tool_calls]:
         key = call["id"]
-        if not key or key in calls or used(key) or whole(key) != key:
-            key = f"call_{new_id()}"
+        if not key or key in calls or used(key) or whole(key) != key or len(key) > LONGEST_ID:
+            key = next(new for new in iter(new_call_id, "") if new not in calls and not used(new))
         args = halves.get((call["id"], call["name"]), call["args"]) if halves else call["args"]
         if not isinstance(args, dict):
             broken[key] = f"the arguments are no JSON object: {shorten(str(args), 200)}"
         elif (why := _unstorable(args)) is not None:
             broken[key] = why
         sound: dict[str, Any] = {} if key in broken else whole(args)
-        calls[key] = ToolCall(name=whole(call["name"] or "unknown"), args=sound, id=key, type="tool_call")
-    return calls, broken
+        name = legal_name(call["name"])
+        if (own := call["name"]) and own in there:
+            name = own
+        calls[key] = (call, ToolCall(name=name, args=sound, id=key, type="tool_call"))
+    return list(calls.values()), broken
 
 
 def _unstorable(value: object, room: int = DEEPEST) -> str | None:
@@ -118,13 +130,13 @@ def _unstorable(value: object, room: int = DEEPEST) -> str | None:
 
 
 def _fault(
+    name: str,
     call: ToolCall,
     why: str | None,
     dialect: Dialect | None,
     names: Collection[str],
     tools: Collection[str],
 ) -> str | None:
-    name = call["name"]
     if dialect is not None and name in names:
         if why is not None:
             return dialect.error(why)
@@ -142,24 +154,17 @@ def _fault(
     return None
 
 
-def _stored(raw: AIMessage, calls: list[ToolCall], known: Callable[[str], bool]) -> AIMessage:
-    """Return the reply as it goes into the history: parsed calls only, an id of its own, no mark."""
-    update: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": [], **beside(raw)}
+def _stored(raw: AIMessage, pairs: Sequence[Pair], known: Callable[[str], bool]) -> AIMessage:
+    """Return the reply as it goes into the history: these calls everywhere, an id of its own, no mark."""
+    update: dict[str, Any] = beside(raw)
     if (content := storable(raw.content)) != raw.content:
         update["content"] = content
     if not raw.id or known(raw.id) or whole(raw.id) != raw.id:
         update["id"] = new_id()
-    if "tool_calls" in raw.additional_kwargs:
-        kept = update.get("additional_kwargs", raw.additional_kwargs)
-        update["additional_kwargs"] = {k: v for k, v in kept.items() if k != "tool_calls"}
-    if isinstance(raw.content, list) and len(calls) != len(raw.tool_calls):
-        update["content"] = [
-            b for b in content if not (isinstance(b, dict) and b.get("type") == "invalid_tool_call")
-        ]
-    return unmarked(raw.model_copy(update=update))  # type: ignore[return-value]
+    reply = raw.model_copy(update=update) if update else raw
+    return unmarked(renamed(reply.model_copy(update=holding(reply, pairs))))  # type: ignore[return-value]
 
 
 def without_calls(raw: AIMessage) -> AIMessage:
     """Return a reply without its calls: where none was allowed, none is stored."""
-    kept = {key: value for key, value in raw.additional_kwargs.items() if key != "tool_calls"}
-    return raw.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": kept})
+    return raw.model_copy(update=holding(raw, []))

@@ -10,7 +10,8 @@ from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
 from wakeloop.loop.ledger import Ledger
-from wakeloop.model.wire_order import Lines, is_legal, legal, system_prompt
+from wakeloop.model.legality import is_legal
+from wakeloop.model.wire_order import Lines, legal, system_prompt
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten

@@ -5,22 +5,41 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError
 from wakeloop.model.named import bound, in_format
+from wakeloop.model.no_call import is_openai, no_call
+from wakeloop.platform.computed_once import computed_once
+from wakeloop.platform.formats import openai_tools, with_tools
 from wakeloop.settings import LoopSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """One way to ask; where `may_call` is False, calls in the reply are dropped."""
+
+    model: Runnable[Any, Any]
+    may_call: bool = True
 
 
 @dataclass(frozen=True, eq=False)
 class Voices:
-    """The model with all tools, without the todo tools, without any, in a format; `full` is None without."""
+    """The model with all tools, without the todo tools, without any, in a format; `full` is None without.
+
+    Many servers refuse a request without tools over a history with calls. For one that wants no call there
+    are the `quiet` ones: the tools are bound, and none may be called.
+    """
 
     full: Runnable[Any, Any] | None
     without_todos: Runnable[Any, Any]
-    bare: Runnable[Any, Any]
+    bare: BaseChatModel
     formatted: Runnable[Any, Any] | None = None
+    quiet: Runnable[Any, Any] | None = None
+    quiet_without_todos: Runnable[Any, Any] | None = None
+    formatted_with_tools: Runnable[Any, Any] | None = None
 
     @classmethod
     def of(
@@ -28,18 +47,65 @@ class Voices:
     ) -> "Voices":
         """Bind the model; one that cannot call tools will do where the todo tools are off."""
         full: Runnable[Any, Any] | None = None
+        quiet: Runnable[Any, Any] | None = None
+        choice, everything = no_call(chat), [*tools, *dialect.schemas(base)]
         try:
-            full = bound(chat, [*tools, *dialect.schemas(base)])
+            full = bound(chat, everything)
+            quiet = full if choice is None else bound(chat, everything, choice)
         except ModelError:
             if dialect.active(base):
                 raise
-        formatted = None if form is None else in_format(chat, form)
-        return cls(full, bound(chat, tools), chat, formatted)
+        return cls(
+            full,
+            bound(chat, tools),
+            chat,
+            formatted := None if form is None else in_format(chat, form),
+            quiet,
+            bound(chat, tools, choice) if tools else None,
+            None if formatted is None else _beside(chat, formatted, quiet),
+        )
 
-    def voice(self, asking: str | None, *, todo_tools: bool) -> Runnable[Any, Any]:
+    @computed_once
+    def may_stream(self) -> bool:
+        """Whether the model has a say in it; a pydantic model takes 8 µs to say that it has none."""
+        return hasattr(self.bare, "streaming")
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the model streams of its own accord."""
+        return self.may_stream and bool(self.bare.streaming)  # type: ignore[attr-defined]
+
+    @computed_once
+    def asks_whole(self) -> bool:
+        """Whether a stream that never began is asked for again whole: the body may have been no stream."""
+        return is_openai(self.bare)
+
+    def voice(self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool) -> Voice:
         """Return the model as a request needs it; `asking` for a format, an explanation, or None."""
         if asking == "format" and self.formatted is not None:
-            return self.formatted
+            beside = self.formatted_with_tools if _has_calls(wire) else None
+            return Voice(beside or self.formatted)
+        own = self.quiet_without_todos
         if asking == "explain":
-            return self.bare
-        return self.full if self.full is not None and todo_tools else self.without_todos
+            quiet = own if own is not None and not todo_tools else self.quiet
+            return Voice((quiet if _has_calls(wire) else None) or self.bare, may_call=False)
+        if self.full is not None and todo_tools:
+            return Voice(self.full)
+        if self.quiet is not None and own is None and _has_calls(wire):
+            return Voice(self.quiet, may_call=False)
+        return Voice(self.without_todos)
+
+
+def _has_calls(wire: Sequence[BaseMessage]) -> bool:
+    return any(isinstance(message, AIMessage) and message.tool_calls for message in wire)
+
+
+def _beside(
+    chat: BaseChatModel, formatted: Runnable[Any, Any], quiet: Runnable[Any, Any] | None
+) -> Runnable[Any, Any]:
+    """Ask in a format with the tools bound; one that is itself a tool is asked for as it is."""
+    if not isinstance(quiet, RunnableBinding):
+        return formatted
+    if is_openai(chat):
+        return with_tools(formatted, openai_tools(chat, quiet.kwargs["tools"], quiet.kwargs["tool_choice"]))
+    return with_tools(formatted, quiet.kwargs)

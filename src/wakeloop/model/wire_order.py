@@ -5,7 +5,6 @@ Depends on the messages alone, so that each request begins with all of the one b
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from langchain_core.messages import (
@@ -14,10 +13,21 @@ from langchain_core.messages import (
     BaseMessage,
     HumanMessage,
     SystemMessage,
+    ToolCall,
     ToolMessage,
 )
 
-from wakeloop.channels.conversation import Messages
+from wakeloop.model.calls import (
+    LONGEST_ID,
+    Pair,
+    agree,
+    holding,
+    id_from,
+    is_legal_name,
+    legal_name,
+    renamed,
+)
+from wakeloop.model.legality import is_legal
 from wakeloop.text.marks import KEY, mark, text_of
 
 
@@ -56,54 +66,25 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
     `head` holds the system messages that the prompt is made of: the same text is left out, other system
     messages and other roles are sent as the user's. Each result goes behind its call, the first for a call
     counts; a call without one is answered; a closing line stands between a result and a user message;
-    assistants in a row are joined; an empty assistant's message gets a placeholder.
+    assistants in a row are joined; an empty assistant's message gets a placeholder. Names and ids of calls
+    are legal and unique, and stand in blocks as they stand in `tool_calls`.
     """
     if is_legal(messages):
         return messages
     wire: list[AnyMessage] = []
+    taken: set[str] = set()
     for given, results in _with_results(messages):
         if isinstance(given, SystemMessage) and _known(given, head):
             continue
         ours = isinstance(given, HumanMessage | AIMessage)
-        message = given if ours else HumanMessage(given.content, id=given.id)
+        message: Any = renamed(given) if ours else HumanMessage(given.content, id=given.id)
         if isinstance(message, AIMessage):
-            _add_assistant(wire, message, results, lines)
+            _add_assistant(wire, message, results, lines, taken)
         else:
             if wire and isinstance(wire[-1], ToolMessage):
                 wire.append(AIMessage(lines.broken_off, additional_kwargs=mark("repair")))
             wire.append(message)
     return wire
-
-
-def is_legal(messages: Sequence[Any]) -> bool:
-    """See in one pass that there is nothing to do, which is so in nearly every request.
-
-    A history that remembers how far it is sound is read from there, so that a request costs its new tail.
-    """
-    sound = getattr(messages, "sound", 0)
-    waiting: set[str | None] = set()
-    last = messages[sound - 1].type if sound else "human"
-    for message in islice(messages, sound, None):
-        role = message.type
-        if role == "tool":
-            if message.tool_call_id not in waiting:
-                return False
-            waiting.discard(message.tool_call_id)
-        elif waiting or role not in ("human", "ai") or (role == "human" and last == "tool"):
-            return False
-        elif role == "ai":
-            calls = message.tool_calls
-            waiting = {call["id"] for call in calls}
-            if last == "ai" or None in waiting or len(waiting) < len(calls) or message.invalid_tool_calls:
-                return False
-            if not calls and (not message.content or not text_of(message)):
-                return False
-        last = role
-    if waiting:
-        return False
-    if isinstance(messages, Messages):
-        messages.sound = len(messages)
-    return True
 
 
 def _with_results(messages: Sequence[AnyMessage]) -> list[tuple[AnyMessage, dict[int, ToolMessage]]]:
@@ -117,7 +98,7 @@ def _with_results(messages: Sequence[AnyMessage]) -> list[tuple[AnyMessage, dict
                 results[place] = given
             continue
         results = {}
-        message = _without_invalid(given) if isinstance(given, AIMessage) else given
+        message = _legal_calls(given) if isinstance(given, AIMessage) else given
         if isinstance(message, AIMessage):
             for key in {call["id"] for call in message.tool_calls}:
                 asked[key] = []
@@ -127,56 +108,66 @@ def _with_results(messages: Sequence[AnyMessage]) -> list[tuple[AnyMessage, dict
     return paired
 
 
-def _without_invalid(message: AIMessage) -> AIMessage:
-    """Turn calls that could not be parsed into calls without arguments: no server takes broken JSON back."""
-    if not message.invalid_tool_calls:
+def _legal_calls(message: AIMessage) -> AIMessage:
+    """Give calls legal names; those that could not be parsed are sent without arguments."""
+    names = [call["name"] for call in message.tool_calls]
+    if not message.invalid_tool_calls and agree(message) and all(map(is_legal_name, names)):
         return message
-    calls = [
-        *message.tool_calls,
-        *(
-            {"name": c["name"] or "unknown", "args": {}, "id": c["id"], "type": "tool_call"}
-            for c in message.invalid_tool_calls
-        ),
-    ]
-    kept = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
-    return message.model_copy(
-        update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": kept}
-    )
+    pairs: list[Pair] = [(call, {**call, "name": legal_name(call["name"])}) for call in message.tool_calls]
+    for broken in message.invalid_tool_calls:
+        call = ToolCall(name=legal_name(broken["name"]), args={}, id=broken["id"], type="tool_call")
+        pairs.append((broken, call))
+    return message.model_copy(update=holding(message, pairs))
 
 
 def _add_assistant(
-    wire: list[AnyMessage], message: AIMessage, results: dict[int, ToolMessage], lines: Lines
+    wire: list[AnyMessage],
+    message: AIMessage,
+    results: dict[int, ToolMessage],
+    lines: Lines,
+    taken: set[str],
 ) -> None:
     calls = message.tool_calls
     if not calls and not text_of(message):
         message = message.model_copy(update={"content": lines.empty_reply})
+    ids = _distinct([call["id"] for call in calls], message.id or len(wire), taken)
+    if ids != [call["id"] for call in calls]:
+        pairs: list[Pair] = [(call, {**call, "id": key}) for call, key in zip(calls, ids, strict=True)]
+        message = message.model_copy(update=holding(message, pairs))
     if wire and isinstance(wire[-1], AIMessage):
         message = _joined(wire.pop(), message)  # type: ignore[arg-type]
-    ids = _distinct([call["id"] for call in calls], message.id)
-    if ids != [call["id"] for call in calls]:
-        renamed = [{**call, "id": key} for call, key in zip(calls, ids, strict=True)]
-        message = message.model_copy(update={"tool_calls": renamed})
     wire.append(message)
     # results keep their order in the history, so that a reminder in the last one is the last on the wire
     for place, result in results.items():
-        same = result.tool_call_id == ids[place]
-        wire.append(result if same else result.model_copy(update={"tool_call_id": ids[place]}))
-    for place, call in enumerate(calls):
+        wire.append(_behind(result, ids[place], message.tool_calls[place]["name"]))
+    for place, call in enumerate(message.tool_calls):
         if place not in results:
             wire.append(
-                ToolMessage(
-                    lines.unanswered, name=call["name"], tool_call_id=ids[place] or "", status="error"
-                )
+                ToolMessage(lines.unanswered, name=call["name"], tool_call_id=ids[place], status="error")
             )
 
 
-def _distinct(ids: Sequence[str | None], prefix: str | None) -> list[str | None]:
-    """Replace missing and repeated call ids, the same way in every request."""
-    seen: set[str | None] = {None, ""}
-    result: list[str | None] = []
+def _behind(result: ToolMessage, key: str, name: str) -> ToolMessage:
+    """Return a result under its call's id, in the blocks of those who send their own too."""
+    update: dict[str, Any] = {} if result.tool_call_id == key else {"tool_call_id": key}
+    if result.name and not is_legal_name(result.name):
+        update["name"] = name
+    if update and isinstance(result.content, list):
+        update["content"] = [
+            {**part, "tool_use_id": key} if isinstance(part, dict) and "tool_use_id" in part else part
+            for part in result.content
+        ]
+    return result.model_copy(update=update) if update else result
+
+
+def _distinct(ids: Sequence[str | None], told: object, taken: set[str]) -> list[str]:
+    """Replace ids that are missing, too long or in use, the same way in every request."""
+    result: list[str] = []
     for place, key in enumerate(ids):
-        new = key if key not in seen else f"call_{prefix or 'x'}_{place}"
-        seen.add(new)
+        new, turn = key or "", 0
+        while not new or len(new) > LONGEST_ID or new in taken:
+            new, turn = id_from(told, place, turn), turn + 1
+        taken.add(new)
         result.append(new)
     return result
 

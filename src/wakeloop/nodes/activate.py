@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.channels.reducers import Goal, Overrides
+from wakeloop.channels.session import Told
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.inbox import replies_owed
@@ -21,6 +22,7 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings, check_overrides, effective
 from wakeloop.state import TodoState, check_channels, ledger_of
 from wakeloop.stream import todos_changed
+from wakeloop.thread.echoes import Sent, set_aside
 from wakeloop.thread.opening import Opening, asked_for, inbox_fault
 from wakeloop.thread.other_runs import beginning
 from wakeloop.thread.repair import repairs
@@ -53,27 +55,26 @@ class Activate(Node):
         runtime = get_runtime()
         old = ledger_of(state)
         check_channels(state)
-        todos = state["todos"]
+        sent = Sent.of(state, old)
+        given, state = state, set_aside(state, sent)
         try:
             overrides = self.overrides(asked_for(state["todo_settings"], runtime.context))
         except SettingsError as error:
-            return _refused(state, old, str(error))
-        faults = (
-            getattr(state["todo_settings"], "fault", None),
-            getattr(todos, "fault", None),
-            inbox_fault(state),
-        )
-        if fault := next(filter(None, faults), None):
-            return _refused(state, old, f"The input is refused: {fault}.")
+            return _refused(given, old, str(error))
+        if fault := sent.fault or _fault(state):
+            return _refused(given, old, f"The input is refused: {fault}.")
 
-        todos, next_id = _numbered(todos, old.get("next_id", 1))
-        update: dict[str, Any] = {} if todos is state["todos"] else {"todos": {"all": todos}}
+        todos, next_id, writes = _numbered(state["todos"], old, sent.newest)
+        update: dict[str, Any] = {} if todos is given["todos"] else {"todos": {"all": todos}}
+        if sent.echo is not None:
+            update["todo_goal"] = state["todo_goal"]
+            runtime.stream_writer(sent.echo)
         settings = effective(self.settings, overrides)
         opening = Opening.of(state, old)
         ledger = (
             gone_on(old, todos, settings, waiting=opening.waiting) if opening.continues else anew(old, todos)
         )
-        ledger["next_id"] = next_id
+        ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
         began = beginning(config, state["remaining_steps"])
         ledger |= {"began": list(began)} if began else {}
         if overrides:
@@ -93,7 +94,7 @@ class Activate(Node):
         wakes = ledger.get("wake_cycles", 0)
         if woken:
             runtime.stream_writer({"type": "wake", "cycle": wakes, **counts, "reasons": woken})
-        update["todo_session"] = {"state": "running", "reason": None, "wakes": wakes, **counts}
+        update["todo_session"] = {"state": "running", "reason": None}
         update["todo_ledger"] = ledger
         return update
 
@@ -144,15 +145,22 @@ def is_unasked(opening: Opening, ledger: Ledger, todos: Sequence[Todo]) -> bool:
     return not (opening.came_in or count_open(todos))
 
 
-def _numbered(todos: list[Todo], next_id: int) -> tuple[list[Todo], int]:
-    """Give ids to a list from outside, and tell of it; return it with the next number."""
-    before = getattr(todos, "before", None)  # of an input; another agent's list may lack ids, too
-    if before is None and all("id" in todo for todo in todos):
-        return todos, next_id
+def _fault(state: TodoState) -> str | None:
+    """Say what is wrong with an input, or return None."""
+    set_aside = (getattr(state[name], "fault", None) for name in ("todo_settings", "todos"))
+    return next(filter(None, set_aside), None) or inbox_fault(state)
+
+
+def _numbered(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], int, int]:
+    """Give ids to a list from outside, and tell of it; return it with the next number, and its own."""
+    before, next_id = getattr(todos, "before", None), old.get("next_id", 1)
+    if before is None and all("id" in todo for todo in todos):  # another agent's list may lack ids, too
+        return todos, next_id, writes
     numbered, next_id = number(todos, next_number(before or (), next_id))
-    if numbered != (before or []):  # a parent may pass on what the thread has already
-        get_runtime().stream_writer(todos_changed(before or (), numbered))
-    return numbered, next_id
+    if numbered == (before or []):  # a parent may pass on what the thread has already
+        return numbered, next_id, writes
+    get_runtime().stream_writer(todos_changed(before or (), numbered))
+    return numbered, next_id, writes + 1
 
 
 def _taken(state: TodoState, opening: Opening, ledger: Ledger) -> dict[str, Any]:
@@ -181,6 +189,8 @@ def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:
         update["todo_inbox"] = []
     if isinstance(state["todo_goal"], Goal):
         update["todo_goal"] = state["todo_goal"].before
+    if isinstance(told := state.get("todo_session"), Told):
+        update["todo_session"] = dict(told.before) or None
     if isinstance(state["todo_settings"], Overrides):
         update["todo_settings"] = dict(state["todo_settings"].before or {})
     return update

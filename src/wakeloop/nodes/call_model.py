@@ -1,8 +1,6 @@
 """One request to the model."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
@@ -14,18 +12,19 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.loop.ledger import ROUND, without
 from wakeloop.loop.progress import note_progress
-from wakeloop.loop.replies import answered, asked_again, noted
-from wakeloop.model.broken_stream import Hearing, unreadable
-from wakeloop.model.named import as_prompt
+from wakeloop.loop.replies import answered, noted, noted_format, refused, unread
+from wakeloop.model.asking import aask, ask
+from wakeloop.model.broken_stream import Hearing, an_assistants
 from wakeloop.model.redaction import Discreet
 from wakeloop.model.reply import Reply, read_reply, without_calls
 from wakeloop.model.request import Request, Systems
 from wakeloop.model.structured import formatted
-from wakeloop.model.voices import Voices
+from wakeloop.model.voices import Voice, Voices
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings, effective
 from wakeloop.state import before_of, ledger_of, taken_in
-from wakeloop.stream import Ending, todos_changed
+from wakeloop.stream import todos_changed
 from wakeloop.thread.other_runs import standing
 from wakeloop.todos.items import count_open
 
@@ -50,10 +49,8 @@ class CallModel(Node):
             return exchange.handed_over()
         if self.hook is not None:
             exchange.request.hooked(self.hook.invoke(exchange.request.seen_by_hook(), config), self.channels)
-        sent = as_prompt(exchange.voice, exchange.sent())
-        with Hearing(config, streaming=self.streaming) as heard:
-            raw = exchange.voice.invoke(sent, heard.config)
-        return exchange.stored(raw, heard, config)
+        wire, heard = exchange.wire, exchange.hearing(config)
+        return exchange.stored(ask(exchange.way.model, wire, heard), heard, config)
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
@@ -63,20 +60,8 @@ class CallModel(Node):
         if self.hook is not None:
             given = await self.hook.ainvoke(exchange.request.seen_by_hook(), config)
             exchange.request.hooked(given, self.channels)
-        sent = as_prompt(exchange.voice, exchange.sent())
-        with Hearing(config, streaming=self.streaming) as heard:
-            raw = await exchange.voice.ainvoke(sent, heard.config)
-        return exchange.stored(raw, heard, config)
-
-    @cached_property
-    def may_stream(self) -> bool:
-        """Whether the model has a say in it; a pydantic model takes 8 µs to say that it has none."""
-        return hasattr(self.voices.bare, "streaming")
-
-    @property
-    def streaming(self) -> bool:
-        """Whether the model streams of its own accord."""
-        return self.may_stream and bool(self.voices.bare.streaming)  # type: ignore[attr-defined]
+        wire, heard = exchange.wire, exchange.hearing(config)
+        return exchange.stored(await aask(exchange.way.model, wire, heard), heard, config)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph; what is raised is stored with the thread, so it tells no keys."""
@@ -103,13 +88,12 @@ class Exchange:
         self.update: dict[str, Any] = {}
         self.asking = self.ledger.get("asking")
         self.active = node.dialect.active(self.settings)
-        self.voice = node.voices.voice(self.asking, todo_tools=self.active)
 
     def handed_over(self) -> dict[str, Any]:
         """Ask nothing: a tool of the last round leads to the parent, and the guard sends it there."""
         return {"todo_ledger": {**without(self.ledger, ROUND), "end": "handed_over"}}
 
-    @cached_property
+    @computed_once
     def request(self) -> Request:
         """What the model is asked with; what the last round has brought is taken in first."""
         if (written := taken_in(self.todos, self.ledger)) is not None:
@@ -119,58 +103,88 @@ class Exchange:
         note_progress(self.messages, self.ledger, self.node.dialect.names)
         return Request(self.state, self.todos, self.ledger, self.settings, self.node.dialect)
 
-    def sent(self) -> list[AnyMessage]:
-        """Return the messages that go to the model."""
+    @computed_once
+    def wire(self) -> list[AnyMessage]:
+        """The messages that go to the model."""
         return self.request.sent(self.node.prompt, self.node.systems)
+
+    @computed_once
+    def way(self) -> Voice:
+        """How the model is asked: with which tools, and whether it may call them."""
+        return self.node.voices.voice(self.asking, self.wire, todo_tools=self.active)
+
+    def hearing(self, config: RunnableConfig) -> Hearing:
+        """Return the ear for this request."""
+        return Hearing(
+            config,
+            streaming=self.node.voices.streaming,
+            formats=self.asking == "format",
+            asks_whole=self.asking != "format" and self.node.voices.asks_whole,
+            finishes=self.settings.finish_reason == "required",
+        )
 
     def stored(self, raw: Any, heard: Hearing, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that a reply brings: the message, and what the forks read."""
-        message = raw["raw"] if self.asking == "format" else raw
-        if not isinstance(message, AIMessage):
-            raise unreadable(f"its role is {message.type!r}, not the assistant's")
-        if self.asking == "format":
-            self.formatted(raw, heard)
-        elif self.asking == "explain":
-            self.request.writes.append(self.read(without_calls(message), heard).message)
-            self.ledger = answered(self.ledger)
+        if heard.unread is not None and self.asking != "format":
+            self.ledger = unread(answered(self.ledger), self.settings)
+        elif self.asking == "format":
+            self.formatted(heard.unread or raw, heard)
         else:
-            self.replied(self.read(message, heard))
+            self.replied(raw, heard)
         if self.request.writes:
             self.update["messages"] = self.request.writes
         if "nag" not in self.ledger and (here := standing(config)):
             self.ledger["asked_at"] = list(here)
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
 
+    @computed_once
+    def index(self) -> Messages:
+        """The history, by the ids in it."""
+        return self.messages if isinstance(self.messages, Messages) else Messages(self.messages)
+
+    def known(self, key: str) -> bool:
+        """Tell whether a message of this id is there."""
+        return self.index.find(key) is not None
+
     def read(self, raw: AIMessage, heard: Hearing) -> Reply:
         """Find out what a reply is."""
-        history = self.messages
-        index = history if isinstance(history, Messages) else Messages(history)
         return read_reply(
             raw,
             self.node.dialect if self.active else None,
             self.node.tools,
-            used=index.answered,
-            known=lambda key: index.find(key) is not None,
+            used=self.index.answered,
+            known=self.known,
             cut_call=self.request.say("cut_call"),
+            no_text=self.request.say("empty_reply"),
             halves=heard.halves,
+            must_finish=heard.must_finish,
         )
 
-    def replied(self, reply: Reply) -> None:
-        """Store an ordinary reply, unless it is empty and is asked again."""
-        left = count_open(self.todos)
-        self.ledger = noted(
-            self.ledger, reply, self.settings, open_count=left, steps_left=self.state["remaining_steps"]
-        )
-        if self.ledger.get("again") != "empty":
+    def replied(self, raw: Any, heard: Hearing) -> None:
+        """Store an ordinary reply, unless it is asked again, or an explanation."""
+        message = an_assistants(raw)
+        reply = self.read(message if self.way.may_call else without_calls(message), heard)
+        if self.asking == "explain":
+            self.ledger = refused(answered(self.ledger)) if reply.refused else answered(self.ledger)
+        else:
+            self.ledger = noted(
+                self.ledger,
+                reply,
+                self.settings,
+                open_count=count_open(self.todos),
+                steps_left=self.state["remaining_steps"],
+            )
+        if self.ledger.get("again") not in ("empty", "unread"):
             self.request.writes.append(reply.message)
 
-    def formatted(self, result: Mapping[str, Any], heard: Hearing) -> None:
+    def formatted(self, result: Any, heard: Hearing) -> None:
         """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
-        read = formatted(result, self.request.say("empty_reply"), cut=bool(heard.halves))
-        self.ledger = answered(self.ledger)
-        if read.problem is None:
+        no_text = self.request.say("empty_reply")
+        cut, must_finish = bool(heard.halves), heard.must_finish
+        read = formatted(result, no_text, known=self.known, cut=cut, must_finish=must_finish)
+        self.ledger = noted_format(
+            self.ledger, read.problem, self.settings, cut=read.cut, refused=read.refused
+        )
+        if read.problem is None and not read.refused:
             self.update["structured_response"] = read.value
-        else:
-            kind: Ending = "truncated" if read.cut else "malformed_calls"
-            self.ledger = asked_again(self.ledger, f"format: {read.problem}", kind, self.settings)
         self.request.writes.append(read.message)

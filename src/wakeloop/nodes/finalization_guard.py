@@ -117,7 +117,7 @@ class FinalizationGuard(Node):
     def retry(self, ledger: Ledger, case: Case) -> dict[str, Any]:
         """Ask for a reply again: the same request for an empty one, a few words for a cut or unfit one."""
         why = ledger.pop("again")
-        if why == "empty":
+        if why in ("empty", "unread"):
             return {"todo_ledger": ledger}
         if why == "cut":
             return self.asked(ledger, case, "go_on", "retry")
@@ -155,10 +155,10 @@ class FinalizationGuard(Node):
 
     def end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
         """End the run, by way of the parent if it is handed over."""
-        session = session_at(case, reason, state.get("waiting_on") or ())
+        session = session_at(case, reason, state.get("waiting_on") or (), ledger.get("writes", 0))
         if reason == "handed_over":
             return _handed_over(state, session)
-        if reason == "guard_blocked":
+        if ledger.get("asking") == "explain":
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
         rest = at_rest(ledger, tail=(messages[-1].id or "") if messages else None)

@@ -51,6 +51,11 @@ class Newest(LastValue[Any]):
 
     __slots__ = ()
 
+    def newest(self, old: Any, values: Sequence[Any]) -> Any:  # noqa: ARG002 - for a subclass
+        """Return what is kept of the values of one superstep; `old` is None before the first."""
+        return values[-1]
+
     def update(self, values: Sequence[Any]) -> bool:
-        """Take the last of the values, in the order of the tasks."""
-        return super().update(values[-1:])
+        """Take the values in the order of the tasks."""
+        old = self.value if self.is_available() else None
+        return super().update([self.newest(old, values)] if values else [])

@@ -12,11 +12,18 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from wakeloop.platform.whole_texts import hold_whole_texts
+
 WATCHES = "finalization_guard"
 
 
 class WatchedGraph(StateGraph[Any, Any, Any, Any]):
-    """A `StateGraph` that gives each compilation a guard of its own, with that compilation's saver."""
+    """A `StateGraph` that gives each compilation a guard of its own, with that compilation's saver.
+
+    What it compiles to is of the class `compiles_to`.
+    """
+
+    compiles_to: type[CompiledStateGraph[Any, Any, Any, Any]] = CompiledStateGraph
 
     def compile(self, checkpointer: Any = None, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Compile; the arguments are `StateGraph`'s own."""
@@ -25,5 +32,7 @@ class WatchedGraph(StateGraph[Any, Any, Any, Any]):
             guard: Any = spec.runnable
             own.nodes = {**self.nodes, WATCHES: replace(spec, runnable=replace(guard, saver=checkpointer))}
         compiled = StateGraph.compile(own, checkpointer, **kwargs)
+        compiled.__class__ = self.compiles_to
+        hold_whole_texts(compiled.channels.values())
         self.compiled = own.compiled
         return compiled

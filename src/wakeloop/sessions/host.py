@@ -4,20 +4,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2s
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 from uuid import uuid4
 
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent, event_fault
-from wakeloop.thread.standing import session_of
+from wakeloop.text.characters import one_line, shorten
+from wakeloop.text.secrets import without_secrets
+from wakeloop.thread.standing import counted
 
 DEFAULT_AGENT = "main"
 CANCELLED = "the message was cancelled before it was read"
 CRON_FIELDS = 5
+LONGEST_ERROR = 500  # characters
 PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database or a server is away
+GRACE = 10.0  # seconds that a worker's locks must have been seen free before another takes them over
 FIVE = "write five fields, minute, hour, day, month and weekday."
+
+
+class TakenOverError(SessionError):
+    """A run's thread was taken over by another worker; whoever has it goes on with it."""
+
+    def __init__(self, thread: str) -> None:
+        super().__init__(f"The thread {thread!r} was taken over by another worker, which goes on with it.")
 
 
 @dataclass(frozen=True)
@@ -29,14 +40,18 @@ class SessionStatus:
     Attributes:
         thread: The thread's id.
         agent: The name of its agent.
-        state: `running`, `idle` (with open items), `dormant` (with none) or `waiting`.
+        state: `running`, `idle` (with open items), `dormant` (with none) or `waiting`; `damaged` where the
+            thread cannot be read, `unknown` where its agent is none of the host's: `error` tells more.
         reason: Why the last run ended; None before the first.
         open: How many items are open.
         wakes: How many wakes the activation has spent.
         budget: How many it may spend.
         on: What a waiting session waits for: `human`, `peer` or `subagent`; else None.
-        queued: How many events no run has taken yet.
-        error: Why the newest run was given up; None where it was not.
+        queued: How many events no run has taken yet; those of a run that was given up before its thread had
+            read them are among them.
+        error: Why the newest run was given up; None where it was not. The next event of any kind, such as a
+            `kick`, tries again, with what is queued.
+        waits_for: The threads that a waiting session waits for.
     """
 
     thread: str
@@ -49,11 +64,12 @@ class SessionStatus:
     on: str | None = None
     queued: int = 0
     error: str | None = None
+    waits_for: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0) -> "SessionStatus":
         """Read it from a thread's newest checkpoint."""
-        session = session_of(snapshot)
+        session = counted(snapshot)
         return cls(
             thread=thread,
             agent=agent,
@@ -64,7 +80,16 @@ class SessionStatus:
             budget=session["budget"],
             on=session.get("on"),
             queued=queued,
+            waits_for=awaited(snapshot.values or {}),
         )
+
+    @classmethod
+    def unread(cls, thread: str, error: Exception, queued: int = 0) -> "SessionStatus":
+        """Tell of a thread that cannot be read, and hide no other by it."""
+        agent, strange = thread.partition(":")[0], isinstance(error, SessionError)
+        told = str(error) if strange else f"What is stored of it cannot be read: {words_of(error)}."
+        state = "unknown" if strange else "damaged"
+        return cls(thread, agent, state, None, open=0, wakes=0, budget=0, queued=queued, error=told)
 
 
 @dataclass(frozen=True)
@@ -191,6 +216,18 @@ def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
         return DEFAULT_AGENT
     known = ", ".join(sorted(agents)) or "none"
     raise SessionError(f"There is no agent for the thread {thread_id!r}; the agents are: {known}.")
+
+
+def awaited(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the threads that a session waits for, read off its values."""
+    waits = [w for w in values.get("waiting_on") or () if isinstance(w, Mapping)]
+    threads = (w.get("id") if w.get("on") == "subagent" else w.get("from") for w in waits)
+    return tuple(str(thread) for thread in threads if thread)
+
+
+def words_of(error: BaseException) -> str:
+    """Tell an error in a line, without secrets."""
+    return shorten(one_line(without_secrets(f"{type(error).__name__}: {error}")), LONGEST_ERROR)
 
 
 def accepted(event: WakeEvent) -> WakeEvent:

@@ -1,21 +1,28 @@
 """One process a thread: advisory locks on Postgres."""
 
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import blake2s
-from typing import Any, Protocol
+from typing import Protocol
 
 import psycopg
 
-KEEPALIVE: dict[str, Any] = {
-    "keepalives": 1,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-}
+from wakeloop.sessions.host import GRACE, TakenOverError
+from wakeloop.sessions.lock_connection import LockConnection
+
 AGAIN = 0.1  # seconds between two tries for a thread that another process holds
+BEAT = 0.5  # seconds between two looks at the connection
+LOW = 0xFFFFFFFF
+TRY = "SELECT pg_try_advisory_lock(%s)"
+HOLDER = """SELECT pid, backend_start::text FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
+    WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND objid = %s::bigint AND classid = %s::bigint
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+LIVES = """SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+    WHERE pid = %s AND backend_start::text IS NOT DISTINCT FROM %s)"""
+
+Holder = tuple[int, str | None]  # a connection: its process in the server, and when that began
 
 
 def lock_number(name: str) -> int:
@@ -23,6 +30,16 @@ def lock_number(name: str) -> int:
     return int.from_bytes(
         blake2s(name.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True
     )
+
+
+def thread_name(thread: str) -> str:
+    """Return the name of a thread's lock."""
+    return f"wakeloop thread {thread}"
+
+
+def worker_name(worker: str) -> str:
+    """Return the name of a worker's lock."""
+    return f"wakeloop worker {worker}"
 
 
 class Made(Protocol):
@@ -45,87 +62,183 @@ def set_up(saver: Made, url: str) -> None:
         saver.setup()
 
 
-class Locks:
-    """Session advisory locks: Postgres lets go of them when the process that holds them is gone.
+@dataclass
+class Found:
+    """What somebody who waits for a lock has seen of it."""
+
+    last: Holder | None = None
+    since: float | None = None
+
+    def is_free(self, holder: Holder | None, lives: Callable[[Holder], bool], grace: float) -> bool:
+        """Tell whether it may be taken: given back by one who lives, or free for the time of grace."""
+        if holder is not None:
+            self.last, self.since = holder, None
+            return False
+        if self.last is not None and lives(self.last):
+            return True
+        now = time.monotonic()
+        self.since = self.since if self.since is not None else now
+        return now - self.since >= grace
+
+
+class Locks(LockConnection):
+    """Session advisory locks: Postgres lets go of them when the connection that holds them is gone.
 
     All of a process are held by one connection, straight to the server: through a pooler that shares
-    connections by transaction they mean nothing. A connection that broke is made anew and takes its locks
-    again, if nobody has them by then.
+    connections by transaction they mean nothing. Where it broke, `keep` makes it anew at once and takes its
+    locks again. So nobody takes a lock whose holder's connection is gone before it has been free for `grace`
+    seconds; one that its holder gave back is taken at once.
     """
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.held: set[int] = set()
-        self.guard = threading.Lock()
-        self.connection: psycopg.Connection[Any] | None = None
+    def __init__(self, url: str, grace: float = GRACE) -> None:
+        super().__init__(url)
+        self.grace = grace
+        self.beat = min(BEAT, grace / 10)
+        self.held: set[int] = set()  # also while the connection is away
+        self.names: set[int] = set()  # those of them that are taken again, however long another has them
+        self.lost: set[int] = set()  # those that another has taken over
+        self.doubtful: set[int] = set()  # those that another may have had meanwhile
+        self.seen = -grace  # when the server said last that the connection lives
+
+    # -- holding -------------------------------------------------------------------------------------------
 
     def thread(self, thread: str) -> AbstractContextManager[None]:
         """Hold a thread for the length of a run; wait while another process holds it."""
-        return self.held_alone(f"wakeloop thread {thread}")
+        return self.held_alone(thread_name(thread), self.grace)
 
     def setting_up(self) -> AbstractContextManager[None]:
         """Hold what makes tables: of several processes that begin at once, one after another."""
         return self.held_alone("wakeloop set-up")
 
     @contextmanager
-    def held_alone(self, name: str) -> Iterator[None]:
+    def held_alone(self, name: str, grace: float = 0.0) -> Iterator[None]:
         """Hold a lock; try again while another has it, since an index is never built while a query waits."""
         number = lock_number(name)
-        while not self.take(number):
-            time.sleep(AGAIN)
+        if not self.take(number):
+            self.wait(number, grace)
         try:
             yield
         finally:
             self.give(number)
 
+    def wait(self, number: int, grace: float) -> None:
+        """Take a lock that another has, once it may be taken."""
+        found, over = Found(), self.made
+        while True:
+            time.sleep(min(AGAIN, self.beat))
+            try:
+                holder = self.holder(number)
+                if over != self.made:
+                    over, found.since = self.made, None  # nobody looked meanwhile
+                if found.is_free(holder, self.lives, grace) and self.take(number, over):
+                    return
+            except psycopg.OperationalError:
+                if self.closed.is_set():
+                    raise
+
     @contextmanager
-    def worker(self, worker: str) -> Iterator[bool]:
+    def worker(self, worker: str, over: int | None = None) -> Iterator[bool]:
         """Hold a worker's name, which shows that it lives; False where another process has it."""
-        number = lock_number(f"wakeloop worker {worker}")
-        taken = self.take(number)
+        number = lock_number(worker_name(worker))
+        taken = self.take(number, over)
+        if taken:
+            self.names.add(number)
         try:
             yield taken
         finally:
             if taken:
+                self.names.discard(number)
                 self.give(number)
 
-    def take(self, number: int) -> bool:
-        """Take a lock, unless it is held: in this process (Postgres would count it twice) or in another."""
+    def take(self, number: int, over: int | None = None) -> bool:
+        """Take a lock, unless it is held: in this process (Postgres would count it twice) or in another.
+
+        What was seen free `over` a connection is taken over the same one, else its owner may not be back yet.
+        """
         with self.guard:
-            if number in self.held or not self._ask("SELECT pg_try_advisory_lock(%s)", number):
+            if number in self.held or over not in (None, self.made):
+                return False
+            if not (self._ask if over is None else self._answer)(TRY, number):
                 return False
             self.held.add(number)
             return True
 
     def give(self, number: int) -> None:
-        """Let go of a lock."""
+        """Let go of a lock; one whose connection is gone is free already."""
         with self.guard:
             self.held.discard(number)
-            self._ask("SELECT pg_advisory_unlock(%s)", number)
+            self.doubtful.discard(number)
+            if number in self.lost:
+                self.lost.discard(number)
+                return
+            try:
+                self._answer("SELECT pg_advisory_unlock(%s)", number)
+            except psycopg.OperationalError:
+                self._drop()
+
+    def confirm(self, thread: str, is_mine: Callable[[], bool]) -> None:
+        """Make sure that a thread is still held; take it again where the connection broke.
+
+        Args:
+            thread: The thread's id.
+            is_mine: Asked where the connection was away for so long that another may have had the thread
+                and given it back: whether it is this process's by the engine's records.
+
+        Raises:
+            TakenOverError: Another process has taken it over since.
+            psycopg.OperationalError: The server is away: call again.
+        """
+        number = lock_number(thread_name(thread))
+        if time.monotonic() - self.seen > self.grace / 4:  # else nobody can have taken it
+            self.look_after()
+        if number in self.lost or (number in self.doubtful and not is_mine()):
+            raise TakenOverError(thread)
+        self.doubtful.discard(number)
+
+    # -- the connection ------------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Look after the connection until `close`: one that broke is made anew at once, with its locks."""
+        while not self.closed.wait(self.beat):
+            with suppress(psycopg.Error):  # the server is away: again at once
+                self.look_after()
+
+    def look_after(self) -> None:
+        """See whether the connection lives, else make it anew; try again for names that others have."""
+        with self.guard:
+            if self.closed.is_set():
+                return
+            now = time.monotonic()
+            self._ask("SELECT true")
+            self.lost -= {number for number in self.lost & self.names if self._answer(TRY, number)}
+            self.seen = now
+
+    def holder(self, number: int) -> Holder | None:
+        """Return who has a lock, without touching it."""
+        with self.guard:
+            found: Holder | None = self._row(HOLDER, number & LOW, number >> 32 & LOW)
+            return found
+
+    def holder_of(self, worker: str) -> Holder | None:
+        """Return who has a worker's name."""
+        return self.holder(lock_number(worker_name(worker)))
+
+    def lives(self, holder: Holder) -> bool:
+        """Tell whether a holder is still connected."""
+        with self.guard:
+            return self._ask(LIVES, *holder)
+
+    def take_again(self) -> None:
+        """Take the locks over a new connection; what another has by then is lost."""
+        now = time.monotonic()
+        for number in self.held - self.lost:
+            if not self._answer(TRY, number):
+                self.lost.add(number)
+        if now - self.seen >= self.grace:
+            self.doubtful |= self.held
+        self.seen = now
 
     def close(self) -> None:
         """Let go of all."""
-        with self.guard:
-            self.held.clear()
-            if self.connection is not None:
-                self.connection.close()
-            self.connection = None
-
-    def _ask(self, query: str, number: int) -> bool:
-        if self.connection is None or self.connection.closed:
-            self._connect()
-        try:
-            return self._answer(query, number)
-        except psycopg.OperationalError:
-            self._connect()
-            return self._answer(query, number)
-
-    def _connect(self) -> None:
-        self.connection = psycopg.connect(self.url, autocommit=True, application_name="wakeloop", **KEEPALIVE)
-        for number in self.held:
-            self._answer("SELECT pg_try_advisory_lock(%s)", number)
-
-    def _answer(self, query: str, number: int) -> bool:
-        assert self.connection is not None  # noqa: S101 - it was made just now
-        row = self.connection.execute(query, [number]).fetchone()  # type: ignore[call-overload,unused-ignore]
-        return bool(row and row[0])
+        self.held.clear()
+        super().close()

@@ -1,7 +1,7 @@
 """Where events wait: rows by thread, in order, each id once."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -12,14 +12,18 @@ from sqlalchemy.exc import IntegrityError
 
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
+from wakeloop.text.characters import storable
+
+Answer = Callable[[str, WakeEvent], tuple[str, WakeEvent] | None]
 
 
 @dataclass(frozen=True)
 class Letter:
-    """An event that waits, and the run that has taken it, if one has."""
+    """An event that waits, the run that has taken it, if one has, and why it was given up, if it was."""
 
     event: WakeEvent
     run: str | None
+    error: str | None = None
 
     @property
     def id(self) -> str:
@@ -56,43 +60,74 @@ class Mailbox:
     def waiting(self, thread: str) -> list[Letter]:
         """Return what waits for a thread, in the order in which it came."""
         query = (
-            sa.select(EVENTS.c.event, EVENTS.c.turn)
+            sa.select(EVENTS.c.event, EVENTS.c.turn, EVENTS.c.error)
             .where(EVENTS.c.thread == thread, EVENTS.c.event.is_not(None))
             .order_by(EVENTS.c.seq)
         )
         with self.engine.connect() as c:
-            return [Letter(json.loads(event), turn) for event, turn in c.execute(query)]
+            return [Letter(json.loads(event), turn, error) for event, turn, error in c.execute(query)]
 
-    def unsettled(self) -> list[tuple[str, str]]:
-        """Return thread and id of the newest event that waits in each thread; those before it may be held."""
-        newest = (
-            sa.select(sa.func.max(EVENTS.c.seq)).where(EVENTS.c.event.is_not(None)).group_by(EVENTS.c.thread)
-        )
+    def unsettled(self, thread: str | None = None) -> list[tuple[str, str]]:
+        """Return thread and id of the newest event that waits in each thread; those before it may be held.
+
+        What was given up waits for the next event of its thread, and does not count.
+        """
+        waits: list[sa.ColumnElement[bool]] = [EVENTS.c.event.is_not(None), EVENTS.c.error.is_(None)]
+        if thread is not None:
+            waits.append(EVENTS.c.thread == thread)
+        newest = sa.select(sa.func.max(EVENTS.c.seq)).where(*waits).group_by(EVENTS.c.thread)
         query = sa.select(EVENTS.c.thread, EVENTS.c.id).where(EVENTS.c.seq.in_(newest)).order_by(EVENTS.c.seq)
         with self.engine.connect() as c:
-            return [(thread, key) for thread, key in c.execute(query)]
+            return [(where, key) for where, key in c.execute(query)]
 
-    def begin(self, run: str, events: Sequence[WakeEvent]) -> None:
-        """Note which events a run takes, and as what, before it does anything with them."""
-        with self.engine.begin() as c:
+    def begin(self, run: str, events: Sequence[WakeEvent]) -> bool:
+        """Note which events a run takes, and as what, before it does anything with them.
+
+        False, with nothing noted, where one of them was withdrawn since it was read.
+        """
+        with self.engine.connect() as c, c.begin() as noting:
             for event in events:
                 text = json.dumps(event, ensure_ascii=False)
-                c.execute(EVENTS.update().where(EVENTS.c.id == event["id"]).values(turn=run, event=text))
+                free = (EVENTS.c.id == event["id"], EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))
+                taken = EVENTS.update().where(*free).values(turn=run, event=text, error=None)
+                if not c.execute(taken).rowcount:
+                    noting.rollback()
+                    return False
+        return True
 
     def settle(self, thread: str, run: str, error: str | None = None) -> None:
         """Let go of a run's events: their ids stay, so that a repeat is known."""
+        error = None if error is None else storable(error)  # it may quote anything
         with self.engine.begin() as c:
             c.execute(EVENTS.update().where(EVENTS.c.turn == run).values(event=None, error=error))
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
 
-    def withdraw(self, key: str) -> tuple[str, WakeEvent] | None:
-        """Take back an event that no run has taken; return its thread and it, or None."""
+    def put_back(self, thread: str, keys: Collection[str], error: str | None) -> None:
+        """Note for what error events were given up, and keep them: the next event takes them along."""
+        error = None if error is None else storable(error)
+        with self.engine.begin() as c:
+            these = EVENTS.update().where(EVENTS.c.thread == thread, EVENTS.c.id.in_([*keys]))
+            c.execute(these.values(turn=None, error=error))
+            c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+            c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
+
+    def withdraw(self, key: str, answer: Answer | None = None) -> tuple[str, WakeEvent] | None:
+        """Take back an event that no run has taken; return its thread and it, or None.
+
+        What `answer` makes of it for whoever waits for it, thread and event, is stored with that, or neither.
+        """
         free = (EVENTS.c.id == key, EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
         with self.engine.begin() as c:
             row = c.execute(sa.select(EVENTS.c.thread, EVENTS.c.event).where(*free)).first()
             if row is None or not c.execute(EVENTS.update().where(*free).values(event=None)).rowcount:
                 return None
-        return row[0], cast("WakeEvent", json.loads(row[1]))
+            thread, event = row[0], cast("WakeEvent", json.loads(row[1]))
+            if answer is not None and (letter := answer(thread, event)) is not None:
+                to, text = letter[0], json.dumps(letter[1], ensure_ascii=False)
+                c.execute(self._insert(SESSIONS).values(thread=to).on_conflict_do_nothing())
+                values = {"id": letter[1]["id"], "thread": to, "event": text}
+                c.execute(self._insert(EVENTS).values(values).on_conflict_do_nothing())
+        return thread, event
 
     # -- sessions ----------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What a host does around a run: pure decisions."""
 
-from collections.abc import Mapping, Sequence
+from asyncio import to_thread
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,12 @@ from langgraph.types import Command, StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent, owed_for, replies_owed
+from wakeloop.loop.ledger import notes_of
 from wakeloop.prompts import fill
-from wakeloop.sessions.host import SessionHost, derived_id
+from wakeloop.sessions.host import SessionHost, awaited, derived_id
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten
-from wakeloop.thread.standing import LAST, answer_of, session_of, unfinished
+from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
 from wakeloop.thread.stopping import aend_run, end_run
 from wakeloop.todos.items import LONGEST
 
@@ -90,12 +92,17 @@ def must_go_on(session: Session) -> bool:
 
 
 def outstanding(
-    thread_id: str, values: Mapping[str, Any], session: Session, failure: str | None = None
+    thread_id: str,
+    values: Mapping[str, Any],
+    session: Session,
+    failure: str | None = None,
+    circle: Collection[str] = (),
 ) -> list[Outgoing]:
     """Return what a thread must send after a run: who asked, and has no answer yet, gets the last text.
 
-    Nothing while the session waits, runs, or was drained: it goes on. But two that have asked each other at
-    the same moment would wait for ever, so those for whom it waits itself are answered. A subagent's result
+    Nothing while the session waits, runs, or was drained: it goes on. But sessions that have asked each other
+    at the same moment, in a circle, would wait for ever, so those for whom it waits itself, and those for
+    whom they wait in turn (`circle`), are answered. A subagent's result
     is not sent while it has subagents of its own at work. The ids derive from the question, so that an answer
     is sent once, however often this is asked.
 
@@ -104,10 +111,11 @@ def outstanding(
         values: The thread's values after the run.
         session: How it stands after the run, as `session_of` reads it.
         failure: The words of an exception for which the run is given up; None where it is not.
+        circle: The threads for which it waits over others (`reached`).
     """
     owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
     if failure is None and session["reason"] == "waiting":
-        asked = {w.get("from") for w in values.get("waiting_on") or () if isinstance(w, Mapping)}
+        asked = {*awaited(values), *circle}
         owed = [o for o in owed if asked.intersection(o.get("chain") or [o["sender"]])]
     elif failure is None and (session["state"] in ("waiting", "running") or must_go_on(session)):
         return []
@@ -181,7 +189,8 @@ async def aclose_run(
 ) -> list[Outgoing]:
     """Send what is outstanding after a run: `close_run` for asynchronous savers."""
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    letters = deliver(await graph.aget_state(config), thread_id, host, failure)
+    before = await graph.aget_state(config)
+    letters = await to_thread(deliver, before, thread_id, host, failure)  # it may read other threads
     if failure is not None:
         await aend_run(graph, config)
     if letters:
@@ -193,11 +202,47 @@ def deliver(
     snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None = None
 ) -> list[Outgoing]:
     """Send what is outstanding after a run, and return it."""
-    letters = outstanding(thread_id, snapshot.values or {}, session_of(snapshot), failure)
+    values, session = snapshot.values or {}, counted(snapshot)
+    rests = failure is None and session["reason"] == "waiting" and values.get("owed_replies")
+    circle = reached(thread_id, values, host) if rests else ()
+    letters = outstanding(thread_id, values, session, failure, circle)
     for letter in letters:
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
             host.send(letter.thread, letter.event)
     return letters
+
+
+def reached(thread_id: str, values: Mapping[str, Any], host: SessionHost) -> set[str]:
+    """Return the threads for which one waits, and those for which they wait, as far as all of them rest.
+
+    Of a circle that closed at one moment the last to come to rest sees it whole.
+    """
+    found: set[str] = set()
+    ahead = [*awaited(values)]
+    while ahead:
+        if (thread := ahead.pop()) in found or thread == thread_id:
+            continue
+        found.add(thread)
+        with suppress(SessionError):  # the host knows of no such session
+            status = host.status(thread)
+            if status.reason == "waiting" and not status.queued:
+                ahead += status.waits_for
+    return found
+
+
+def unread(snapshot: StateSnapshot, taken: Sequence[WakeEvent], question: str | None) -> list[str]:
+    """Return the ids of a run's events that its thread has not read, before what it left is ended.
+
+    Args:
+        snapshot: The thread as the run has left it.
+        taken: What the run took.
+        question: The id of the question that the event answers; None where they are an input.
+    """
+    if question is None:
+        seen = notes_of(snapshot.values or {}).get("events", ())
+        return [] if any(event["id"] in seen for event in taken) else [event["id"] for event in taken]
+    asks = (t for t in snapshot.tasks if question in [i.id for i in t.interrupts])
+    return [event["id"] for event in taken] if any(task.result is None for task in asks) else []
 
 
 def answered(letters: Sequence[Outgoing]) -> dict[str, list[str]]:

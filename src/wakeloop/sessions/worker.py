@@ -3,7 +3,8 @@
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,14 +15,16 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
+from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
-from wakeloop.sessions.host import SessionHost, derived_id
+from wakeloop.sessions.host import SessionHost, TakenOverError, derived_id, words_of
 from wakeloop.sessions.mailbox import Letter, Mailbox
-from wakeloop.sessions.runs import RUN, close_run, must_go_on, next_input
+from wakeloop.sessions.runs import RUN, close_run, must_go_on, next_input, refusal_of, unread
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of, unfinished
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
+CUT = ("57P01", "57P02", "57P03", "53300")  # Postgres shuts down, crashed, starts; too many connections
 
 
 def away() -> tuple[type[Exception], ...]:
@@ -29,6 +32,14 @@ def away() -> tuple[type[Exception], ...]:
     driver = sys.modules.get("psycopg")
     known = (sqlite3.OperationalError, sa.exc.OperationalError)
     return (*known, driver.OperationalError) if driver else known
+
+
+def is_cut(error: BaseException) -> bool:
+    """Tell whether an error speaks of the connection, or of a file in use, and not of what was asked for."""
+    driver = sys.modules.get("psycopg")
+    if driver and isinstance(error, driver.OperationalError):
+        return error.sqlstate is None or error.sqlstate in CUT or error.sqlstate.startswith("08")
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 @dataclass(frozen=True)
@@ -56,18 +67,41 @@ class Runs:
             if control.drain_requested:
                 raise GraphDrained
             letters = self.mailbox.waiting(thread)
+            if letters and all(letter.error is not None for letter in letters):
+                return  # what was given up waits for the next event
             snapshot = graph.get_state(config)
             begun = [letter.event for letter in letters if letter.run is not None]
             name, given = self.begun(begun, snapshot) if begun else self.begin(letters, snapshot)
+            if given.withdrawn:
+                continue
             if name is None:
                 return
             named = graph.with_config(metadata={RUN: name})
             failure = self.play(named, config, given, control, patient=patient)
+            if failure is not None:  # noted before the thread is ended, which no longer shows it then
+                back = unread(graph.get_state(config), given.taken, given.question)
+                self.mailbox.put_back(thread, back, failure)
             close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
                 self.go_on_later(named, thread, name)
             self.mailbox.settle(thread, name, failure)
-            self.report(thread)
+            try:
+                self.report(thread)
+            except Exception as error:  # noqa: BLE001 - the run has ended well: it is not made again
+                self.mailbox.settle(thread, name, f"report: {words_of(error)}")
+
+    def give_up(self, thread: str, error: Exception) -> None:
+        """Note what was raised around a run; what waits is kept, and tried again with the next event.
+
+        Who waits for an answer to it is told.
+        """
+        words = words_of(error)
+        left = [letter.event for letter in self.mailbox.waiting(thread) if letter.error is None]
+        for event in left:
+            if (letter := refusal_of(event, thread, words)) is not None:
+                with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
+                    self.host.send(letter.thread, letter.event)
+        self.mailbox.put_back(thread, [event["id"] for event in left], words)
 
     def begin(self, letters: list[Letter], snapshot: StateSnapshot) -> tuple[str | None, "Given"]:
         """Choose what the next run takes and note it, before anything is done with it."""
@@ -80,18 +114,20 @@ class Runs:
         answer = getattr(chosen.input, "resume", None)
         if isinstance(answer, dict):  # note the question that it answers
             taken = [{**taken[0], "correlation_id": question} for question in answer]
-        self.mailbox.begin(name, taken)
-        return name, Given(chosen.input)
+        if not self.mailbox.begin(name, taken):
+            return None, Given(None, withdrawn=True)
+        return name, given_of(chosen.input, taken)
 
     def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> tuple[str, "Given"]:
         """See how far a run came that was begun before."""
         name = taken[0]["id"]
         if (snapshot.metadata or {}).get(RUN) == name:
-            return name, Given(None) if unfinished(snapshot) and not snapshot.interrupts else NOTHING
+            goes_on = unfinished(snapshot) and not snapshot.interrupts
+            return name, Given(None, taken=tuple(taken)) if goes_on else NOTHING
         asked = taken[0].get("correlation_id") if taken[0].get("kind") == "human" else None
         if snapshot.interrupts and asked not in [question.id for question in snapshot.interrupts]:
             return name, NOTHING  # it is answered, and the run came to another question
-        return name, Given(next_input(snapshot, taken).input)
+        return name, given_of(next_input(snapshot, taken).input, taken)
 
     def play(
         self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl, *, patient: bool
@@ -101,7 +137,7 @@ class Runs:
             return None
         try:
             run(graph, given.input, config, control)
-        except GraphBubbleUp:
+        except (GraphBubbleUp, TakenOverError):
             raise
         except Exception as failure:
             if control.drain_requested:  # it may be the end that failed it: the next start tries again
@@ -120,10 +156,22 @@ class Runs:
 
 @dataclass(frozen=True)
 class Given:
-    """What a graph is run with, or that it is not run."""
+    """What a graph is run with, or that it is not run; `question` is the one that is answered.
+
+    `withdrawn` says that what was to be taken is gone: look again.
+    """
 
     input: Any
     nothing: bool = False
+    taken: tuple[WakeEvent, ...] = ()
+    question: str | None = None
+    withdrawn: bool = False
+
+
+def given_of(given: Any, taken: Sequence[WakeEvent]) -> Given:
+    """Tell an input from an answer."""
+    answer = getattr(given, "resume", None)
+    return Given(given, taken=tuple(taken), question=next(iter(answer)) if isinstance(answer, dict) else None)
 
 
 NOTHING = Given(None, nothing=True)

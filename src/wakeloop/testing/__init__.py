@@ -5,9 +5,8 @@ requests. It depends on langchain-core and langgraph only, so it serves any Lang
 imported when first used.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from wakeloop.platform.lazy_faces import lazy
 
 if TYPE_CHECKING:
     from wakeloop.testing.prefix import prompt_faults
@@ -30,24 +29,29 @@ __all__ = [
     "wire_faults",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "wakeloop.testing.scripted": (
-            "ScriptError",
-            "ScriptedModel",
-        ),
-        "wakeloop.testing.unreliable": ("UnreliableModel",),
-        "wakeloop.testing.walking": (
-            "awalk",
-            "walk",
-        ),
-        "wakeloop.testing.replies": (
-            "calls",
-            "malformed",
-            "says",
-        ),
-        "wakeloop.testing.prefix": ("prompt_faults",),
-        "wakeloop.testing.wire": ("wire_faults",),
-    },
-)
+# No file is named like a name it holds: importing such a file would put the module in the name's place.
+_FILE = {
+    "ScriptError": "scripted",
+    "ScriptedModel": "scripted",
+    "UnreliableModel": "unreliable",
+    "awalk": "walking",
+    "calls": "replies",
+    "malformed": "replies",
+    "prompt_faults": "prefix",
+    "says": "replies",
+    "walk": "walking",
+    "wire_faults": "wire",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its file, once."""
+    if name not in _FILE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_FILE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

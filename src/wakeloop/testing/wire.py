@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
+from wakeloop.testing.called import call_faults, name_faults
 from wakeloop.testing.conversation import Request, calls_of, each, is_blank, malformed_of, role_of
 
 
@@ -14,9 +15,11 @@ def wire_faults(requests: Iterable[Request]) -> list[str]:
 
     `requests` are lists of messages, such as `ScriptedModel.requests`, or of dicts in OpenAI's format. The
     numbers are indices, counted from 0: `requests[3][5]`. Asked for: one system message at most, at index 0;
-    every call with an id of its own, answered once, directly after its message; no other tool results; no
-    user message after a tool result; no two assistant messages in a row, none empty or at the end, none with
-    `invalid_tool_calls`. Two user messages in a row are legal, and so is a request without a system message.
+    every call with an id of its own in the whole request, answered once, directly after its message; no other
+    results; no user message after a tool result; no two assistant messages in a row, none empty or at the
+    end, none with `invalid_tool_calls`. Names are of 64 letters, digits, `_` and `-` at most, ids of 40
+    characters; content blocks hold the calls of `tool_calls` and no others, and nothing is left of the older
+    `function_call`. Two user messages in a row are legal, and so is a request without a system message.
     """
     return [
         f"request {number}, message {place}: {fault}"
@@ -33,6 +36,7 @@ class _Reading:
         self.caller = 0
         self.open: dict[str, str] = {}
         self.answered: set[str] = set()
+        self.used: set[str] = set()
         self.systems = 0
 
     def faults(self, messages: list[BaseMessage]) -> Iterator[tuple[int, str]]:
@@ -49,6 +53,7 @@ class _Reading:
             yield len(messages) - 1, "the last message is the assistant's"
 
     def _check(self, place: int, role: str, message: BaseMessage) -> Iterator[str]:
+        yield from name_faults(message)
         if role == "system":
             yield from self._system(place)
         elif role == "assistant":
@@ -76,15 +81,17 @@ class _Reading:
             yield f"a malformed call of {bad['name']!r} left in the request"
         if not made and not broken and is_blank(message):
             yield "an empty assistant message"
+        yield from call_faults(message)
         self.caller = place
         for call in made:
             key = call["id"]
             if not key:
                 yield f"the call of {call['name']!r} has no id"
-            elif key in self.open:
+            elif key in self.used:
                 yield f"the call id {key!r} is repeated"
             else:
                 self.open[key] = call["name"]
+                self.used.add(key)
 
     def _result(self, message: ToolMessage) -> Iterator[str]:
         key = message.tool_call_id

@@ -37,6 +37,14 @@ def whole(value: Any) -> Any:
     return [whole(part) for part in value] if isinstance(value, list) else value
 
 
+def storable(text: Any) -> str:
+    """A text as every saver holds it: one that is a channel's value is a text in Postgres, too.
+
+    A NUL is left out there as it is when metadata is stored; half of a character pair is replaced.
+    """
+    return str(whole(str(text))).replace("\0", "")
+
+
 def is_seen(text: str) -> bool:
     """Tell whether every character of a text shows, as itself or as a blank: a person may approve it."""
     return text.isprintable() and not _HIDDEN.search(text)

@@ -2,18 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import InvalidUpdateError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
+from wakeloop.guesses.arguments import EDIT, spelled
+from wakeloop.guesses.edits import by_id, ids, texts
 from wakeloop.loop.ledger import notes_of
-from wakeloop.thread.standing import resting_node, session_of, unfinished
+from wakeloop.platform.computed_once import computed_once
+from wakeloop.thread.edited import Edited, refuse_unfinished
+from wakeloop.thread.standing import counted
 from wakeloop.todos.changes import changes
-from wakeloop.todos.items import Todo, count_open, next_number
+from wakeloop.todos.items import Todo, count_open
+from wakeloop.todos.items import number as numbered
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
 from wakeloop.todos.rounds import play_round
 
@@ -21,17 +26,18 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 Id = int | str
 
 
+@spelled(EDIT)
 def update_todos(
     graph: Graph,
     config: RunnableConfig,
     *,
-    add: Iterable[str] = (),
-    done: Iterable[Id] = (),
-    start: Iterable[Id] = (),
+    add: str | Iterable[str] = (),
+    done: Id | Iterable[Id] = (),
+    start: Id | Iterable[Id] = (),
     block: Mapping[Id, str] | None = None,
-    cancel: Iterable[Id] = (),
-    reopen: Iterable[Id] = (),
-    remove: Iterable[Id] = (),
+    cancel: Id | Iterable[Id] = (),
+    reopen: Id | Iterable[Id] = (),
+    remove: Id | Iterable[Id] = (),
     edit: Mapping[Id, str] | None = None,
     clear: bool = False,
     goal: str | None = None,
@@ -42,114 +48,124 @@ def update_todos(
     reason, `edit` to its new text. The verifier is not asked. Raises `EditError` with one sentence for an
     unknown id, a blank text, or a thread that is parked at an interrupt or has not finished its run.
     """
-    wanted = _Edit(add, done, start, block or {}, cancel, reopen, remove, edit or {}, clear, goal)
-    snapshot = graph.get_state(config)
-    todos, update = wanted.applied(snapshot)
+    edited = Edited.of(graph, config)
+    wanted = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
+    todos, update = wanted.applied(graph.get_state(config), edited)
     if update:
-        graph.update_state(config, update, as_node=resting_node(graph))
+        try:
+            graph.update_state(config, edited.written(update, todos), as_node=edited.node)
+        except InvalidUpdateError as error:
+            raise edited.refused(error) from None
     return todos
 
 
+@spelled(EDIT)
 async def aupdate_todos(
     graph: Graph,
     config: RunnableConfig,
     *,
-    add: Iterable[str] = (),
-    done: Iterable[Id] = (),
-    start: Iterable[Id] = (),
+    add: str | Iterable[str] = (),
+    done: Id | Iterable[Id] = (),
+    start: Id | Iterable[Id] = (),
     block: Mapping[Id, str] | None = None,
-    cancel: Iterable[Id] = (),
-    reopen: Iterable[Id] = (),
-    remove: Iterable[Id] = (),
+    cancel: Id | Iterable[Id] = (),
+    reopen: Id | Iterable[Id] = (),
+    remove: Id | Iterable[Id] = (),
     edit: Mapping[Id, str] | None = None,
     clear: bool = False,
     goal: str | None = None,
 ) -> list[Todo]:
     """Edit the list of a thread that has ended: `update_todos` for asynchronous savers."""
-    wanted = _Edit(add, done, start, block or {}, cancel, reopen, remove, edit or {}, clear, goal)
-    snapshot = await graph.aget_state(config)
-    todos, update = wanted.applied(snapshot)
+    edited = Edited.of(graph, config)
+    wanted = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
+    todos, update = wanted.applied(await graph.aget_state(config), edited)
     if update:
-        await graph.aupdate_state(config, update, as_node=resting_node(graph))
+        try:
+            await graph.aupdate_state(config, edited.written(update, todos), as_node=edited.node)
+        except InvalidUpdateError as error:
+            raise edited.refused(error) from None
     return todos
 
 
 @dataclass(frozen=True)
 class _Edit:
-    """What is wanted, and what it makes of a thread."""
+    """What is wanted, as it was given, and what it makes of a thread."""
 
-    add: Iterable[str]
-    done: Iterable[Id]
-    start: Iterable[Id]
-    block: Mapping[Id, str]
-    cancel: Iterable[Id]
-    reopen: Iterable[Id]
-    remove: Iterable[Id]
-    edit: Mapping[Id, str]
+    add: Any
+    done: Any
+    start: Any
+    block: Any
+    cancel: Any
+    reopen: Any
+    remove: Any
+    edit: Any
     clear: bool
     goal: str | None
 
-    @cached_property
+    @computed_once
     def operations(self) -> list[Operation]:
         """The edits that are operations of a round, in their order."""
-        added = tuple(self.add)
+        added = texts(self.add, "add")
         return [
             *([Add(added)] if added else []),
-            *(Change(key, "completed") for key in self.done),
-            *(Change(key, "in_progress") for key in self.start),
-            *(Change(key, "blocked", reason) for key, reason in self.block.items()),
-            *(Change(key, "cancelled") for key in self.cancel),
-            *(Change(key, "pending") for key in self.reopen),
+            *(Change(key, "completed") for key in ids(self.done, "done")),
+            *(Change(key, "in_progress") for key in ids(self.start, "start")),
+            *(Change(key, "blocked", why) for key, why in by_id(self.block, "block", "reason").items()),
+            *(Change(key, "cancelled") for key in ids(self.cancel, "cancel")),
+            *(Change(key, "pending") for key in ids(self.reopen, "reopen")),
         ]
 
-    def applied(self, snapshot: StateSnapshot) -> tuple[list[Todo], dict[str, Any]]:
+    def applied(self, snapshot: StateSnapshot, edited: Edited) -> tuple[list[Todo], dict[str, Any]]:
         """Return the new list and the update that writes it, or refuse."""
         refuse_unfinished(snapshot)
         values = snapshot.values or {}
         ledger = notes_of(values)
-        old: list[Todo] = list(values.get("todos") or ())
+        old, number = numbered(values.get("todos") or (), ledger.get("next_id", 1))
         refusals = dict(ledger.get("refusals", {}))
         for operation in self.operations:  # a person overrules the verifier
             if isinstance(operation, Change):
                 refusals.pop(str(operation.id), None)
-        number = next_number(old, ledger.get("next_id", 1))
+        anew = self.clear and edited.renumbers
+        if anew:
+            number, refusals = 1, {}
         board = Board(() if self.clear else tuple(old), next_id=number, refusals=refusals)
-        board, outcomes = self.played(board)
-        for outcome in outcomes:
-            if outcome.error is not None:
-                raise EditError(f"Nothing was changed: {outcome.error}.")
+        board = self.played(board)
         todos = self.reworded(board)
         update: dict[str, Any] = {}
         if difference := changes(old, todos):
             update["todos"] = difference
         if self.goal is not None or (self.clear and values.get("todo_goal")):
             update["todo_goal"] = self.goal or ""
-        if not update:
+        if not update and not (anew and ledger.get("next_id", 1) > 1):
             return todos, {}
-        update["todo_ledger"] = {**ledger, "next_id": board.next_id}
+        writes = counted(snapshot)["list"] + ("todos" in update)  # a parent has no notes of its own
+        update["todo_ledger"] = {**ledger, "next_id": board.next_id, "writes": writes}
         if "refusals" in ledger or refusals:
             update["todo_ledger"]["refusals"] = refusals
         if values.get("todo_session"):
-            update["todo_session"] = self.session(snapshot, todos)
+            update["todo_session"] = self.session(snapshot, todos, writes)
         return todos, update
 
-    def played(self, board: Board) -> tuple[Board, list[Any]]:
-        """Apply the operations; nobody is asked."""
+    def played(self, board: Board) -> Board:
+        """Apply the operations, or refuse them all; nobody is asked."""
         play = play_round(board, self.operations, Rules())
         try:
             while True:
                 play.send(None)
         except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
+            after, outcomes = done.value
+            if why := next((one.error for one in outcomes if one.error is not None), None):
+                raise EditError(f"Nothing was changed: {why}.") from None
+            return after  # type: ignore[no-any-return]
 
     def reworded(self, board: Board) -> list[Todo]:
         """Give items their new texts and take away those that are to go."""
-        for key, text in self.edit.items():
+        for key, text in by_id(self.edit, "edit", "text").items():
             todo = self.found(board, key)
             if not text.strip():
                 raise EditError(f"Nothing was changed: item {key} needs a text that is not blank.")
             board = board.with_item({**todo, "content": text.strip()})
-        gone = [self.found(board, key)["id"] for key in self.remove]
+        gone = [self.found(board, key)["id"] for key in ids(self.remove, "remove")]
         return [todo for todo in board.todos if todo["id"] not in gone]
 
     @staticmethod
@@ -160,10 +176,10 @@ class _Edit:
         return todo
 
     @staticmethod
-    def session(snapshot: StateSnapshot, todos: list[Todo]) -> dict[str, Any]:
+    def session(snapshot: StateSnapshot, todos: list[Todo], writes: int) -> dict[str, Any]:
         """Let the session match the list: what is open now decides whether the thread is idle."""
-        before = session_of(snapshot)
-        session: dict[str, Any] = {**before, "open": count_open(todos)}
+        before = counted(snapshot)
+        session: dict[str, Any] = {**before, "open": count_open(todos), "list": writes}
         if session["state"] in ("idle", "dormant"):
             session["state"] = "idle" if session["open"] else "dormant"
             if before["open"] and not session["open"]:
@@ -171,16 +187,3 @@ class _Edit:
             elif session["open"] and session["reason"] == "settled":
                 session["reason"] = None
         return session
-
-
-def refuse_unfinished(snapshot: StateSnapshot) -> None:
-    """Refuse an edit of a thread in mid-run with what to do first."""
-    if snapshot.interrupts:
-        raise EditError(
-            "This thread waits for an answer to an interrupt: resume it first, then edit its list."
-        )
-    if not unfinished(snapshot):
-        return
-    if notes_of(snapshot.values).get("refused"):
-        raise EditError("This thread's last input was refused: send it a message first, then edit its list.")
-    raise EditError("This thread has not finished its run: resume it first, then edit its list.")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -10,12 +9,14 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from wakeloop.errors import SettingsError
 from wakeloop.inbox import WakeEvent, event_fault, owed_for
 from wakeloop.loop.ledger import Ledger
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import TodoState
 from wakeloop.text.characters import indented, one_line, shorten, whole
 from wakeloop.text.marks import mark, new_id
 
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
 ANSWERS = frozenset(("human", "peer_reply", "subagent_done"))
+PERSONS = frozenset(("human", "approval"))  # what a person's word releases: an answer, or a refusal in words
 SILENT = frozenset(("human", "kick"))  # without a text these say nothing; of the others the model is told
 
 
@@ -93,13 +94,13 @@ class Opening:
 
     # -- what it answers, and what is to be answered -----------------------------------------------------
 
-    @cached_property
+    @computed_once
     def arrived(self) -> list[Any]:
         """The ids of what the thread waited for and has now: by correlation id, or a person's word."""
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWERS}
         person = self.new_input or bool(self.people)
         entries = [w if isinstance(w, Mapping) else {"id": w} for w in self.waits]
-        here = (w for w in entries if w.get("id") in answered or (person and w.get("on") == "human"))
+        here = (w for w in entries if w.get("id") in answered or (person and w.get("on") in PERSONS))
         return [w.get("id") for w in here]
 
     @property
@@ -120,12 +121,12 @@ class Opening:
 
     # -- what the model reads ----------------------------------------------------------------------------
 
-    @cached_property
+    @computed_once
     def people(self) -> list[WakeEvent]:
         """The events that are a person's words."""
         return [e for e in self.events if e.get("kind") == "human" and e.get("text", "").strip()]
 
-    @cached_property
+    @computed_once
     def others(self) -> list[WakeEvent]:
         """The events that are told in one message."""
         told = [e for e in self.events if e.get("kind") not in SILENT or e.get("text", "").strip()]

@@ -7,7 +7,6 @@ the newest checkpoints of a thread show whether this run alone has written since
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -16,6 +15,7 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.errors import ConcurrentRunError
 from wakeloop.loop.ledger import Ledger
+from wakeloop.platform.computed_once import computed_once
 
 WINDOW = 8  # newest checkpoints that are looked at one by one; further back a run looks for inputs only
 READS = 9  # tries to read what is being written to
@@ -51,12 +51,12 @@ class Run:
     before: str = ""
     addressed: str = ""
 
-    @cached_property
+    @computed_once
     def base(self) -> int:
         """The step of the checkpoint that this call of the graph found."""
         return self.step - self.taken
 
-    @cached_property
+    @computed_once
     def uninterrupted(self) -> bool:
         """Whether the activation began in this call of the graph."""
         began = self.began

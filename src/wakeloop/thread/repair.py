@@ -61,17 +61,20 @@ def repairs(
     """Return what makes a history legal, with the input behind it.
 
     `arrived` are the messages of events. Where no user message is left to answer, one is added: the `nudge`,
-    or a word to go on.
+    or a word to go on; not behind another agent's results where they answer every call, as after its
+    hand-over: such a history is in order as it is.
     """
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
     head = messages[: len(messages) - len(tail)]
     waiting = [m if m.id in old.get("injected", ()) else _whole(unmarked(m)) for m in tail]
-    behind = list(arrived)
-    if not behind and not any(isinstance(m, HumanMessage) for m in waiting):
+    behind, closing = list(arrived), closed(head, todo_tools, say)
+    if not (behind or waiting) and _ends_in_answers(head, closing) and not _is_own(state, old):
+        closing = []
+    elif not behind and not any(isinstance(m, HumanMessage) for m in waiting):
         behind = [as_user("activate", say("activate") if nudge is None else nudge)]
     return Repairs(
-        closing=closed(head, todo_tools, say),
+        closing=closing,
         waiting=waiting,
         behind=behind,
         unmarked=[new for m in head[_outside(state, old) :] if (new := unmarked(m)) is not m],
@@ -105,6 +108,17 @@ def closed(head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say) ->
     if results or (head and isinstance(head[-1], ToolMessage)):
         results.append(as_assistant("repair", say("broken_off")))
     return results
+
+
+def _ends_in_answers(head: Sequence[AnyMessage], closing: Sequence[BaseMessage]) -> bool:
+    """Tell whether results end a history and no call is without one: all that would close it is a line."""
+    return bool(head) and isinstance(head[-1], ToolMessage) and len(closing) == 1
+
+
+def _is_own(state: TodoState, old: Ledger) -> bool:
+    """Tell whether a history ends with the thread's own: of a run that broke off, or that ended."""
+    broken = bool(old) and (state.get("todo_session") or {}).get("reason") is None
+    return broken or state["messages"][-1].id == old.get("tail")
 
 
 def _outside(state: TodoState, old: Ledger) -> int:

@@ -1,7 +1,7 @@
 """How a thread stands, and what it answered."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.state import CompiledStateGraph
@@ -9,35 +9,58 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.loop.ledger import notes_of
-from wakeloop.state import check_channels
 from wakeloop.stream import Session
 from wakeloop.text.marks import by_model, by_user, opens, text_of
+from wakeloop.thread.held import Held, held
 from wakeloop.todos.items import count_open
 
 LAST = "finalization_guard"
+NUMBERS = ("open", "wakes", "budget", "list")
 
 
-def session_of(snapshot: StateSnapshot) -> Session:
-    """Read how a thread stands from `graph.get_state(config)`.
+def session_of(given: object) -> Session:
+    """Read how a thread stands from `graph.get_state(config)`, a run's result, or another view of it.
 
     A thread parked at an interrupt is `waiting`, `interrupted`, on a human; one that broke off, or is being
-    run, is `running`; one that has not begun is `dormant`, or `idle` with items by hand, without a reason.
+    run, is `running`, without numbers; one that has not begun is `dormant`, or `idle` with items by hand,
+    without a reason. Of a result of a run that is parked, the numbers are there that it shows.
+
+    Args:
+        given: A snapshot, a run's result, a state, or a thread's state as the SDK has it. Of a parent graph
+            that is parked in the agent: `parent.get_state(config, subgraphs=True)`.
+
+    Raises:
+        ArgumentError: Something else.
+        DamagedError: What is stored is nothing that a run of the graph has left.
     """
-    values = snapshot.values or {}
-    check_channels(values)
-    todos, ledger = values.get("todos") or [], notes_of(values)
+    view = held(given)
+    session = cast(dict[str, Any], counted(view))
+    if session["state"] == "running" or not view.whole:
+        return cast(Session, {key: session[key] for key in session if key not in NUMBERS})
+    if session["reason"] == "interrupted" and "todo_ledger" not in view.values:  # a result has no counters
+        return cast(Session, {key: session[key] for key in session if key not in NUMBERS[1:]})
+    return cast(Session, session)
+
+
+def counted(given: Held | StateSnapshot) -> Session:
+    """Read how a thread stands, with its numbers also while it is running."""
+    view = given if isinstance(given, Held) else held(given)
+    todos, ledger = view.values.get("todos") or [], notes_of(view.values)
+    stored: Mapping[str, Any] = view.values.get("todo_session") or {}
     left = count_open(todos)
     fresh: Session = {
         "state": "idle" if left else "dormant",
         "reason": None,
         "open": 0,
-        "wakes": 0,
-        "budget": 0,
+        "wakes": ledger.get("wake_cycles", 0),
+        "budget": ledger.get("budget", 0),
+        "list": ledger.get("writes", 0),
     }
-    session: Session = {**fresh, **(values.get("todo_session") or {}), "open": left}
-    if unfinished(snapshot) and not ledger.get("refused"):  # a refused input leaves the session as it was
-        session |= {"state": "running", "reason": None, "wakes": ledger.get("wake_cycles", 0)}
-    if snapshot.interrupts:
+    session: Session = {**fresh, **stored, "open": left}  # type: ignore[typeddict-item]
+    refused = ledger.get("refused")  # such an input leaves the session as it was
+    if (view.midway and not refused) or session["state"] == "running":
+        session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}
+    if view.parked:
         session |= {"state": "waiting", "reason": "interrupted", "on": "human"}
     return session
 
@@ -63,13 +86,18 @@ def unfinished(snapshot: StateSnapshot) -> bool:
     return bool(snapshot.tasks)
 
 
-def answer_of(state: Mapping[str, Any] | StateSnapshot) -> str:
+def answer_of(given: object) -> str:
     """Return the last text of the newest activation that the model wrote itself; "" where there is none.
 
-    Takes a run's output, a state, or a snapshot. Structured results and the graph's own lines do not count.
+    Structured results and the graph's own lines do not count.
+
+    Args:
+        given: A run's output, a state, a snapshot, a list of messages, or a thread's state as the SDK has it.
+
+    Raises:
+        ArgumentError: Something else.
     """
-    values = state.values if isinstance(state, StateSnapshot) else state
-    messages: list[AnyMessage] = list(values.get("messages") or ())
+    messages: list[AnyMessage] = list(held(given).values.get("messages") or ())
     for message in reversed(messages):
         if by_user(message) or opens(message):
             return ""

@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.loop.ending import at_rest, yields
 from wakeloop.loop.ledger import notes_of
-from wakeloop.thread.standing import resting_node, session_of, unfinished
+from wakeloop.thread.standing import counted, resting_node, unfinished
 from wakeloop.todos.items import count_open
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -51,6 +51,7 @@ def as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, An
     if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
         still = count_open(values.get("todos") or ())
         told = {"open": still, "reason": "drained", "state": yields("drained", still)}
-        update["todo_session"] = {k: v for k, v in {**session_of(before), **told}.items() if k != "on"}
+        told["list"] = rest.get("writes", 0)
+        update["todo_session"] = {k: v for k, v in {**counted(before), **told}.items() if k != "on"}
         rest["tail"] = values["messages"][-1].id or ""
     return update

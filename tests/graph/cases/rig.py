@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiosqlite
+from forms import Server
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -76,7 +77,8 @@ class Rig:
         self.door, self.kind = door, kind
         self.runner = asyncio.Runner() if door.startswith("a") else None
         self.config: dict[str, Any] = {"configurable": {"thread_id": "thread"}}
-        self.models: list[ScriptedModel] = []
+        self.models: list[Any] = []
+        self.form: Any = None  # a provider's own: see forms.py
         self.values: dict[str, Any] = {}
         self.events: list[dict[str, Any]] = []
         self.chunks: list[Any] = []
@@ -84,6 +86,7 @@ class Rig:
         self.saver = self.wait(self._aopen()) if kind == "asqlite" else self._open()
         self.options: dict[str, Any] = {}
         self.followed = False
+        self.modes = MODES
         self.grows = self.keeps  # each request begins with all of the one before it
 
     def _open(self) -> Any:
@@ -113,9 +116,15 @@ class Rig:
 
     def then(self, *replies: Any) -> "Rig":
         """The same agent over the same thread, with a new script."""
-        self.model = ScriptedModel(*replies)
+        self.model: Any = ScriptedModel(*replies) if self.form is None else Server(self.form, *replies)
         self.models.append(self.model)
-        self.agent = create_todo_agent(self.model, checkpointer=self.saver, **self.options)
+        chat = self.model if self.form is None else self.model.chat
+        self.agent = create_todo_agent(chat, checkpointer=self.saver, **self.options)
+        return self
+
+    def speaks(self, form: Any) -> "Rig":
+        """A provider's form for all that follows: `invoke` whole, `stream` streamed."""
+        self.form, self.modes = form, [*MODES, "messages"]
         return self
 
     def run(self, given: Any, **config: Any) -> dict[str, Any]:
@@ -127,7 +136,7 @@ class Rig:
         if self.door == "invoke":
             self.values = self.agent.invoke(given, config)
         else:
-            for chunk in self.agent.stream(given, config, stream_mode=MODES):
+            for chunk in self.agent.stream(given, config, stream_mode=self.modes):
                 self._see(chunk)
         return self.values
 
@@ -135,7 +144,7 @@ class Rig:
         if self.door == "ainvoke":
             self.values = await self.agent.ainvoke(given, config)
         else:
-            async for chunk in self.agent.astream(given, config, stream_mode=MODES):
+            async for chunk in self.agent.astream(given, config, stream_mode=self.modes):
                 self._see(chunk)
 
     def walk(self, given: Any) -> list[str]:
@@ -229,7 +238,8 @@ class Rig:
         assert all(ids)
 
     def check(self) -> None:
-        """No request of any run breaks the wire order or the prefix."""
+        """No request of any run breaks the wire order or the prefix; no provider's server refused one."""
+        assert [fault for model in self.models for fault in getattr(model, "faults", ())] == []
         assert wire_faults(self.requests) == []
         if self.grows:
             assert prompt_faults(self.requests) == []

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forms import Chat, Item
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
@@ -242,6 +243,44 @@ def test_c23_a_cut_list_never_replaces_a_longer_one(rig: Rig, replacing: LoopSet
     ]
 
 
+# -- C45 -------------------------------------------------------------------------------------------------
+
+
+class TextAlone(Chat):
+    """A server that takes a tool's result as text alone."""
+
+    def items(self, payload: dict[str, Any]) -> list[Item]:
+        blocks = [m for m in payload["messages"] if m["role"] == "tool" and not isinstance(m["content"], str)]
+        return [*super().items(payload), *(("bad", "", "a tool's content must be a text") for _ in blocks)]
+
+
+def texts(state: dict[str, Any]) -> dict[str, Any]:
+    """The hook of docs/models.md."""
+    sent = [
+        m.model_copy(update={"content": str(m.text)}) if m.type == "tool" else m for m in state["messages"]
+    ]
+    return {"llm_input_messages": sent}
+
+
+def photograph(place: str) -> list[dict[str, str]]:
+    """Return blocks, as tools of MCP servers do."""
+    return [{"type": "text", "text": f"seen {place}"}]
+
+
+def test_c45_blocks_for_a_server_that_takes_text_alone(rig: Rig) -> None:
+    looked = calls(("photograph", {"place": "x"}))
+    rig.speaks(TextAlone()).build(
+        write("a"), *[looked] * 5, close(1), "Done.", tools=[photograph], pre_model_hook=texts
+    )
+    rig.run("go")
+    rig.model.assert_done()
+    assert rig.ending == ("dormant", "settled", 0)
+    kept = results(rig.messages)[1:6]
+    assert all(m.content[0] == {"type": "text", "text": "seen x"} for m in kept)
+    assert "rounds" in str(rig.model.payloads[6]["messages"][-1]["content"])  # the reminder behind the text
+    rig.follow_up()
+
+
 # -- C24 -------------------------------------------------------------------------------------------------
 
 
@@ -251,7 +290,7 @@ def test_c24_parallel_tool_calls_is_never_sent(rig: Rig) -> None:
     rig.run("go")
     rig.model.assert_done()
     assert rig.model.options == [{}] * 4
-    assert [bool(tools) for tools in rig.model.bound] == [True, True, True, False]
+    assert [bool(tools) for tools in rig.model.bound] == [True] * 4
 
 
 def test_c24_nothing_relies_on_it(rig: Rig) -> None:

@@ -12,6 +12,7 @@ from rig import Rig, close, marks, results, statuses, update, users, write
 
 from wakeloop import TodoState, answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, says, walk
+from wakeloop.todos.items import count_open
 
 # -- C07 -------------------------------------------------------------------------------------------------
 
@@ -123,6 +124,7 @@ def test_c09_a_question_is_pending(kept: Rig) -> None:
         "open": 2,
         "wakes": 0,
         "budget": 25,
+        "list": 1,
     }
     assert marks(kept.messages) == []
     kept.run(Command(resume="Go"))
@@ -207,8 +209,8 @@ def test_c10_abort(rig: Rig) -> None:
     assert len(rig.model.requests) == 2
     assert marks(rig.messages) == []
     if rig.keeps:
-        assert rig.session["state"] == "running"
-        assert rig.session["open"] == 2
+        assert rig.session == {"state": "running", "reason": None}
+        assert count_open(rig.todos) == 2
     rig.follow_up()
     assert "wake" not in marks(rig.messages)
     if rig.keeps:
@@ -304,7 +306,7 @@ def test_c12_parent_and_child(kept: Rig) -> None:
     kept.model.assert_done()
     assert visits == ["after"]
     assert "yes" in [m.content for m in results(kept.messages)]
-    session = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25}
+    session = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25, "list": 2}
     assert kept.state["todo_session"] == session
     assert marks(kept.messages) == ["wake", "wake"]
     kept.follow_up()

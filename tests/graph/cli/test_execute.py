@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import queue
 import signal
 import threading
 import time
@@ -12,12 +13,13 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
 from langgraph.types import Command, Interrupt, interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.ask import asking
 from wakeloop.cli.report import exit_code
-from wakeloop.cli.run import execute
+from wakeloop.cli.run import Arriving, execute
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Screen
 from wakeloop.testing import ScriptedModel, calls, says
@@ -144,3 +146,55 @@ def test_a_parked_thread_takes_an_answer_by_command() -> None:
     given = Command(resume={parked.snapshot.interrupts[0].id: "Go"})
     assert session_of(execute(agent, given, CONFIG, view, nobody).snapshot)["reason"] == "settled"
     model.assert_done()
+
+
+class Slow(Plain):
+    """A view that falls behind: 2,000 parts take it a minute and more."""
+
+    shown = 0
+
+    def feed(self, mode: str, data: Any) -> None:
+        self.shown += 1
+        time.sleep(0.05)
+
+
+def flood(*presses: float) -> Any:
+    """A tool that streams far more than is shown; Ctrl-C is pressed in its midst, after so many seconds."""
+
+    @tool
+    def stream_much() -> str:
+        """Stream."""
+        write = get_stream_writer()
+        for number in range(2000):
+            write({"type": "other", "number": number})
+        for pause in presses:
+            time.sleep(pause)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.2)
+        return "streamed"
+
+    return stream_much
+
+
+@pytest.mark.parametrize(("presses", "most"), [((0.2,), 10.0), ((0.2, 0.2), 5.0)], ids=["once", "twice"])
+def test_ctrl_c_ends_a_run_whose_stream_outpaces_its_view(presses: Any, most: float) -> None:
+    agent, model, _ = made(calls(("stream_much", {})), says("later"), tools=[flood(*presses)])
+    view, began = Slow(Screen(), io.StringIO()), time.monotonic()
+    outcome = execute(agent, GO, CONFIG, view, nobody)
+    assert time.monotonic() - began < most
+    assert (outcome.stopped, view.shown < 200, len(model.requests)) == (signal.SIGINT, True, 1)
+    told = view.out.getvalue()  # type: ignore[attr-defined]
+    assert told.count("Ctrl-C again stops at once") == 1
+
+
+def test_signals_pass_the_parts_that_wait() -> None:
+    arriving = Arriving()
+    for number in range(3):
+        arriving.parts.put(("custom", number))
+    arriving.signal(signal.SIGTERM)
+    assert arriving.next(None) == ("signal", signal.SIGTERM)
+    assert [arriving.next(None)[1] for _ in range(3)] == [0, 1, 2]
+    arriving.parts.put(("custom", 3))
+    with pytest.raises(queue.Empty):
+        arriving.next(time.monotonic())  # the deadline is asked first, whatever waits
+    assert arriving.next(time.monotonic() + 10) == ("custom", 3)  # what woke for a signal is none

@@ -409,8 +409,6 @@ async def test_handing_over(saver: Any, door: str) -> None:
         "tool",
         "tool",
         "tool",
-        "ai",
-        "human",
     ]
     assert wire_faults([*model.requests, *other.requests]) == []
 
@@ -434,6 +432,7 @@ def test_the_session_says_handed_over() -> None:
         "open": 1,
         "wakes": 0,
         "budget": 25,
+        "list": 1,
     }
     assert [event["session"]["reason"] for event in events] == ["handed_over"]
     assert len(model.requests) == 2  # nothing is asked after the hand-over
@@ -542,6 +541,7 @@ def test_an_agent_as_the_tool_of_another() -> None:
         "open": 0,
         "wakes": 0,
         "budget": 25,
+        "list": 2,
     }
     assert wire_faults([*model.requests, *inner_model.requests]) == []
 

@@ -146,7 +146,7 @@ EVENTS: list[dict[str, Any]] = [
     {"type": "todos", "changed": [2]},
     {
         "type": "parked",
-        "session": {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25},
+        "session": {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25, "list": 3},
     },
 ]
 

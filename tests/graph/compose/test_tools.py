@@ -346,6 +346,7 @@ def test_messages_that_a_tool_adds_behind_its_result(many: int) -> None:
         "open": 0,
         "wakes": 5,
         "budget": 25,
+        "list": 2,
     }
     nagged = [m.content for m in results(out) if m.additional_kwargs]
     assert len(nagged) == 1
@@ -399,6 +400,7 @@ def test_a_context_carries_settings(door: str, shape: Any) -> None:
         "open": 1,
         "wakes": 1,
         "budget": 1,
+        "list": 1,
     }
 
 

@@ -177,8 +177,10 @@ def test_lines_of_a_front_matter_and_of_an_agents_settings_are_the_files_own(fol
     (folder / "agents" / "a.yaml").write_text("model: m\nsettings:\n  nag_after: 1\n  nag_evry: 2\n")
     with pytest.raises(SettingsError, match=r"a\.yaml, line 4: there is no setting 'nag_evry'"):
         agent_level(folder, "a")
-    (folder / "agents" / "b.yaml").write_text("nag_after: 1\n")
-    with pytest.raises(SettingsError, match=r"b\.yaml, line 1: there is no key 'nag_after' in an agent"):
+    (folder / "agents" / "b.yaml").write_text("nag_aftre: 1\n")
+    with pytest.raises(
+        SettingsError, match=r"b\.yaml, line 1: there is no setting 'nag_aftre'; did you mean"
+    ):
         agent_level(folder, "b")
 
 

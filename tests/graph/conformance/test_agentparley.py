@@ -194,7 +194,8 @@ def test_parked_waiting_on_something_it_is_not_nudged(stage: Make) -> None:
     s = stage(NAME, tools=[wait_for]).run(write("a"), calls(("wait_for", {"on": "peer"})), "I have asked.")
     assert (s.asked, s.notices) == (3, [])
     assert s.session == {
-        "state": "waiting", "reason": "waiting", "open": 1, "wakes": 0, "budget": 25, "on": "peer"
+        "state": "waiting", "reason": "waiting", "open": 1, "wakes": 0, "budget": 25, "list": 1,
+        "on": "peer",
     }  # fmt: skip
 
 

@@ -187,7 +187,7 @@ def test_strict_corrects_twice_then_demands_a_plain_explanation_then_stops(stage
     s = stage(STRICT).run(chain([write("a:i")], repeat("Done!")), endless=True)
     assert s.asked == 5
     assert [e["action"] for e in s.events if e["type"] == "guard"] == ["correct", "correct", "explain"]
-    assert [names_of(bound) for bound in s.model.bound] == [["look", "write_todos"]] * 4 + [[]]
+    assert [names_of(bound) for bound in s.model.bound] == [["look", "write_todos"]] * 5
     assert s.ending == ("idle", "guard_blocked")
 
 

@@ -17,6 +17,7 @@ SAME = {
     "continuation_prompt": None,
     "nudge_items": 30,
     "reply_retries": 2,
+    "finish_reason": "required",
     "tool_description": None,
     "prompts": {},
 }

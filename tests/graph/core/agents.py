@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import hypothesis
 from hypothesis import HealthCheck
@@ -74,9 +75,18 @@ def todo(key: Any, content: str, status: str = "pending", **more: str) -> dict[s
     return {"id": key, "content": content, "status": status, **more}
 
 
-def session(state: str, reason: str | None, open: int, wakes: int = 0, budget: int = 25) -> dict[str, Any]:  # noqa: A002
-    """A session as it is stored."""
-    return {"state": state, "reason": reason, "open": open, "wakes": wakes, "budget": budget}
+def session(
+    state: str,
+    reason: str | None,
+    open: int = 0,  # noqa: A002 - the key
+    wakes: int = 0,
+    budget: int = 25,
+    writes: Any = ANY,
+) -> dict[str, Any]:
+    """A session as it is stored: without numbers while running; the list's is compared if given."""
+    if state == "running":
+        return {"state": state, "reason": reason}
+    return {"state": state, "reason": reason, "open": open, "wakes": wakes, "budget": budget, "list": writes}
 
 
 def settings(**changes: Any) -> Any:

@@ -293,14 +293,12 @@ def test_joined_goals_and_sessions() -> None:
 
 
 def test_what_goes_in_and_out() -> None:
-    assert set(IN) == {"messages", "todos", "todo_goal", "todo_inbox", "todo_settings"}
+    assert set(IN) == {"messages", "todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings"}
     assert set(OUT) == {"messages", "todos", "structured_response", "todo_goal", "todo_session"}
     assert {*IN, *OUT, "owed_replies", "waiting_on", "todo_ledger"} <= set(TodoState.__annotations__)
 
 
-@pytest.mark.parametrize(
-    "name", ["owed_replies", "waiting_on", "todo_session", "todo_ledger", "structured_response"]
-)
+@pytest.mark.parametrize("name", ["owed_replies", "waiting_on", "todo_ledger", "structured_response"])
 def test_what_may_not_come_in_is_ignored(name: str, thread: Make) -> None:
     agent = thread("hi")
     output = agent.run({"messages": [("user", "go")], name: [{"id": "x"}]})
@@ -310,6 +308,7 @@ def test_what_may_not_come_in_is_ignored(name: str, thread: Make) -> None:
         "open": 0,
         "wakes": 0,
         "budget": 25,
+        "list": 0,
     }
 
 

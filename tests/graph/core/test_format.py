@@ -39,13 +39,11 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize("format_", [City, CityDict, SCHEMA])
-def test_a_settled_run_makes_one_more_request_without_tools_and_with_the_format(
-    format_: Any, thread: Make
-) -> None:
+def test_a_settled_run_makes_one_more_request_with_the_format(format_: Any, thread: Make) -> None:
     agent = thread(write("a"), done(1), "bye", GOOD, response_format=format_)
     assert agent.walk("go") == [*START, *TODO, *TODO, *AGAIN, *END]
     assert agent.values["structured_response"] == VALUE
-    assert [len(bound) for bound in agent.model.bound] == [3, 3, 3, 0]
+    assert [len(bound) for bound in agent.model.bound] == [3, 3, 3, 3]  # over a history with calls
     assert ["response_format" in options for options in agent.model.options] == [False, False, False, True]
     assert agent.kinds[-3:] == ["ai", "format", "format"]
     assert [m.type for m in agent.messages[-3:]] == ["ai", "human", "ai"]

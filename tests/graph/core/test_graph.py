@@ -338,7 +338,9 @@ def test_results_of_one_superstep_are_behind_their_call_in_every_request(thread:
 def test_interfaces_can_read_what_goes_in_and_comes_out() -> None:
     agent = create_todo_agent(ScriptedModel([]))
     given, gives = agent.get_input_jsonschema(), agent.get_output_jsonschema()
-    assert list(given["properties"]) == ["messages", "todos", "todo_goal", "todo_inbox", "todo_settings"]
+    assert list(given["properties"]) == [
+        "messages", "todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings"
+    ]  # fmt: skip
     assert given.get("required", []) == []
     assert list(gives["properties"]) == [
         "messages",

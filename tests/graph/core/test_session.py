@@ -20,7 +20,7 @@ def test_a_thread_that_is_being_run_says_running(thread: Make) -> None:
     seen: list[Any] = []
     agent = thread(write("a"), lambda request: seen.append(agent.values["todo_session"]) or done(1), "bye")
     agent.run("go")
-    assert seen == [session("running", None, 0)]
+    assert seen == [session("running", None)]
 
 
 def test_every_end_writes_its_own(thread: Make) -> None:

@@ -64,5 +64,8 @@ def test_a_snapshot_names_no_saver() -> None:
 def test_an_edit_of_a_graph_without_a_list_says_where_to_edit() -> None:
     graph = parent(lambda _: {}, lambda _: {}, InMemorySaver())
     graph.invoke({"messages": [("user", "go")], "todos": [todo(1, "a")]}, THREAD)
-    with pytest.raises(EditError, match="is no todo agent: edit the list by the agent's own graph"):
+    with pytest.raises(
+        EditError,
+        match=r"the thread of 'LangGraph' cannot be edited as it is .* send the list with the next input",
+    ):
         update_todos(graph, THREAD, done=[1])

@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from unittest.mock import ANY
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -21,7 +22,7 @@ from wakeloop.testing.vocabulary import CHECKLIST, WRITE_TODOS, Loki
 
 REPORT = "wakeloop-report.md"
 GO = {"configurable": {"thread_id": "1"}}
-SETTLED = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 4, "budget": 25}
+SETTLED = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 4, "budget": 25, "list": ANY}
 
 
 class Watched(OfflineAuditor):

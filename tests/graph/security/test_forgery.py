@@ -95,7 +95,7 @@ def test_results_of_todo_calls_keep_their_lines(text: str) -> None:
     whole = outcomes(board(text, "old", "pending"), Replace((Draft(text, "completed", f"1{text[1:]}"),)))[0]
     lines = checklist.result(whole).splitlines()
     assert [line[:3] for line in lines] == ["[>]", "", "(0/", "", '#"1', "  |", "  |", "", "dro"]
-    running = board(text, status="in_progress").todos + board(text, 2, "in_progress").todos
+    running = (*board(text, status="in_progress").todos, *board(text, 2, "in_progress").todos)
     error = outcomes(Board(todos=running), Replace((), None), Change(9, "completed"))[1].error or ""
     assert len(error.splitlines()) == 1
 

@@ -28,7 +28,8 @@ TESTS = taken()
 
 
 def test_every_case_has_a_row() -> None:
-    assert list(ROWS) == [f"c{number:02}" for number in range(1, 33)]
+    assert list(ROWS) == sorted({found[1] for name in TESTS if (found := re.match(r"test_(c\d\d)_", name))})
+    assert list(ROWS)[:32] == [f"c{number:02}" for number in range(1, 33)]
 
 
 @pytest.mark.parametrize(("case", "row"), ROWS.items(), ids=ROWS)

@@ -74,7 +74,7 @@ def test_every_command_is_in_the_help_and_does_something() -> None:
 
 def test_topics() -> None:
     assert [topic(Command("info", word)) for word in ("", "todo", "config")] == ["", "todo", "config"]
-    with pytest.raises(CommandError, match=r"\.info shows todo, config, session, not 'x'"):
+    with pytest.raises(CommandError, match=r"\.info shows todo, config, session, role, agent, not 'x'"):
         topic(Command("info", "x"))
 
 
@@ -215,7 +215,7 @@ THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"],
         (".role c", ["clerk", "coder"]),
         (".agent ", ["ant", "null"]),
         (".session ", ["mine", "t-1"]),
-        (".exit ", []),
+        (".exit ", ["agent", "role"]),
     ],
 )
 def test_tab_offers_what_may_stand_there(before: str, offered: list[str]) -> None:

@@ -90,6 +90,8 @@ def test_an_unknown_reason_is_named() -> None:
         ("running", None, 1, 1),
         ("dormant", "malformed_calls", 0, 1),
         ("dormant", "step_limit", 0, 1),
+        ("dormant", "refused", 0, 1),
+        ("idle", "refused", 2, 1),
     ],
 )
 def test_exit_codes(state: str, reason: str | None, open_items: int, code: int) -> None:

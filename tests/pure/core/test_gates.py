@@ -97,6 +97,7 @@ def test_each_gate_at_its_edge(change: dict[str, Any], reason: str | None) -> No
         ("truncated", False),
         ("malformed_calls", False),
         ("empty_reply", False),
+        ("refused", False),
         ("handed_over", False),
         ("guard_blocked", False),
     ],
@@ -112,7 +113,8 @@ def test_no_correction_where_auto_continue_is_off() -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", [*ORDER, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "handed_over"]
+    "reason",
+    [*ORDER, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "refused", "handed_over"],
 )
 def test_what_a_session_yields_as(reason: Any) -> None:
     assert yields(reason, 0) == ("waiting" if reason == "waiting" else "dormant")

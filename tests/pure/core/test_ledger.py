@@ -25,8 +25,19 @@ WRONG: list[Any] = [
 ]
 RIGHT: dict[str, Any] = {  # a value that each key takes
     **dict.fromkeys(
-        ("wake_cycles", "idle_wakes", "todo_stale_iterations", "bad_replies", "peak", "next_id"), 1
+        (
+            "wake_cycles",
+            "idle_wakes",
+            "todo_stale_iterations",
+            "bad_replies",
+            "peak",
+            "next_id",
+            "writes",
+            "budget",
+        ),
+        1,
     ),
+    **dict.fromkeys(("writes", "budget"), 1),
     **dict.fromkeys(("todo_guard_suppressed", "unasked", "nag", "waking", "worked", "spoke"), True),
     **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused"), "x"),
     **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
@@ -67,7 +78,7 @@ def test_a_key_has_one_life() -> None:
 def test_what_is_dropped_when() -> None:
     assert sorted(CARRIED) == [
         "events", "next_id", "refusals", "shown", "summaries", "tail", "todo_guard_suppressed",
-        "todo_stale_iterations",
+        "todo_stale_iterations", "writes",
     ]  # fmt: skip
     assert sorted(ROUND) == ["after", "faults", "nag", "next", "todo_calls"]
     assert sorted(PASSING - ROUND) == [

@@ -11,7 +11,7 @@ from wakeloop.loop.activation import anew, gone_on, unanswered, woken
 from wakeloop.loop.ending import at_rest, session_at, waits_on
 from wakeloop.loop.gates import Case, Costs
 from wakeloop.loop.progress import count_settled, fingerprint, judge_wake, note_progress
-from wakeloop.loop.replies import answered, asked_again, is_malformed, noted
+from wakeloop.loop.replies import answered, asked_again, is_malformed, noted, noted_format
 from wakeloop.testing import calls
 
 
@@ -22,6 +22,8 @@ class Said:
     text: str = ""
     calls: int = 0
     cut: bool = False
+    refused: bool = False
+    unfit: bool = False
     wrote: bool = False
     todo_calls: tuple[str, ...] = ()
     faults: dict[str, str] = field(default_factory=dict)
@@ -60,6 +62,12 @@ def after(
         ({"bad_replies": 1}, CUT, 0, {"spoke": True, "bad_replies": 2, "again": "cut"}),
         (LAST, CUT, 1, {"spoke": True, "bad_replies": 3, "again": "cut", "end": "truncated"}),
         ({}, Said(cut=True), 0, {"bad_replies": 1, "again": "cut"}),
+        # a refusal, whatever is open; a reply whose call the provider could not read
+        (LAST, Said("No.", refused=True), 1, {"bad_replies": 2, "end": "refused"}),
+        ({"again": "cut"}, Said(refused=True), 0, {"end": "refused"}),
+        ({}, Said(unfit=True), 1, {"bad_replies": 1, "again": "unread"}),
+        (LAST, Said(unfit=True), 0, {"bad_replies": 3, "again": "unread", "end": "malformed_calls"}),
+        ({}, Said("x", unfit=True), 1, {"spoke": True}),
         # a round
         ({}, CALL, 1, {"todo_stale_iterations": 1, "nag": False}),
         ({"bad_replies": 2}, CALL, 0, {"todo_stale_iterations": 0, "nag": False}),
@@ -76,7 +84,7 @@ def after(
             {"todo_stale_iterations": 4},
             WRITE,
             1,
-            {"spoke": True, "todo_calls": ["1"], "todo_stale_iterations": 0, "nag": False},
+            {"spoke": True, "todo_calls": ["1"], "todo_stale_iterations": 0, "nag": False, "writes": 1},
         ),
         ({}, BAD, 0, {"bad_replies": 1, "faults": {"1": "Error"}, "todo_stale_iterations": 0, "nag": False}),
         (
@@ -141,6 +149,16 @@ def test_a_reply_is_malformed_where_every_call_is() -> None:
         Said(calls=2, faults={"1": "x", "2": "y"}),
     )
     assert [is_malformed(one) for one in said] == [False, False, False, True, False, True]
+
+
+def test_what_a_format_is_noted_as() -> None:
+    notes: Any = {"again": "format: y", "asking": "format", "bad_replies": 2}
+    old: Any = {"asking": "format", "bad_replies": 2}
+    assert noted_format(notes, None, settings(), cut=False, refused=False) == old
+    assert noted_format(notes, None, settings(), cut=False, refused=True) == {**old, "end": "refused"}
+    bad = {"asking": "format", "bad_replies": 3, "again": "format: x"}
+    for cut, end in ((False, "malformed_calls"), (True, "truncated")):
+        assert noted_format(notes, "x", settings(), cut=cut, refused=False) == {**bad, "end": end}
 
 
 def test_a_format_is_asked_again() -> None:
@@ -301,7 +319,7 @@ def test_what_a_round_has_brought(notes: Any, messages: Any, new: Any) -> None:
 def test_the_session_at_an_end() -> None:
     case = Case(open=2, settings=settings(max_wake_cycles=7), wakes=3)
     assert session_at(case, "stalled") == {
-        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7,
+        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7, "list": 0,
     }  # fmt: skip
     waits = session_at(case, "waiting", [{"id": "q", "on": "human"}, {"id": "r", "on": "subagent"}])
     assert (waits["state"], waits["on"]) == ("waiting", "human")

@@ -9,17 +9,26 @@ from langchain_core.messages import AIMessage
 
 from wakeloop.dialects.parley import Parley
 from wakeloop.loop.replies import is_malformed
-from wakeloop.model.reply import Reply, is_cut, read_reply
+from wakeloop.model.reply import Reply, read_reply
+from wakeloop.model.signs import sign_of
 from wakeloop.testing import calls, malformed, says
 
 CUT = "Error: cut off"
 
 
 def read(
-    raw: AIMessage, *, used: Any = (), known: Any = (), dialect: Any = ..., tools: Any = ("look",)
+    raw: AIMessage,
+    *,
+    used: Any = (),
+    known: Any = (),
+    dialect: Any = ...,
+    tools: Any = ("look",),
+    **more: Any,
 ) -> Reply:
     chosen = Parley() if dialect is ... else dialect
-    return read_reply(raw, chosen, tools, lambda key: key in used, lambda key: key in known, CUT)
+    return read_reply(
+        raw, chosen, tools, lambda key: key in used, lambda key: key in known, CUT, "(no text)", **more
+    )
 
 
 # -- cut -------------------------------------------------------------------------------------------------
@@ -45,9 +54,9 @@ def read(
         ({"model_name": "gpt"}, False),
     ],
 )
-def test_when_a_reply_is_cut(told: dict[str, Any], cut: bool) -> None:
-    assert is_cut(AIMessage("x", response_metadata=told)) is cut
-    assert read(AIMessage("x", response_metadata=told)).cut is cut
+def test_when_a_streamed_reply_is_cut(told: dict[str, Any], cut: bool) -> None:
+    assert (sign_of(AIMessage("x", response_metadata=told), must_finish=True) == "cut") is cut
+    assert read(AIMessage("x", response_metadata=told), must_finish=True).cut is cut
 
 
 def test_no_call_of_a_cut_reply_is_fine() -> None:
@@ -134,7 +143,7 @@ def test_an_error_names_the_place_the_value_and_what_is_allowed() -> None:
     ):
         assert word in text
     (text,) = read(calls(("todo_write", {"items": ["a", 7]}))).faults.values()
-    for word in ("items.1", "7", "string"):
+    for word in ("item 2", "7", "string"):
         assert word in text
     (text,) = read(calls(("peer", {}))).faults.values()
     for word in ("'peer'", "look", "todo_list", "todo_update", "todo_write"):

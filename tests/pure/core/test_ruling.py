@@ -12,6 +12,7 @@ from wakeloop.loop.ruling import Ruling, rule
 DONE = [  # what a reply or a tool has brought about: `end`, `again`, `asking`
     {},
     {"end": "malformed_calls"},
+    {"end": "refused", "asking": "explain"},
     {"again": "empty"},
     {"again": "format: x", "asking": "format"},
     {"asking": "format"},

@@ -32,7 +32,10 @@ CASES = [
     ([S, U, U], []),
     ([S, U, C, R1, R2], []),
     ([S, U, C, R2, R1, T, U], []),
-    ([U, calls(("a", {}, "1")), R1, calls(("a", {}, "1")), R1], []),  # ids need be unique in a message only
+    ([U, calls(("a", {}, "1")), R1, calls(("a", {}, "1")), R1], [  # Anthropic's want them unique everywhere
+        (3, "the call id '1' is repeated"),
+        (4, "a stray tool result: '1' is no call of the assistant message directly before"),
+    ]),
     ([U, AIMessageChunk("x"), U], []),
     ([HumanMessage(""), HumanMessage(" ")], []),
     ([S, ChatMessage("go", role="user")], []),

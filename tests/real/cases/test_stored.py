@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from rig import DOORS, Rig, statuses
@@ -130,7 +131,14 @@ def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
     assert list(ended) == [path for path in PATHS if "sqlite" in path]
     assert end["structured_response"] == {"number": 7}
     assert statuses(end["todos"]) == ["completed", "blocked", "completed"]
-    assert end["session"] == {"state": "dormant", "reason": "settled", "open": 0, "wakes": 0, "budget": 7}
+    assert end["session"] == {
+        "state": "dormant",
+        "reason": "settled",
+        "open": 0,
+        "wakes": 0,
+        "budget": 7,
+        "list": ANY,
+    }
     kinds = [kind for *_, kind in end["messages"] if kind]
     assert kinds == ["nag", "wake", "retry", "wake", *["format"] * 4]
 

@@ -7,6 +7,7 @@ import re
 import signal
 import sqlite3
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from processes import Shell, lines
@@ -36,7 +37,14 @@ def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> 
     done = shell("demo", ".", "--json")
     final = json.loads(done.stdout)
     assert done.stdout.count("\n") == 1
-    assert final["session"] == {"state": "dormant", "reason": "settled", "open": 0, "wakes": 4, "budget": 25}
+    assert final["session"] == {
+        "state": "dormant",
+        "reason": "settled",
+        "open": 0,
+        "wakes": 4,
+        "budget": 25,
+        "list": ANY,
+    }
     assert final["wakes"] == 4
     assert final["error"] is None
     assert [todo["status"] for todo in final["todos"]] == ["completed"] * 2

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from unittest.mock import ANY
 
 import pytest
 from chat_server import Reply
@@ -46,7 +47,14 @@ def test_the_default_preset_makes_six_requests_and_ends_stalled(shell: Shell, se
     final = json.loads(done.stdout)
     assert done.returncode == 3
     assert len(server.requests) == 6
-    assert final["session"] == {"state": "idle", "reason": "stalled", "open": 1, "wakes": 3, "budget": 25}
+    assert final["session"] == {
+        "state": "idle",
+        "reason": "stalled",
+        "open": 1,
+        "wakes": 3,
+        "budget": 25,
+        "list": ANY,
+    }
     assert final["answer"] == "Nothing to see."
     assert final["messages"] == len(server.requests[-1]["messages"])
     assert len(lines(done.stderr, "graph correction:")) == 1

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from langchain_core.tools import tool
@@ -75,6 +76,7 @@ def test_one_agent_used_by_many_threads(saver: str, tmp_path: Path) -> None:
             "open": 0,
             "wakes": 1,
             "budget": 25,
+            "list": ANY,
         }
         more = [("user", f"{name} goes on")]
         out = agent.invoke({"messages": more if keep else [*first["messages"], *more]}, config)

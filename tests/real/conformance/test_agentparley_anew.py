@@ -1,6 +1,7 @@
 """What holds under this preset in a new process: agentparley."""
 
 from pathlib import Path
+from unittest.mock import ANY
 
 from stage import elsewhere
 
@@ -19,7 +20,14 @@ def test_a_restart_does_not_resume_an_idle_session_by_itself(tmp_path: Path) -> 
     assert first["notices"] == ["1/2", "2/2"]
     still = elsewhere(db, NAME, given=None, change=change)
     assert (still["asked"], still["ledger"]["wake_cycles"]) == (0, 2)
-    assert still["session"] == {"state": "idle", "reason": "wake_budget", "open": 2, "wakes": 2, "budget": 2}
+    assert still["session"] == {
+        "state": "idle",
+        "reason": "wake_budget",
+        "open": 2,
+        "wakes": 2,
+        "budget": 2,
+        "list": ANY,
+    }
     both = [["todo_update", {"id": i, "status": "done"}] for i in (1, 2)]
     later = elsewhere(db, NAME, "Later.", both, "Done.", given="go on", change=change)
     assert later["notices"] == ["1/2"]
@@ -47,5 +55,6 @@ def test_a_crash_in_the_chain_goes_on_with_the_same_count_in_a_new_process(tmp_p
         "open": 0,
         "wakes": 3,
         "budget": 25,
+        "list": ANY,
     }
     assert resumed["faults"] == []

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 from stage import Stage, elsewhere
 
@@ -34,7 +35,14 @@ def test_a_resumed_session_starts_with_the_list_that_was_left(tmp_path: Path) ->
     assert resumed["found"]["ledger"]["todo_finalization_correction"] is True
     assert resumed["ledger"]["todo_guard_retries"] == {GUARD: 1}
     assert len(resumed["corrections"]) == 1
-    assert resumed["session"] == {"state": "idle", "reason": "disabled", "open": 1, "wakes": 0, "budget": 0}
+    assert resumed["session"] == {
+        "state": "idle",
+        "reason": "disabled",
+        "open": 1,
+        "wakes": 0,
+        "budget": 0,
+        "list": ANY,
+    }
     later = elsewhere(db, NAME, [["write_todos", {"todos": rows("b:c")}]], "Done.", given="go on")
     assert [(t["content"], t["status"]) for t in later["found"]["todos"]] == [
         ("a", "completed"),

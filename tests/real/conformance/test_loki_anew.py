@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unittest.mock import ANY
 
 from stage import elsewhere
 
@@ -17,7 +18,14 @@ def test_the_chain_survives_a_crash_and_counts_on_in_a_new_process(tmp_path: Pat
     assert later["wakes"][-1].endswith("\n\nGoal: g\nProgress: 0/2 completed\n  ○ 1. a\n  ○ 2. b")
     assert json.loads(later["results"][-1][1])["progress"] == "2/2"
     assert later["goal"] == "g"
-    assert later["session"] == {"state": "dormant", "reason": "settled", "open": 0, "wakes": 4, "budget": 10}
+    assert later["session"] == {
+        "state": "dormant",
+        "reason": "settled",
+        "open": 0,
+        "wakes": 4,
+        "budget": 10,
+        "list": ANY,
+    }
     assert later["faults"] == []
 
 

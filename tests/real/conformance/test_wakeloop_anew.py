@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 from stage import elsewhere
 
@@ -31,5 +32,6 @@ def test_all_of_it_goes_on_in_a_new_process(tmp_path: Path) -> None:
         "open": 0,
         "wakes": 2,
         "budget": 25,
+        "list": ANY,
     }
     assert resumed["faults"] == []

@@ -53,7 +53,7 @@ def is_as_before(agent: Any) -> None:
     assert [message.type for message in state.values["messages"]] == ["human", "ai", "tool"]
     assert marks(state.values["messages"]) == []
     assert [todo["status"] for todo in state.values["todos"]] == ["pending"]
-    assert session_of(state) == {"state": "running", "reason": None, "open": 1, "wakes": 0, "budget": 25}
+    assert session_of(state) == {"state": "running", "reason": None}
 
 
 async def goes_on(mock: Mock, agent: Any, door: str) -> None:

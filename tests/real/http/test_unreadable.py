@@ -1,6 +1,7 @@
 """Replies that the client cannot read: one error with a name, and the thread goes on."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -52,11 +53,6 @@ WHOLE = {
     "a tool's role": message(role="tool", content="x", tool_call_id="1"),
     "no role": message(content="x"),
     "a number as content": message(role="assistant", content=7),
-    "arguments that are an object": {"tool_calls": [["look", {"place": "x"}, "1"]]},
-    "arguments that are a list": {"tool_calls": [["look", ["x"], "1"]]},
-    "arguments that are a number": {"tool_calls": [["look", 7, "1"]]},
-    "a name that is a number": {"tool_calls": [[7, "{}", "1"]]},
-    "an id that is a number": {"tool_calls": [["look", '{"place": "x"}', 7]]},
 }
 STREAMED = {
     "a page": HTML,
@@ -65,10 +61,17 @@ STREAMED = {
     "a corrupt chunk": streamed(event({"role": "assistant", "content": "a"}), 'data: {"id": "1", "cho\n\n'),
     "a number": streamed("data: 7\n\n"),
     "another role": streamed(event({"role": "user", "content": "a"}), event({}, finish_reason="stop")),
+    "usage in words": said("hi", usage={"prompt_tokens": "many", "completion_tokens": 1, "total_tokens": 2}),
+}
+UNFIT = {  # the client raises over a call, and the whole reply is lost with it
     "arguments that are an object": {"tool_calls": [["look", {"place": "x"}, "1"]]},
+    "arguments that are a list": {"tool_calls": [["look", ["x"], "1"]]},
+    "arguments that are a number": {"tool_calls": [["look", 7, "1"]]},
+    "a list in the text of the arguments": {
+        "tool_calls": [["look", '["x"]', "1"], ["look", '{"place": "x"}', "2"]]
+    },
     "a name that is a number": {"tool_calls": [[7, "{}", "1"]]},
     "an id that is a number": {"tool_calls": [["look", '{"place": "x"}', 7]]},
-    "usage in words": said("hi", usage={"prompt_tokens": "many", "completion_tokens": 1, "total_tokens": 2}),
 }
 CASES = [
     *(pytest.param(reply, False, id=f"whole-{name}") for name, reply in WHOLE.items()),
@@ -83,7 +86,11 @@ CASES = [
 async def test_a_reply_that_cannot_be_read(
     serve: Serve, reply: dict[str, Any], streaming: bool, door: str
 ) -> None:
-    server = serve(called(("look", {"place": "x"})), reply, said("Asked again."), said("Second answer."))
+    begins = not streaming or re.search(r"data: [{7]", reply.get("body", "data: {"))
+    times = 1 if begins else 2  # a stream that never begins is asked for once more, whole
+    server = serve(
+        called(("look", {"place": "x"})), *[reply] * times, said("Asked again."), said("Second answer.")
+    )
     agent = create_todo_agent(server.model(streaming=streaming), [look], checkpointer=InMemorySaver())
     with pytest.raises(ReplyError) as raised:
         await through(door, agent, user("go"))
@@ -92,19 +99,72 @@ async def test_a_reply_that_cannot_be_read(
     assert "run the thread again with the input None" in told
     assert len(told) < 600
     assert "\n" not in told
-    assert len(server.seen) == 2
+    assert len(server.seen) == 1 + times
     state = agent.get_state(THREAD)
     assert [m.type for m in state.values["messages"]] == ["human", "ai", "tool"]
     assert marks(state.values["messages"]) == []
     assert session_of(state)["state"] == "running"
     out = await through(door, agent, None)  # the way that the sentence names
     assert answer_of(out) == "Asked again."
-    assert server.requests[1] == server.requests[2]
+    assert server.requests[1] == server.requests[1 + times]
     out = await through(door, agent, user("second"))
     assert answer_of(out) == "Second answer."
-    assert len(server.seen) == 4
+    assert len(server.seen) == 3 + times
     assert wire_faults(server.requests) == []
     assert prompt_faults(server.requests) == []
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
+@pytest.mark.rotating("door")
+@pytest.mark.parametrize("door", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("reply", UNFIT.values(), ids=UNFIT)
+async def test_c37_a_reply_that_is_lost_with_a_call(serve: Serve, reply: dict[str, Any], door: str) -> None:
+    server = serve(
+        called(("look", {"place": "x"})), reply, said("Asked again."), *[reply] * 3, said("Second.")
+    )
+    agent = create_todo_agent(server.model(), [look], checkpointer=InMemorySaver())
+    out = await through(door, agent, user("go"))
+    assert answer_of(out) == "Asked again."
+    assert server.requests[1] == server.requests[2]
+    out = await through(door, agent, user("second"))
+    assert out["todo_session"]["reason"] == "malformed_calls"
+    assert len(server.seen) == 6
+    assert answer_of(await through(door, agent, user("third"))) == "Second."
+    assert wire_faults(server.requests) == []
+
+
+LOADING = "model is loading"
+WITH_200 = {
+    "an object of its own": {"body": json.dumps({"object": "error", "message": LOADING})},
+    "null for choices": {"body": json.dumps({"id": "1", "choices": None, "detail": LOADING})},
+    "an error beside it": {"body": json.dumps({"error": {"message": LOADING, "code": 503}})},
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("reply", WITH_200.values(), ids=WITH_200)
+@STREAMED_OR_NOT
+async def test_c46_an_error_with_status_200(
+    serve: Serve, reply: dict[str, Any], door: str, streaming: bool
+) -> None:
+    times = 2 if streaming else 1
+    server = serve(*[reply] * times, said("Asked again."), said("Second answer."))
+    agent = create_todo_agent(server.model(streaming=streaming), checkpointer=InMemorySaver())
+    with pytest.raises(ReplyError, match=LOADING) as raised:
+        await through(door, agent, user("go"))
+    assert "the server says" in str(raised.value)
+    assert len(server.seen) == times
+    assert answer_of(await through(door, agent, None)) == "Asked again."
+    assert answer_of(await through(door, agent, user("second"))) == "Second answer."
+
+
+@pytest.mark.parametrize("door", ["stream", "astream"])
+async def test_c46_a_server_that_does_not_stream_is_answered_whole(serve: Serve, door: str) -> None:
+    body = message(role="assistant", content="Hello.")
+    server = serve(body, body)
+    agent = create_todo_agent(server.model(), checkpointer=InMemorySaver())
+    assert answer_of(await through(door, agent, user("go"))) == "Hello."
+    assert [bool(asked.get("stream")) for asked in server.seen] == [True, False]
 
 
 @STREAMED_OR_NOT

@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any
+from unittest.mock import ANY
 
 THEN_AND_NOW = (
     (
@@ -50,4 +51,22 @@ def in_todays_words(figures: Any) -> Any:
     text = json.dumps(figures, ensure_ascii=False)
     for then, words in THEN_AND_NOW:
         text = re.sub(then, words, text)
-    return json.loads(text)
+    return in_todays_shape(json.loads(text))
+
+
+NUMBERS = {"open", "wakes", "budget"}
+
+
+def in_todays_shape(figures: Any) -> Any:
+    """Return figures with sessions as they are now: running without numbers, else with the list's."""
+    if isinstance(figures, list):
+        return [in_todays_shape(part) for part in figures]
+    if not isinstance(figures, dict):
+        return figures
+    if {"state", "reason", *NUMBERS} <= figures.keys():
+        none = not any(figures[key] for key in NUMBERS)
+        a_parents = figures["reason"] == "interrupted" and none  # which does not hold the agent
+        if figures["state"] == "running" or a_parents:
+            return {key: value for key, value in figures.items() if key not in NUMBERS}
+        return {"list": ANY, **figures}
+    return {key: in_todays_shape(value) for key, value in figures.items()}

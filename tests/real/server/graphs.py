@@ -35,7 +35,7 @@ class Parrot(BaseChatModel):
         person = last.type == "human"
         if person and last.text in ("plan", "leave"):
             return calls(("todo_write", {"items": ["one"]}))
-        if person and last.text == "ask":
+        if last.text == ("ask" if person else "again"):
             return calls(("ask", {}))
         if person and last.text == "fail":
             raise ValueError("this model fails")

@@ -64,7 +64,9 @@ def test_status_reads_the_checkpoint_and_counts_what_is_queued(host: Stage) -> N
     host.send("ada", {"kind": "human", "text": "go"})
     assert host.status("ada") == SessionStatus("ada", "ada", "dormant", None, 0, 0, 0, None, 1)
     host.turn("ada")
-    assert host.status("ada") == SessionStatus("ada", "ada", "waiting", "waiting", 0, 0, 25, "peer", 0)
+    assert host.status("ada") == SessionStatus(
+        "ada", "ada", "waiting", "waiting", 0, 0, 25, "peer", 0, None, ("bob",)
+    )
     assert [status.thread for status in host.list()] == ["ada", "bob"]
 
 
@@ -299,20 +301,36 @@ def test_two_that_ask_each_other_at_the_same_moment_are_both_answered(memory: Me
     memory.done()
 
 
-def test_a_circle_of_three_that_closes_at_once_is_opened_by_a_person(memory: MemoryHost) -> None:
-    memory.batch = False
-    names = ("ada", "bob", "eve")
-    for name, other in zip(names, ("bob", "eve", "ada"), strict=True):
-        more = ["Heard."] if name == "ada" else []
-        memory.agent(name, ask(other, "?"), "Asked.", "Later.", reply(f"by {name}"), "Told.", *more)
+@pytest.mark.parametrize("size", [3, 4])
+def test_a_circle_that_closes_at_one_moment_is_opened_as_two_are(memory: MemoryHost, size: int) -> None:
+    memory.batch = False  # each has begun its turn before the other's question comes, so none can be refused
+    names = ("ada", "bob", "eve", "joe")[:size]
+    last = names[0]  # to come to rest, so that it sees the circle whole; to the others an answer comes
+    for name, other in zip(names, (*names[1:], names[0]), strict=True):
+        then = ["Heard."] if name == last else [reply(f"by {name}"), "Told."]
+        memory.agent(name, ask(other, "?"), "Asked.", f"Later, says {name}.", *then)
         memory.send(name, {"kind": "human", "text": "go"})
     for name in names:
         memory.turn(name)
-    memory.settle()
     assert {memory.ending(name) for name in names} == {("waiting", "waiting", "peer")}
-    memory.say("ada", "Tell eve what you know.")
-    assert memory.sent("peer_reply") == ["by ada", "by eve", "by bob"]
+    memory.settle()
+    told = [f"by {name}" for name in reversed(names[1:])]
+    assert memory.sent("peer_reply") == [f"Later, says {last}.", *told]
     assert {memory.ending(name) for name in names} == {("dormant", "settled")}
+    memory.done()
+
+
+def test_who_waits_in_no_circle_is_not_answered_early(memory: MemoryHost) -> None:
+    """Ada owes eve an answer and waits for bob, who waits for a person."""
+    memory.batch = False
+    memory.agent("ada", ask("bob", "?"), "Asked.", "Later.", reply("It is blue."), "Told.")
+    memory.agent("bob", calls(("ask_user", {"question": "Which?"})), reply("blue"), "Told.")
+    memory.agent("eve", ask("ada", "?"), "Asked.", "Heard.")
+    memory.say("ada", "go")
+    memory.say("eve", "go")
+    assert memory.sent("peer_reply") == []
+    memory.say("bob", "blue")
+    assert memory.sent("peer_reply") == ["blue", "It is blue."]
     memory.done()
 
 

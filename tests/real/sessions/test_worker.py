@@ -34,10 +34,11 @@ class Frail(Mailbox):
             Frail.point = None
             raise Killed
 
-    def begin(self, turn: str, events: Sequence[WakeEvent]) -> None:
+    def begin(self, turn: str, events: Sequence[WakeEvent]) -> bool:
         self.dies("before it begins")
-        super().begin(turn, events)
+        noted = super().begin(turn, events)
         self.dies("before its input is stored")
+        return noted
 
     def settle(self, thread: str, turn: str, error: str | None = None) -> None:
         self.dies("before it is let go")

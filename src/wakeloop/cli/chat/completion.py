@@ -8,7 +8,7 @@ from typing import get_args
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from wakeloop.cli.chat.lines import COMMANDS, TOPICS
+from wakeloop.cli.chat.lines import COMMANDS, LEAVES, TOPICS
 from wakeloop.cli.edit import Action
 from wakeloop.config.levels import may_vary
 from wakeloop.settings import ALIASES, LoopSettings
@@ -65,6 +65,7 @@ FIRST: Mapping[str, Callable[[Callable[[], Names]], Iterable[str]]] = MappingPro
         ".set": lambda names: KEYS,  # noqa: ARG005 - as all of them
         ".unset": lambda names: KEYS,  # noqa: ARG005
         ".clear": lambda names: ("todo",),  # noqa: ARG005
+        ".exit": lambda names: LEAVES,  # noqa: ARG005
         ".info": lambda names: TOPICS,  # noqa: ARG005
         ".todo": lambda names: list(Action),  # noqa: ARG005
         ".role": lambda names: (*names().roles, "null"),

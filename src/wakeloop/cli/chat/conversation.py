@@ -17,10 +17,11 @@ from wakeloop.cli.job import Job
 from wakeloop.cli.play import input_of, view_of
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.run import Outcome, View, execute
+from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.dialects import dialect_named
 from wakeloop.model.named import bound
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
 from wakeloop.thread.editing import update_todos
 from wakeloop.thread.standing import LAST, unfinished
@@ -48,10 +49,15 @@ class Conversation:
         """Where the graph finds the thread."""
         return {"configurable": {"thread_id": self.thread}}
 
+    @computed_once
+    def graph(self) -> Graph:
+        """The graph that is looked at and edited, never run."""
+        return reader(self.store.saver)
+
     @property
     def snapshot(self) -> StateSnapshot:
         """How the thread is stored."""
-        return reader(self.store.saver).get_state(self.config)
+        return self.graph.get_state(self.config)
 
     # -- settings --------------------------------------------------------------------------------------
 
@@ -86,7 +92,7 @@ class Conversation:
         if self.depends_on_auto_continue and dialect.active(effective(base, check_overrides(base, own))):
             bound(model_of(self.recipe, Event()), dialect.schemas(base))
         self.keep()
-        reader(self.store.saver).update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
+        self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
 
     def reconfigure(self, given: Mapping[str, Any]) -> None:
         """Take another role or agent; what cannot be built changes nothing."""
@@ -146,11 +152,11 @@ class Conversation:
         """Edit the list by hand, and return it."""
         self.refuse_unfinished()
         self.keep()
-        return update_todos(reader(self.store.saver), self.config, **changes)
+        return update_todos(reader(self.store.saver, self.recipe), self.config, **changes)
 
     def stop(self) -> bool:
         """End a run that waits or was broken off; False where there is none."""
-        return end_run(reader(self.store.saver), self.config)
+        return end_run(self.graph, self.config)
 
     # -- runs ------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from wakeloop.cli.store import Known
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line
 from wakeloop.display.words import ending, plural
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.standing import counted
 
 Dot = Callable[[Conversation, Command], Iterable[str]]
 
@@ -69,7 +69,10 @@ def info(talk: Conversation, command: Command) -> Iterable[str]:
         if goal := snapshot.values.get("todo_goal"):
             yield f"goal: {one_line(goal)}"
         yield from listing(snapshot.values.get("todos") or [])
-        yield ending(session_of(snapshot))
+        yield ending(counted(snapshot))
+    elif what in lines.LEAVES:
+        yield from named(what, getattr(talk.recipe, what))
+        yield from who(what, getattr(talk.recipe, what), talk)
     else:
         yield from portrait(Known(talk.thread, talk.recipe, talk.request), snapshot, live=False)
 

@@ -16,6 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from wakeloop.cli.chat.completion import Names, Offers
 from wakeloop.cli.chat.lines import open_ended
+from wakeloop.cli.start import MARK
 
 
 class Keyboard(Protocol):
@@ -62,11 +63,13 @@ class Pipe:
     person = False
 
     def __init__(self, source: TextIO | None = None) -> None:
-        self.source = source or sys.stdin
+        self.source, self.begun = source or sys.stdin, False
 
     def entry(self, prompt: str, *, answer: bool = False) -> str:  # noqa: ARG002 - nobody sees it
         """Read a line, or all lines up to the closing marks."""
         typed = self.source.readline()
+        if not self.begun:
+            self.begun, typed = True, typed.removeprefix(MARK)
         while open_ended(typed) and (line := self.source.readline()):
             typed += line
         if not typed:

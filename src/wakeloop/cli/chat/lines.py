@@ -16,7 +16,7 @@ COMMANDS = MappingProxyType(
         "set": ("KEY VALUE", "override a setting in this thread; null takes the override away"),
         "unset": ("KEY", "take an override away, whatever the setting's values are"),
         "clear": ("todo", "empty list and goal, and end what was going on"),
-        "info": ("[todo|config|session]", "show the list, every setting that holds, or the thread"),
+        "info": ("[todo|config|session|role|agent]", "show the list, every setting, the thread, who answers"),
         "todo": ("[ACTION ...]", "edit the list: " + ", ".join(Action)),
         "role": ("[NAME|null]", "take a role, or leave it"),
         "agent": ("[NAME|null]", "load an agent file, or leave it; the list is cleared"),
@@ -24,10 +24,21 @@ COMMANDS = MappingProxyType(
         "resume": ("", "go on: ask again what was asked, finish a broken run, take up the list"),
         "stop": ("", "end what waits or was broken off; your next text begins anew"),
         "help": ("", "list these commands"),
-        "exit": ("", "leave; the thread is kept"),
+        "exit": ("[role|agent]", "leave; the thread is kept; or leave a role or an agent"),
     }
 )
-TOPICS = ("todo", "config", "session")
+TOPICS = ("todo", "config", "session", "role", "agent")
+LEAVES = ("role", "agent")
+WAYS = MappingProxyType(  # loki's own commands
+    {
+        **dict.fromkeys(("model", "prompt", "rag", "sources", "starter", "edit", "vault"), (
+            "a role, an agent or an option of chat chooses the model and its words; .info config shows them."
+        )),
+        **dict.fromkeys(("empty", "compress", "save"), "a thread is kept as it is; .session begins another."),
+        **dict.fromkeys(("continue", "regenerate"), ".resume goes on."),
+        **dict.fromkeys(("file", "macro", "copy", "delete", "update"), "type what you want as a text."),
+    }
+)  # fmt: skip
 KEYS = (
     f"Enter sends, Alt-Enter begins a new line, Tab completes; {FENCE} opens and closes several lines.",
     "Ctrl-C stops a run or clears the line, Ctrl-D leaves. Put a space before a text that begins with a dot.",
@@ -47,7 +58,9 @@ def read(typed: str) -> str | Command:
     if found := COMMAND.fullmatch(typed.rstrip()):
         name, rest = found[1].lower(), (found[2] or "").strip()
         if name not in COMMANDS:
-            raise usage(f"There is no command .{name}; {nearest(name)}")
+            raise usage(f"There is no command .{name}; {WAYS.get(name) or nearest(name)}")
+        if name == "exit" and rest in LEAVES:
+            return Command(rest, "null")
         return Command(name, rest)
     return unfenced(typed)
 

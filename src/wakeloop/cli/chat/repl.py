@@ -31,7 +31,7 @@ from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Kind, Line, Screen
 from wakeloop.display.words import ending, item, progress
-from wakeloop.thread.standing import session_of, unfinished
+from wakeloop.thread.standing import counted, unfinished
 
 
 def chat(thread: str | None, given: Mapping[str, Any], place: Place, *, ask: bool) -> int:
@@ -166,7 +166,7 @@ class Repl:
         if self.worst != SETTLED:
             return self.worst
         snapshot = self.talk.snapshot
-        return exit_code(session_of(snapshot)) if snapshot.values else SETTLED
+        return exit_code(counted(snapshot)) if snapshot.values else SETTLED
 
     # -- one entry -------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class Repl:
         snapshot = self.talk.snapshot
         if snapshot.interrupts:
             self.tell_standing()
-        elif unfinished(snapshot) or session_of(snapshot)["open"]:
+        elif unfinished(snapshot) or counted(snapshot)["open"]:
             self.run(None)
         else:
             raise usage("There is nothing to go on with: the last run has ended, and nothing is open.")
@@ -221,7 +221,7 @@ class Repl:
     def tell_end(self, outcome: Outcome, view: View) -> None:
         """Say how a run ended, with the list where it was drawn, and what it took."""
         snapshot = self.talk.snapshot
-        session, todos = session_of(snapshot), snapshot.values.get("todos") or []
+        session, todos = counted(snapshot), snapshot.values.get("todos") or []
         if isinstance(view, Live):
             for todo in todos[:MOST_ITEMS]:
                 self.say("item", f"  {item(todo)}")

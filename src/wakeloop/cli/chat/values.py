@@ -5,7 +5,8 @@ from typing import Any, get_args
 
 from wakeloop.cli.failures import usage
 from wakeloop.cli.recipe import WORDS, value_of
-from wakeloop.config.levels import BESIDE, may_vary
+from wakeloop.config.levels import BESIDE, canonical_key, may_vary
+from wakeloop.config.loki_keys import way_of
 from wakeloop.display.words import as_text
 from wakeloop.settings import ALIASES, LoopSettings, canonical, check_key, check_overrides
 
@@ -36,10 +37,12 @@ def without(own: Mapping[str, Any], given: str) -> dict[str, Any]:
 
 def key_of(given: str) -> str:
     """The setting's own name; one that a thread may not change is refused."""
-    if given in BESIDE:
+    if canonical_key(given) in BESIDE:
         raise usage(
             f"{given!r} is no setting of the loop: it is chosen by a role, an agent, or an option of chat."
         )
+    if way := way_of(given):
+        raise usage(way)
     key = ALIASES.get(given, given)
     check_key(key)
     if not may_vary(key):

@@ -1,6 +1,5 @@
 """The commands of sessions: serve, send, ps, cron, drain."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +21,14 @@ def serve(
     delay: Annotated[
         float, typer.Option(min=0, help="Seconds that each reply of the offline stand-in takes.")
     ] = 0.0,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="How long a server on Postgres is missed before another takes over its runs; 10.",
+        ),
+    ] = None,
     db: Database = None,
     yes: Yes = False,
 ) -> None:
@@ -29,7 +36,7 @@ def serve(
     from wakeloop.cli.sessions.serve import serve as serve_sessions
     from wakeloop.cli.sessions.where import Where
 
-    raise typer.Exit(serve_sessions(Where(db), given, demo, delay, ask=not yes))
+    raise typer.Exit(serve_sessions(Where(db), given, demo, delay, ask=not yes, grace=grace))
 
 
 @sentences()
@@ -47,8 +54,9 @@ def send(
     """Send a session a message: it wakes it, or answers what it asked."""
     from wakeloop.cli.sessions.send import send as send_event
     from wakeloop.cli.sessions.where import Where
+    from wakeloop.cli.start import piped
 
-    said = sys.stdin.read() if text == "-" else text
+    said = piped() if text == "-" else text
     lines, code = send_event(Where(db), thread, said, kind, key, wait=wait, json=json)
     write(lines)
     raise typer.Exit(code)

@@ -1,6 +1,5 @@
 """The commands of one thread, and those about threads."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -37,10 +36,10 @@ def run(
     yes: Yes = False,
 ) -> None:
     """Work on a request until its list is settled."""
-    from wakeloop.cli.start import start
+    from wakeloop.cli.start import piped, start
     from wakeloop.cli.store import Place
 
-    text = sys.stdin.read() if request == "-" else request
+    text = piped() if request == "-" else request
     raise typer.Exit(start(text, given, Place.of(db), thread, as_json=json, ask=not yes))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -13,6 +13,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from wakeloop.cli.failures import CommandError, database_words
 from wakeloop.sessions.locks import set_up
+from wakeloop.thread.strict_saver import strict_saver
 
 
 def readable(url: str) -> bool:
@@ -31,9 +32,11 @@ def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
     try:
         # it says why not; the pool would only say that it waited
         psycopg.connect(url, connect_timeout=10).close()
-        with ConnectionPool(url, min_size=1, max_size=20, kwargs=options, timeout=10, open=False) as pool:
+        size: Any = {"min_size": 1, "max_size": 20, "timeout": 10, "open": False}
+        # looked at when it is handed out: one that was cut meanwhile is replaced
+        with ConnectionPool(url, kwargs=options, check=ConnectionPool.check_connection, **size) as pool:
             pool.open(wait=True, timeout=10)
-            saver = PostgresSaver(cast("Any", pool))
+            saver = strict_saver(PostgresSaver, pool)
             set_up(saver, url)
             yield saver
     except (psycopg.OperationalError, PoolTimeout) as error:

@@ -11,7 +11,7 @@ from wakeloop.cli.sessions.where import LOOK, Where, typed
 from wakeloop.cli.start import check_text, refuse_odd
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import question
-from wakeloop.thread.standing import answer_of, session_of
+from wakeloop.thread.standing import answer_of, counted
 
 
 def send(
@@ -31,14 +31,17 @@ def send(
             print("Waiting for a wakeloop serve: none is up.", file=sys.stderr, flush=True)  # noqa: T201
         graph = next(iter(post.agents.values()))
         while True:
-            left = {letter.id for letter in post.mailbox.waiting(thread)}
-            status, snapshot = post.status(thread), graph.get_state({"configurable": {"thread_id": thread}})
-            if key not in left and "running" not in (status.state, session_of(snapshot)["state"]):
+            left = {letter.id for letter in post.mailbox.waiting(thread) if letter.error is None}
+            status = post.status(thread)
+            if key not in left and status.state in ("damaged", "unknown"):
+                return [as_json(asdict(status)) if json else line_of(status)], FAILED
+            snapshot = graph.get_state({"configurable": {"thread_id": thread}})
+            if key not in left and "running" not in (status.state, counted(snapshot)["state"]):
                 break  # neither in its run nor in one that followed
             time.sleep(LOOK)
     asked = [line for one in snapshot.interrupts for line in question(one.value)]
     answer = answer_of(snapshot)
-    code = FAILED if status.error else exit_code(session_of(snapshot))
+    code = FAILED if status.error else exit_code(counted(snapshot))
     if json:
         return [as_json({**asdict(status), "answer": answer, "questions": asked})], code
     said = asked or ([clean(answer)] if answer else [])

@@ -13,6 +13,7 @@ from typing import Any
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import SETTLED, CommandError
+from wakeloop.cli.play import SWITCHED_ON
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import handled
 from wakeloop.cli.sessions.ps import line_of
@@ -21,13 +22,21 @@ from wakeloop.cli.store import Store, locked
 from wakeloop.config.levels import agent_level, config_folder, names
 from wakeloop.display.clean import one_line
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.host import DEFAULT_AGENT, SessionStatus
+from wakeloop.sessions.host import DEFAULT_AGENT, GRACE, SessionStatus
 from wakeloop.sessions.tools import session_tools
 
-GRACE = 10.0  # seconds that a drain leaves to commands and requests under way, before it cuts them short
+LEFT = 10.0  # seconds that a drain leaves to commands and requests under way, before it cuts them short
 
 
-def serve(where: Where, given: Mapping[str, Any], demo: Path | None, delay: float, *, ask: bool) -> int:
+def serve(
+    where: Where,
+    given: Mapping[str, Any],
+    demo: Path | None,
+    delay: float,
+    *,
+    ask: bool,
+    grace: float | None = None,
+) -> int:
     """Run sessions until a signal or `wakeloop drain`; returns the exit code."""
     stop, ended = threading.Event(), threading.Event()
     recipes = recipes_of(given, demo, delay)
@@ -40,13 +49,16 @@ def serve(where: Where, given: Mapping[str, Any], demo: Path | None, delay: floa
             stack.enter_context(alone(where))
         agents = {name: graph.compile(checkpointer=saver, name=name) for name, graph in graphs.items()}
         hold = None if store is None else partial(held, store, recipes)
-        host.append(DbosHost(where.url, agents, report=told, hold=hold))
+        host.append(DbosHost(where.url, agents, report=told, hold=hold, grace=grace or GRACE))
         with signals(stop), host[0] as running:
+            for name, recipe in recipes.items():
+                if recipe.switched_on:
+                    say(f"{name}: {SWITCHED_ON}")
             say(f"Serving {', '.join(agents)}; Ctrl-C or wakeloop drain ends it, and nothing is lost.")
             while not (stop.wait(LOOK) or running.draining.is_set()):
                 pass
             say("Draining: each run stops at its next step.")
-            running.drain(GRACE)
+            running.drain(LEFT)
             ended.set()
         if running.running:  # requests that nobody answers; what they wait in would keep the process
             say(f"Stopped, with {len(running.running)} cut off in the middle of a step.")

@@ -2,16 +2,21 @@
 
 from datetime import datetime
 
-from croniter import croniter
+from croniter import CroniterBadDateError, croniter
 
-from wakeloop.sessions.host import CRON_FIELDS
+from wakeloop.sessions.host import CRON_FIELDS, no_cron_line
 
-
-def is_cron_line(cron: str) -> bool:
-    """Tell whether a line has the five fields and values that can be."""
-    return len(cron.split()) == CRON_FIELDS and croniter.is_valid(cron)
+NEVER = "there is no such day, so it is never due; write a day that its month has."
 
 
 def following(cron: str, after: datetime) -> datetime:
-    """Return a cron line's first time after another one, in UTC."""
-    return croniter(cron, after).get_next(datetime)
+    """Return a cron line's first time after another one, in UTC.
+
+    Raises `SessionError` for a line without five fields and values that can be, and for one never due.
+    """
+    if len(cron.split()) != CRON_FIELDS or not croniter.is_valid(cron):
+        raise no_cron_line(cron)
+    try:
+        return croniter(cron, after).get_next(datetime)
+    except CroniterBadDateError:
+        raise no_cron_line(cron, NEVER) from None

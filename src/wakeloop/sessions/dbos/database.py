@@ -1,10 +1,18 @@
 """Opens the events' database: Postgres, or a SQLite file."""
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 
 from wakeloop.errors import SessionError
+
+if sys.platform != "win32":
+    import fcntl
 
 OLDEST_SQLITE = (3, 42)
 
@@ -44,3 +52,20 @@ def sqlite_module() -> Any:
             f"{'.'.join(map(str, OLDEST_SQLITE))}: pip install pysqlite3-binary, or use Postgres."
         ) from None
     return dbapi2
+
+
+@contextmanager
+def alone(url: str) -> Iterator[None]:
+    """Hold a SQLite file for one host, in whatever process; one that died has let go."""
+    path = None if on_postgres(url) else sa.make_url(url).database
+    if not path or path == ":memory:" or sys.platform == "win32":
+        yield
+        return
+    with open(f"{path}-host", "ab", opener=partial(os.open, mode=0o600)) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SessionError(
+                f"Another host has the sessions of {path!r}: close it first, or use Postgres for more."
+            ) from None
+        yield

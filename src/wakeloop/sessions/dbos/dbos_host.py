@@ -11,26 +11,30 @@ from functools import partial
 from typing import Any, Self
 from uuid import uuid4
 
+from dbos import DBOS
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
+from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos.cron_line import following
-from wakeloop.sessions.dbos.database import on_postgres
+from wakeloop.sessions.dbos.database import alone, on_postgres
+from wakeloop.sessions.dbos.fenced_saver import Fence, fenced
 from wakeloop.sessions.dbos.outage import Stopped, insist
 from wakeloop.sessions.dbos.post import Post
 from wakeloop.sessions.dbos.queues import KEEP
 from wakeloop.sessions.dbos.watch import Watch
 from wakeloop.sessions.dbos.workflows import apart, launch, stop
-from wakeloop.sessions.host import SessionStatus, agent_of, derived_id, now
-from wakeloop.sessions.worker import Graph, Runs
+from wakeloop.sessions.host import GRACE, SessionStatus, TakenOverError, agent_of, derived_id, now
+from wakeloop.sessions.worker import Graph, Runs, away
 
 
 class DbosHost(Post):
     """Runs sessions: `start(agents)` or a `with` block, then `send`.
 
-    One host a process. On SQLite one process a database (`wakeloop serve` holds a lock); on Postgres any
-    number of workers: a thread runs in one of them at a time, and when one dies the others see that its
-    name's lock is free and take over its runs, each under the lock of its thread.
+    One host a process. On SQLite one process a database, whose file it locks; on Postgres any number of
+    workers: a thread runs in one of them at a time, and when one dies the others see that its name's lock is
+    free and take over its runs, each under the lock of its thread. One whose connection was cut takes its
+    locks again at once, keeps the results of calls that ended meanwhile, and goes on.
 
     Args:
         url: `sqlite:///FILE` or `postgresql://…`, for events, schedules and the engine's records.
@@ -42,6 +46,9 @@ class DbosHost(Post):
             free. By default 0.2.
         keep: How long the engine's records of ended runs are kept before they are deleted; None for ever. By
             default an hour.
+        grace: Seconds that the locks of a worker on Postgres must have been seen free before another takes
+            over; so long, and a few seconds more, the threads of a killed worker wait. The same in all
+            workers, and longer than one needs to connect again. By default 10.
         report: Called after each run of a thread, in the run's own thread, with how the session stands.
         hold: Given a thread's id, the context in which its runs take place, in the place of the lock of the
             thread (on Postgres) or of none (on SQLite).
@@ -59,6 +66,7 @@ class DbosHost(Post):
         concurrency: int = 16,
         polling: float = 0.2,
         keep: timedelta | None = KEEP,
+        grace: float = GRACE,
         report: Callable[[SessionStatus], None] | None = None,
         hold: Callable[[str], AbstractContextManager[Any]] | None = None,
     ) -> None:
@@ -67,7 +75,7 @@ class DbosHost(Post):
         if on_postgres(url):
             from wakeloop.sessions.locks import Locks  # noqa: PLC0415 - SQLite does without
 
-            self.locks = Locks(url)
+            self.locks = Locks(url, grace)
             self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.concurrency, self.polling = concurrency, polling
         self.hold = hold or (self.locks.thread if self.locks else lambda _: nullcontext())
@@ -77,7 +85,8 @@ class DbosHost(Post):
         self.draining = threading.Event()
         self.idle = threading.Condition()
         self.open = ExitStack()
-        self.watch = Watch(self, self.worker, self.locks, keep, self.draining, self.drain)
+        self.at_work: list[str] = []
+        self.watch = Watch(self, self.worker, self.locks, keep, self.draining, self.drain, self.at_work)
 
     # -- its life ------------------------------------------------------------------------------------------
 
@@ -89,16 +98,31 @@ class DbosHost(Post):
 
         Returns:
             The host itself. Call `close` when it is to end, or write a `with` block.
+
+        Raises:
+            SessionError: Another host has the SQLite file, or another worker the name.
         """
         self.agents = agents or self.agents
+        try:
+            self.begin()
+        except BaseException:
+            self.release()
+            raise
+        return self
+
+    def begin(self) -> None:
+        """Take what is this worker's alone, then start the engine."""
+        self.open.enter_context(alone(self.url))
         if self.locks is not None:
-            self.open.enter_context(self.locks.worker(self.worker))
+            if not self.open.enter_context(self.locks.worker(self.worker)):
+                raise SessionError(f"Another worker is called {self.worker!r}: give each its own name.")
+            threading.Thread(target=self.locks.keep, name="wakeloop-locks", daemon=True).start()
+        self.mailbox.arrive(self.worker)  # before it takes anything: one that is not there counts as gone
         with self.locks.setting_up() if self.locks is not None else nullcontext():
+            self.drop_unreadable()
             apart(self.launch)
-        self.mailbox.arrive(self.worker)
         self.catch_up()
         threading.Thread(target=self.watch.run, name="wakeloop-watch", daemon=True).start()
-        return self
 
     def launch(self) -> None:
         """Start the engine over this host's work."""
@@ -109,6 +133,7 @@ class DbosHost(Post):
             self.worker,
             run=lambda thread: insisting(lambda more: self.take_run(thread, patient=more)),
             fire=lambda schedule, due: insisting(lambda _: self.fire(schedule, due)),
+            at_work=self.at_work,
             concurrency=self.concurrency,
             polling=self.polling,
         )
@@ -139,6 +164,10 @@ class DbosHost(Post):
         self.drain(timeout=10)
         self.mailbox.leave(self.worker)
         apart(stop)
+        self.release()
+
+    def release(self) -> None:
+        """Let go of all that is this worker's."""
         self.open.close()
         if self.locks is not None:
             self.locks.close()
@@ -167,14 +196,31 @@ class DbosHost(Post):
             self.running[key] = control
         try:
             with self.hold(thread):
-                graph = self.agents[agent_of(thread, self.agents)]
+                fence = Fence(partial(self.confirm, thread, DBOS.workflow_id), self.draining)
+                graph = fenced(self.agents[agent_of(thread, self.agents)], fence)
                 self.runs.take(graph, thread, control, patient=patient)
-        except GraphDrained:
+        except (GraphDrained, TakenOverError):
             raise Stopped from None
+        except Exception as failure:
+            if patient and isinstance(failure, away()):
+                raise
+            if self.draining.is_set():  # it may be the end that failed it
+                raise Stopped from failure
+            self.runs.give_up(thread, failure)
         finally:
             with self.idle:
                 del self.running[key]
                 self.idle.notify_all()
+
+    def confirm(self, thread: str, key: str | None) -> None:
+        """Make sure that a run still has its thread, however its connection fared; else `TakenOverError`."""
+
+        def is_mine() -> bool:
+            found = self.client.list_workflows(workflow_ids=[str(key)], load_input=False, load_output=False)
+            return [record.executor_id for record in found] == [self.worker]
+
+        if self.locks is not None:
+            self.locks.confirm(thread, is_mine)
 
     def fire(self, schedule: str, due: str) -> None:
         """Send a schedule's event and set its timer anew: times that passed meanwhile are not made up for."""
@@ -183,7 +229,10 @@ class DbosHost(Post):
             return
         row = found[0]
         key = derived_id("cron", schedule, due)
-        self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
+        try:
+            self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
+        except SessionError as error:  # its agent is none of this host's
+            self.mailbox.put_back(row.thread, [], str(error))
         after = following(row.cron, now())
         self.mailbox.next_due(schedule, after)
         self.set_timer(schedule, after)

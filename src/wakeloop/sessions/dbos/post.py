@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
+from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
-from wakeloop.sessions.dbos.cron_line import following, is_cron_line
+from wakeloop.sessions.dbos.cron_line import following
 from wakeloop.sessions.dbos.queues import QUEUE, TIMER, TIMERS, TURN, Queues
 from wakeloop.sessions.host import (
     CANCELLED,
@@ -15,12 +18,11 @@ from wakeloop.sessions.host import (
     accepted,
     agent_of,
     derived_id,
-    no_cron_line,
     no_session,
     now,
 )
 from wakeloop.sessions.runs import refusal_of
-from wakeloop.sessions.worker import Graph
+from wakeloop.sessions.worker import Graph, away
 
 WAIT = 0.05  # seconds between two looks at what waits
 
@@ -63,15 +65,24 @@ class Post(Queues):
         """Remove a schedule, or take back an event that no run has taken."""
         if self.mailbox.unplan(key):
             return True
-        found = self.mailbox.withdraw(key)
-        if found is not None and (letter := refusal_of(found[1], found[0], CANCELLED)) is not None:
-            self.send(letter.thread, letter.event)
+        found = self.mailbox.withdraw(key, self.cancelled)
+        if found is not None and (letter := self.cancelled(*found)) is not None:
+            self.ring(letter[0], letter[1]["id"])
         return found is not None
+
+    def cancelled(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
+        """Return what tells whoever waits for an event that it was cancelled: the thread, and its event."""
+        letter = refusal_of(event, thread, CANCELLED)
+        with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
+            if letter is not None and agent_of(letter.thread, self.agents):
+                return letter.thread, accepted(letter.event)
+        return None
 
     def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
         """Stay until no event waits for a thread, or for any.
 
-        What waits for a person's answer goes on waiting, so give a timeout where one may be asked for.
+        What waits for a person's answer goes on waiting, so give a timeout where one may be asked for. What
+        was given up and waits for the next event does not count.
 
         Args:
             thread_id: The thread; None for all of them.
@@ -81,7 +92,7 @@ class Post(Queues):
             False when the time was over first.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self.mailbox.waiting(thread_id) if thread_id is not None else self.mailbox.unsettled():
+        while self.mailbox.unsettled(thread_id):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
             time.sleep(WAIT)
@@ -92,13 +103,22 @@ class Post(Queues):
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Store a cron line for a thread and return the schedule's id."""
         agent_of(thread_id, self.agents)
-        if not is_cron_line(cron):
-            raise no_cron_line(cron)
-        key = derived_id("schedule", thread_id, cron, text)
         due = following(cron, now())
+        key = derived_id("schedule", thread_id, cron, text)
         self.mailbox.plan(key, thread_id, cron, text, due)
-        self.set_timer(key, datetime.fromisoformat(self.mailbox.schedules(key=key)[0].due))
+        self.set_timer(key, self.due(self.mailbox.schedules(key=key)[0]))
         return key
+
+    def due(self, row: Any) -> datetime:
+        """Return when a schedule is due: no later than the next time of its line from now.
+
+        A clock that was ahead for a while would else stop it until then.
+        """
+        stored, latest = datetime.fromisoformat(row.due), following(row.cron, now())
+        if stored <= latest:
+            return stored
+        self.mailbox.next_due(row.id, latest)
+        return latest
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return the schedules of one thread or of all."""
@@ -110,9 +130,10 @@ class Post(Queues):
         self.enqueue(TIMER, f"{schedule}@{due.isoformat()}", TIMERS, schedule, due.isoformat(), delay=delay)
 
     def set_timers(self) -> None:
-        """Set a timer for each schedule; one that is set stays as it is."""
+        """Set a timer for each schedule; one that is set stays as it is, one that is never due has none."""
         for row in self.mailbox.schedules():
-            self.set_timer(row.id, datetime.fromisoformat(row.due))
+            with suppress(SessionError):
+                self.set_timer(row.id, self.due(row))
 
     # -- how sessions stand --------------------------------------------------------------------------------
 
@@ -128,6 +149,11 @@ class Post(Queues):
         return [self._status(*row) for row in self.mailbox.sessions()]
 
     def _status(self, thread: str, queued: int, error: str | None) -> SessionStatus:
-        agent = agent_of(thread, self.agents)
-        snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
-        return replace(SessionStatus.of(thread, agent, snapshot, queued), error=error)
+        try:
+            agent = agent_of(thread, self.agents)
+            snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
+            return replace(SessionStatus.of(thread, agent, snapshot, queued), error=error)
+        except away():
+            raise
+        except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
+            return SessionStatus.unread(thread, fault, queued)

@@ -2,22 +2,23 @@
 
 import contextlib
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 from dbos import DBOSClient
 
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.sessions.dbos.database import engine_on
+from wakeloop.sessions.dbos.engine import client_on
 from wakeloop.sessions.host import now
 from wakeloop.sessions.mailbox import Mailbox
 
-NAME = "wakeloop"
 # stored names: a run is a workflow "turn"
 TURN, QUEUE = "turn", "wakeloop-turns"
 TIMER, TIMERS = "timer", "wakeloop-timers"
 KEEP = timedelta(hours=1)
 ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")  # the engine's words
+COMING = ("ENQUEUED", "DELAYED", "PENDING", "ERROR")  # an error holds the id of a timer
 MOST = 1000  # records that are deleted at once
 
 
@@ -29,15 +30,10 @@ class Queues:
         self.mailbox = Mailbox(engine_on(url))
         self.mailbox.create()
 
-    @cached_property
+    @computed_once
     def client(self) -> DBOSClient:
         """The way to the engine's tables."""
-        return DBOSClient(
-            system_database_engine=self.mailbox.engine,
-            dbos_system_schema=NAME,
-            application_name=NAME,
-            retry_connection_errors=False,
-        )
+        return client_on(self.mailbox.engine)
 
     def enqueue(
         self, workflow: str, key: str, queue: str, *args: str, partition: str | None = None, delay: float = 0
@@ -67,6 +63,22 @@ class Queues:
             self.client.delete_workflows([record.workflow_id for record in ended])
             number += len(ended)
         return number
+
+    def drop_unreadable(self) -> int:
+        """Delete the engine's records that are to come and are no JSON of ours; return their number.
+
+        Those of a release that kept pickles are among them. Nothing is lost: a record only rings, what it
+        rings for is in the mailbox, and whoever starts rings for that anew.
+        """
+        of: Any = {"status": [*COMING], "queue_name": [QUEUE, TIMERS], "load_output": False, "limit": MOST}
+        found, number = list[str](), 0
+        with contextlib.suppress(sa.exc.OperationalError, sa.exc.ProgrammingError):  # no host yet: no records
+            while page := self.client.list_workflows(**of, offset=number):
+                number += len(page)
+                found += [record.workflow_id for record in page if not isinstance(record.input, dict)]
+        for first in range(0, len(found), MOST):
+            self.client.delete_workflows(found[first : first + MOST])
+        return len(found)
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,16 +1,15 @@
 """The engine in this process: its workflows, its queues."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 
 import sqlalchemy as sa
-from dbos import DBOS, DBOSConfig
+from dbos import DBOS
 
-from wakeloop.sessions.dbos.database import on_postgres
-from wakeloop.sessions.dbos.queues import NAME, QUEUE, TIMER, TIMERS, TURN
-
-VERSION = "1"  # of the workflows below: a worker of another release takes over what this one left
+from wakeloop.sessions.dbos.engine import engine_for
+from wakeloop.sessions.dbos.queues import QUEUE, TIMER, TIMERS, TURN
 
 
 def launch(
@@ -20,29 +19,25 @@ def launch(
     *,
     run: Callable[[str], None],
     fire: Callable[[str, str], None],
+    at_work: list[str],
     concurrency: int,
     polling: float,
 ) -> None:
-    """Start the engine: `run` a thread for which was rung, `fire` a schedule that is due."""
-    config: DBOSConfig = {
-        "name": NAME,
-        "system_database_url": url,
-        "system_database_engine": None if on_postgres(url) else engine,
-        "dbos_system_schema": NAME,
-        "executor_id": worker,
-        "application_version": VERSION,
-        "log_level": "ERROR",
-        "console_log_level": "ERROR",
-    }
-    DBOS(config=config)
+    """Start the engine: `run` a thread for which was rung, `fire` a schedule that is due.
+
+    The ids of the workflows that are under way here stand in `at_work`.
+    """
+    engine_for(url, engine, worker)
 
     @DBOS.workflow(name=TURN, max_recovery_attempts=None)
     def turn(thread: str) -> None:
-        run(thread)
+        with under_way(at_work):
+            run(thread)
 
     @DBOS.workflow(name=TIMER, max_recovery_attempts=None)
     def timer(schedule: str, due: str) -> None:
-        fire(schedule, due)
+        with under_way(at_work):
+            fire(schedule, due)
 
     DBOS.launch()
     DBOS.register_queue(
@@ -53,6 +48,17 @@ def launch(
         on_conflict="always_update",
     )
     DBOS.register_queue(TIMERS, polling_interval_sec=polling, on_conflict="always_update")
+
+
+@contextmanager
+def under_way(at_work: list[str]) -> Iterator[None]:
+    """Note this workflow's id while it runs."""
+    key = str(DBOS.workflow_id)
+    at_work.append(key)
+    try:
+        yield
+    finally:
+        at_work.remove(key)
 
 
 stop = partial(DBOS.destroy, destroy_registry=True)

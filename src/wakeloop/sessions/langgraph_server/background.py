@@ -2,22 +2,28 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from itertools import count
 from threading import Event, Lock
 
 import httpx
 from langgraph_sdk.errors import APIConnectionError, InternalServerError
 
-from wakeloop.sessions.host import PAUSES
+from wakeloop.sessions.host import PAUSES, words_of
 
-AWAY = (httpx.TransportError, APIConnectionError, InternalServerError)
+AWAY = (httpx.TransportError, APIConnectionError)
 
 
 class Background:
-    """Calls `run` for a thread that was rung for, until it returns False; again while the server is away."""
+    """Calls `run` for a thread that was rung for, until it returns False; again while the server is away.
 
-    def __init__(self, run: Callable[[str], bool]) -> None:
-        self.run = run
+    What it raises else, and a server that fails again and again, is given up by `give_up`; where not even
+    that can be noted on the server, the words stand in `errors`.
+    """
+
+    def __init__(self, run: Callable[[str], bool], give_up: Callable[[str, Exception], None]) -> None:
+        self.run, self.give_up = run, give_up
+        self.errors: dict[str, str] = {}
         self.pool = ThreadPoolExecutor(8, thread_name_prefix="wakeloop-runs")
         self.at_work: dict[str, Future[None]] = {}
         self.rung: set[str] = set()  # at work, and rung for meanwhile
@@ -55,11 +61,24 @@ class Background:
     def _tried(self, thread: str) -> bool:
         for tries in count():
             try:
-                return self.run(thread)
-            except AWAY:
+                again = self.run(thread)
+            except Exception as error:  # noqa: BLE001 - it reaches whoever asks how the session stands
+                self.errors[thread] = words_of(error)
+                failing = isinstance(error, InternalServerError) and tries < len(PAUSES)
+                if not (isinstance(error, AWAY) or failing):
+                    self._given_up(thread, error)
+                    return False
                 if self.draining.wait(PAUSES[min(tries, len(PAUSES) - 1)]):
-                    break
+                    return False
+            else:
+                self.errors.pop(thread, None)
+                return again
         return False
+
+    def _given_up(self, thread: str, error: Exception) -> None:
+        with suppress(Exception):  # the words are kept here
+            self.give_up(thread, error)
+            del self.errors[thread]
 
     def _rung_again(self, thread: str) -> bool:
         with self.guard:

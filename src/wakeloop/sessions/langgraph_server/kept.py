@@ -1,7 +1,8 @@
 """What the server keeps: threads, and the events for them."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
@@ -11,9 +12,13 @@ from langgraph_sdk.errors import NotFoundError
 
 from wakeloop.sessions.host import agent_of
 from wakeloop.sessions.langgraph_server.snapshot import snapshot_of
+from wakeloop.sessions.runs import RUN
 
-SHELF = "wakeloop-events"  # the namespace in the server's store where events wait
-MOST = 1000  # events of a thread, and threads, that are read at once
+# namespaces of the server's store, one of each for a thread
+SHELF = "wakeloop-events"  # where events wait
+SEEN = "wakeloop-seen"  # the ids of events that were settled or cancelled
+ERRORS = "wakeloop-errors"  # why a thread's newest run was given up; of all threads
+MOST = 1000  # of what is read at once; the next page follows
 
 
 class Kept:
@@ -21,6 +26,8 @@ class Kept:
 
     def __init__(self, client: SyncLangGraphClient, agents: Mapping[str, str]) -> None:
         self.client, self.agents = client, agents
+
+    # -- threads -------------------------------------------------------------------------------------------
 
     def make(self, thread: str) -> str:
         """Make a thread, unless it is there; return its agent."""
@@ -31,7 +38,8 @@ class Kept:
 
     def threads(self) -> Sequence[str]:
         """Return the threads of these agents."""
-        found = self.client.threads.search(limit=MOST, select=["thread_id", "metadata"])
+        search: Any = self.client.threads.search
+        found = paged(lambda **page: search(**page, select=["thread_id", "metadata"]))
         known = [(t.get("metadata") or {}).get("wakeloop") for t in found]
         names = {str(name) for name in known if name}
         return sorted(
@@ -46,27 +54,100 @@ class Kept:
         """Write to a thread as if a node had."""
         self.client.threads.update_state(uid(thread), values, as_node=node)
 
+    def run(self, thread: str, name: str, newest: int | None = None) -> Mapping[str, Any] | None:
+        """Return the run of this name, of all or of the newest; None where none was begun."""
+        listed: Any = self.client.runs.list
+        runs = paged(lambda **page: listed(uid(thread), **page))
+        return next((run for run in islice(runs, newest) if (run["metadata"] or {}).get(RUN) == name), None)
+
+    def error(self, thread: str) -> str | None:
+        """Return why a thread's newest run was given up."""
+        return (self._item((ERRORS,), uid(thread)) or {}).get("error")
+
+    def note_error(self, thread: str, words: str | None) -> None:
+        """Note why a thread's newest run was given up; None where it was not."""
+        if words is None:
+            self._drop((ERRORS,), uid(thread))
+        else:
+            self.client.store.put_item((ERRORS,), key=uid(thread), value={"error": words}, index=False)
+
+    # -- events --------------------------------------------------------------------------------------------
+
     def waiting(self, thread: str) -> Sequence[dict[str, Any]]:
         """Return the events whose run has not ended, in the order in which they came."""
-        found = self.client.store.search_items((SHELF, uid(thread)), limit=MOST)["items"]
-        items = [dict(item["value"]) for item in found if item["value"]["event"]]
-        return sorted(items, key=lambda item: item["order"])
+        search: Any = self.client.store.search_items
+        found = paged(lambda **page: search((SHELF, uid(thread)), **page)["items"])
+        items = {item["key"]: dict(item["value"]) for item in found if item["value"]["event"]}
+        return sorted(items.values(), key=lambda item: item["order"])
 
     def item(self, thread: str, key: str) -> dict[str, Any] | None:
         """Return what is stored of an event, None where nothing is."""
-        with contextlib.suppress(NotFoundError):
-            found: Any = self.client.store.get_item((SHELF, uid(thread)), key=key)
-            return dict(found["value"]) if found else None  # one server says None, another 404
-        return None
+        return self._item((SHELF, uid(thread)), key) or self.seen(thread, key)
 
-    def put(self, thread: str, key: str, value: Mapping[str, Any]) -> None:
-        """Store an event: it, its place in the order, whether a run has taken it."""
-        self.client.store.put_item((SHELF, uid(thread)), key=key, value=value, index=False)
+    def seen(self, thread: str, key: str) -> dict[str, Any] | None:
+        """Return what is stored of an event that was settled or cancelled, None where it was not."""
+        return self._item((SEEN, uid(thread)), key)
+
+    def put(self, thread: str, item: Mapping[str, Any], **change: Any) -> dict[str, Any]:
+        """Store an event: it, its place in the order, and what became of it so far. Return what is stored."""
+        whole = {**item, **change}
+        self.client.store.put_item((SHELF, uid(thread)), key=whole["event"]["id"], value=whole, index=False)
+        return whole
 
     def let_go(self, thread: str, items: Sequence[dict[str, Any]]) -> None:
         """Let go of events whose run has ended: their ids stay, so that a repeat is known."""
         for item in items:
-            self.put(thread, item["event"]["id"], {**item, "event": None, "taken": True})
+            key = item["event"]["id"]
+            self.client.store.put_item((SEEN, uid(thread)), key=key, value=SETTLED, index=False)
+            self._drop((SHELF, uid(thread)), key)
+
+    def withdraw(
+        self, thread: str, item: Mapping[str, Any], look: Callable[[], object], tell: Callable[[], object]
+    ) -> bool:
+        """Take back an event, unless a run has it: False. `tell` tells whoever waits for it, before it goes.
+
+        Whoever takes an event notes that and then looks whether it was withdrawn; here it is the other way
+        about. So one of the two sees the other's note; `look` waits where the other has not decided yet.
+        """
+        key, shelf, seen = str(item["event"]["id"]), (SHELF, uid(thread)), (SEEN, uid(thread))
+        self.client.store.put_item(seen, key=key, value={**SETTLED, "cancelled": True}, index=False)
+        for _ in range(LOOKS):
+            now = self._item(shelf, key)
+            if now is None:
+                return True
+            if not now["taken"]:
+                tell()
+                self._drop(shelf, key)
+                return True
+            if self.run(thread, str(now.get("run"))) is not None:
+                self._drop(seen, key)
+                return False
+            look()
+        return True  # the host that took it is gone, and the next one will see that it is withdrawn
+
+    def _item(self, namespace: Sequence[str], key: str) -> dict[str, Any] | None:
+        with contextlib.suppress(NotFoundError):
+            found: Any = self.client.store.get_item(namespace, key=key)
+            return dict(found["value"]) if found else None  # one server says None, another 404
+        return None
+
+    def _drop(self, namespace: Sequence[str], key: str) -> None:
+        with contextlib.suppress(NotFoundError):
+            self.client.store.delete_item(namespace, key=key)
+
+
+SETTLED: Mapping[str, Any] = {"event": None, "taken": True}
+LOOKS = 25  # at an event that somebody is about to run
+
+
+def paged(search: Callable[..., Sequence[Any]]) -> Iterator[Any]:
+    """Yield all that is found, page by page."""
+    offset, most = 0, MOST
+    while page := search(limit=most, offset=offset):
+        yield from page
+        if len(page) < most:
+            return
+        offset += len(page)
 
 
 def uid(thread: str) -> str:

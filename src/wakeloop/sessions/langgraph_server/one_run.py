@@ -1,80 +1,180 @@
 """One run of a thread on the server, and what follows it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.types import Command
+from langgraph.types import Command, StateSnapshot
 from langgraph_sdk.errors import ConflictError
 
-from wakeloop.sessions.host import SessionHost, agent_of, derived_id
+from wakeloop.errors import SessionError
+from wakeloop.inbox import WakeEvent
+from wakeloop.sessions.host import CANCELLED, SessionHost, agent_of, derived_id, words_of
 from wakeloop.sessions.langgraph_server.kept import Kept, uid
-from wakeloop.sessions.runs import RUN, answered, deliver, next_input
+from wakeloop.sessions.runs import RUN, answered, deliver, next_input, refusal_of, unread
+from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import LAST
 from wakeloop.thread.stopping import as_drained
 
 PATIENCE = 0.2  # seconds between two tries while somebody else's run has the thread
+RECENT = 20  # runs among which that of another host is, which noted the same at the same moment
+PATIENT = 25  # looks for a run that somebody noted, before it is begun in his place
+FAILED = ("error", "timeout")  # the server's words
+
+Items = Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class OneRun:
-    """Runs a thread once with what waits for it, and does what is to be done when it has ended."""
+    """Runs a thread once with what waits for it, and does what is to be done when it has ended.
+
+    What a run takes is noted with the run's name before it is begun, and the server keeps the name with the
+    run. So whoever comes after a kill sees whether it was begun, and begins it with the same, or sees it to
+    its end: nothing is taken twice.
+    """
 
     kept: Kept
     host: SessionHost
 
     def __call__(self, thread: str) -> bool:
         """Run a thread once and send what it owes; False where nothing is to do."""
-        items, client = self.kept.waiting(thread), self.kept.client
-        chosen = next_input(self.kept.snapshot(thread), [i["event"] for i in items if not i["taken"]])
-        left = [item for item in items if item["taken"]]  # in a run that somebody did not see to its end
-        if not chosen.run or not items:
-            return bool(left) and self.finish(thread, left)
-        given: dict[str, Any] = {"input": chosen.input}
-        if isinstance(chosen.input, Command):
-            given = {"command": {"resume": chosen.input.resume}}
+        items = self.kept.waiting(thread)
+        if noted := [item for item in items if item["taken"]]:
+            return self.go_on(thread, noted)
+        if all(item.get("error") for item in items):
+            return False  # what was given up waits for the next event
+        snapshot = self.kept.snapshot(thread)
+        chosen = next_input(snapshot, [item["event"] for item in items])
+        if not chosen.run:
+            return False
+        answer = chosen.input.resume if isinstance(chosen.input, Command) else None
+        taken = {event["id"] for event in chosen.taken}
+        mine = [item for item in items if item["event"]["id"] in taken]
+        if not mine:  # a run that somebody left
+            name = derived_id("left", thread, *(task.id for task in snapshot.tasks))
+            return self.begin(thread, name, [], {"input": None})
+        name, question = mine[0]["event"]["id"], next(iter(answer)) if answer else None
+        note = {"taken": True, "run": name, "question": question, "error": None}
+        return self.begun(thread, [self.kept.put(thread, item, **note) for item in mine], newest=RECENT)
+
+    def go_on(self, thread: str, noted: Items) -> bool:
+        """See to what was noted by a run: of this host, of another one, or of one that is gone."""
+        if (name := noted[0].get("run")) is None:  # by an older release, after it was begun
+            return self.finish(thread, noted)
+        for _ in range(PATIENT):
+            if self.kept.run(thread, name) is not None or not self.kept.waiting(thread):
+                break
+            time.sleep(PATIENCE)
+        return self.begun(thread, noted)
+
+    def begun(self, thread: str, noted: Items, newest: int | None = None) -> bool:
+        """Begin the run that was noted, unless it is among the `newest` already; see it to its end."""
+        name, question = noted[0]["run"], noted[0].get("question")
+        mine = [item for item in noted if item.get("run") == name]
+        if (run := self.kept.run(thread, name, newest)) is not None:
+            return self.join(thread, run["run_id"], mine, question)
+        seen = [(item, self.kept.seen(thread, item["event"]["id"])) for item in mine]
+        if gone := [item for item, found in seen if found]:  # withdrawn, or settled by another host
+            for item, found in seen:
+                if found and found.get("cancelled"):
+                    self.tell(thread, item["event"], CANCELLED)
+            self.kept.let_go(thread, gone)
+            return self.leave(thread, [item for item in mine if item not in gone])
+        given: dict[str, Any] = {"input": {"todo_inbox": [item["event"] for item in mine]}}
+        if question is not None:
+            asked = [one.id for one in self.kept.snapshot(thread).interrupts]
+            if question not in asked:
+                return self.leave(thread, mine)
+            given = {"command": {"resume": {question: mine[0]["event"]["text"]}}}
+        return self.begin(thread, name, mine, given, question)
+
+    def begin(
+        self, thread: str, name: str, mine: Items, given: Mapping[str, Any], question: str | None = None
+    ) -> bool:
+        """Begin a run, and see it to its end; leave its events where somebody else's has the thread."""
         try:
-            run = client.runs.create(
+            run = self.kept.client.runs.create(
                 uid(thread),
                 self.kept.agents[agent_of(thread, self.kept.agents)],
                 multitask_strategy="reject",
                 durability="sync",
-                metadata={RUN: chosen.taken[0]["id"] if chosen.taken else derived_id("left", thread)},
+                metadata={RUN: name},
                 **given,
             )
         except ConflictError:  # another host, a schedule or a person has it now
             time.sleep(PATIENCE)
-            return True
-        taken = {event["id"] for event in chosen.taken}
-        mine = [item for item in items if item["event"]["id"] in taken]
-        for item in mine:
-            self.kept.put(thread, item["event"]["id"], {**item, "taken": True})
-        client.runs.join(uid(thread), run["run_id"])
-        status = client.runs.get(uid(thread), run["run_id"])["status"]
-        self.close(thread, failed=status in ("error", "timeout"))
-        self.kept.let_go(thread, [*left, *mine])
+            return self.leave(thread, mine)
+        return self.join(thread, run["run_id"], mine, question)
+
+    def leave(self, thread: str, items: Items) -> bool:
+        """Put events back that no run has taken."""
+        for item in items:
+            self.kept.put(thread, item, taken=False, run=None)
         return True
 
-    def finish(self, thread: str, left: Sequence[dict[str, Any]]) -> bool:
+    def join(self, thread: str, run: str, mine: Items, question: str | None) -> bool:
+        """Wait for a run, and do what is to be done when it has ended."""
+        told: Any = self.kept.client.runs.join(uid(thread), run)
+        status = self.kept.client.runs.get(uid(thread), run)["status"]
+        failure = told_of(told, status) if status in FAILED else None
+        return self.settle(thread, mine, failure, question)
+
+    def finish(self, thread: str, left: Items) -> bool:
         """Do what is to be done after a run whose host is gone; wait while the run is under way."""
-        status = self.kept.client.threads.get(uid(thread))["status"]
-        if status == "busy":
+        found: Any = self.kept.client.threads.get(uid(thread))
+        if found["status"] == "busy":
             time.sleep(PATIENCE)
             return True
-        self.close(thread, failed=status == "error")
-        self.kept.let_go(thread, left)
+        failed = found["status"] == "error"
+        return self.settle(
+            thread, left, told_of({"__error__": found.get("error")}, "error") if failed else None
+        )
+
+    def settle(self, thread: str, mine: Items, failure: str | None, question: str | None = None) -> bool:
+        """Send what is outstanding, let go of what the thread has read, and keep the rest for another try."""
+        snapshot = self.kept.snapshot(thread)
+        events = [item["event"] for item in mine]
+        back = unread(snapshot, events, question) if failure is not None else []
+        self.kept.note_error(thread, failure)
+        for item in mine:
+            if item["event"]["id"] in back:  # noted before the thread is ended, which no longer shows it then
+                self.kept.put(thread, item, taken=False, run=None, error=failure)
+        self.close(thread, snapshot, failure)
+        self.kept.let_go(thread, [item for item in mine if item["event"]["id"] not in back])
         return True
 
-    def close(self, thread: str, *, failed: bool) -> None:
+    def close(self, thread: str, snapshot: StateSnapshot, failure: str | None) -> None:
         """Send what is outstanding after a run, then take it off the thread."""
-        snapshot = self.kept.snapshot(thread)
-        failure = None
-        if failed:
-            failure = next((str(task.error) for task in snapshot.tasks if task.error), "the run failed")
         letters = deliver(snapshot, thread, self.host, failure)
-        if failed:
+        if failure is not None:
             self.kept.update(thread, None, "__end__")
             self.kept.update(thread, as_drained(snapshot, self.kept.snapshot(thread).values), LAST)
         if letters:
             self.kept.update(thread, {"owed_replies": answered(letters)}, LAST)
+
+    def give_up(self, thread: str, error: Exception) -> None:
+        """Note what was raised around a run; what waits is kept, and tried again with the next event."""
+        words = words_of(error)
+        self.kept.note_error(thread, words)
+        for item in self.kept.waiting(thread):
+            if item.get("error"):
+                continue
+            self.tell(thread, item["event"], words)
+            if not (item["taken"] and self.kept.run(thread, str(item.get("run"))) is not None):
+                self.kept.put(thread, item, taken=False, run=None, error=words)
+
+    def tell(self, thread: str, event: WakeEvent, problem: str) -> None:
+        """Tell whoever waits for an answer to an event that no run will take it."""
+        if (letter := refusal_of(event, thread, problem)) is not None:
+            with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
+                self.host.send(letter.thread, letter.event)
+
+
+def told_of(result: Any, status: str) -> str:
+    """Return the words of a run that failed."""
+    error = result.get("__error__") if isinstance(result, Mapping) else None
+    if isinstance(error, Mapping):
+        return without_secrets(f"{error.get('error', 'Error')}: {error.get('message', '')}")
+    return without_secrets(str(error)) if error else f"The run ended as {status!r} on the server."

@@ -1,14 +1,17 @@
 """Hosts sessions on a LangGraph server, whose queue works."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Self, cast
+from functools import partial, wraps
+from typing import Any, Self, TypeVar, cast
 
 from langgraph.types import StateSnapshot
 from langgraph_sdk import get_sync_client
-from langgraph_sdk.errors import NotFoundError, UnprocessableEntityError
+from langgraph_sdk.errors import BadRequestError, NotFoundError, UnprocessableEntityError
 
+from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import (
     CANCELLED,
@@ -19,11 +22,30 @@ from wakeloop.sessions.host import (
     agent_of,
     no_cron_line,
     no_session,
+    words_of,
 )
-from wakeloop.sessions.langgraph_server.background import Background
-from wakeloop.sessions.langgraph_server.kept import MOST, Kept, uid
-from wakeloop.sessions.langgraph_server.one_run import OneRun
-from wakeloop.sessions.runs import refusal_of
+from wakeloop.sessions.langgraph_server.background import AWAY, Background
+from wakeloop.sessions.langgraph_server.kept import Kept, paged, uid
+from wakeloop.sessions.langgraph_server.one_run import PATIENCE, OneRun
+from wakeloop.text.secrets import without_secrets
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def reached(method: Method) -> Method:
+    """Tell of a server that cannot be reached in a sentence."""
+
+    @wraps(method)
+    def call(host: "ServerHost", *given: Any, **more: Any) -> Any:
+        try:
+            return method(host, *given, **more)
+        except AWAY as error:
+            raise SessionError(
+                f"The server at {without_secrets(host.url)} cannot be reached ({words_of(error)}):"
+                " look at its address, and whether it is up."
+            ) from error
+
+    return cast("Method", call)
 
 
 class ServerHost:
@@ -32,7 +54,8 @@ class ServerHost:
     Events wait in the server's store; a run takes all that wait for a thread, in their order, and answers
     that are owed are sent when it has ended. That is done by this object, in the background: another one, or
     the next, does what this one did not come to (`catch_up`, at the begin of a `with` block). Implements
-    `SessionHost`; a server that is away raises what its SDK raises.
+    `SessionHost`. A server that cannot be reached is a `SessionError`, after the seven seconds for which the
+    SDK tries; what else the server refuses raises what the SDK raises.
 
     Args:
         url: The server's address, such as `http://127.0.0.1:2024`.
@@ -41,10 +64,11 @@ class ServerHost:
     """
 
     def __init__(self, url: str, agents: Mapping[str, str], *, api_key: str | None = None) -> None:
-        self.agents = agents
+        self.agents, self.url = agents, url
         self.client = get_sync_client(url=url, api_key=api_key)
-        self.kept = Kept(self.client, agents)
-        self.background = Background(OneRun(self.kept, self))
+        self.kept, self.last = Kept(self.client, agents), 0
+        self.runs = OneRun(self.kept, Inside(self))
+        self.background = Background(self.runs, self.runs.give_up)
 
     def __enter__(self) -> Self:
         self.catch_up()
@@ -53,6 +77,7 @@ class ServerHost:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @reached
     def catch_up(self) -> None:
         """See to every thread for which something waits."""
         for thread in self.kept.threads():
@@ -67,16 +92,18 @@ class ServerHost:
 
     # -- what a host promises ------------------------------------------------------------------------------
 
+    @reached
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Store an event for a thread and return its id; a repeat is dropped."""
         self.kept.make(thread_id)
         event = accepted(event)
         if self.kept.item(thread_id, event["id"]) is None:
-            kept = {"event": dict(event), "order": time.time_ns(), "taken": False}
-            self.kept.put(thread_id, event["id"], kept)
+            self.last = max(self.last + 1, time.time_ns())  # a clock that is put back changes no order
+            self.kept.put(thread_id, {"event": dict(event), "order": self.last, "taken": False})
         self.background.ring(thread_id)
         return event["id"]
 
+    @reached
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Let the server run the thread with a `cron` event whenever the line is due; return an id.
 
@@ -99,14 +126,16 @@ class ServerHost:
                 multitask_strategy="enqueue",
                 metadata={"wakeloop": thread_id, "text": text},
             )
-        except UnprocessableEntityError as error:
+        except (UnprocessableEntityError, BadRequestError) as error:
             raise no_cron_line(cron, error) from error
         return str(cast("Any", made)["cron_id"])
 
+    @reached
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return what is scheduled, of one thread or of all, by id."""
         only = {"thread_id": uid(thread_id)} if thread_id is not None else {}
-        found = self.client.crons.search(limit=MOST, **only)  # type: ignore[arg-type]
+        search: Any = self.client.crons.search
+        found = paged(lambda **page: search(**page, **only))
         ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get("wakeloop")]
         made = [
             Schedule(
@@ -116,24 +145,33 @@ class ServerHost:
         ]
         return sorted(made, key=lambda schedule: schedule.id)
 
+    @reached
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
-        agent = agent_of(thread_id, self.agents)
+        agent, queued = agent_of(thread_id, self.agents), 0
         try:
-            snapshot = self.snapshot(thread_id)
+            queued = sum(not item["taken"] for item in self.kept.waiting(thread_id))
+            snapshot = self.kept.snapshot(thread_id)
+            error = self.background.errors.get(thread_id) or self.kept.error(thread_id)
+            return replace(SessionStatus.of(thread_id, agent, snapshot, queued), error=error)
         except NotFoundError:
             raise no_session(thread_id) from None
-        queued = sum(not item["taken"] for item in self.kept.waiting(thread_id))
-        return SessionStatus.of(thread_id, agent, snapshot, queued)
+        except AWAY:
+            raise
+        except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
+            return SessionStatus.unread(thread_id, fault, queued)
 
+    @reached
     def snapshot(self, thread_id: str) -> StateSnapshot:
         """Read a thread as `graph.get_state` would; raises the SDK's `NotFoundError` for one that is none."""
         return self.kept.snapshot(thread_id)
 
+    @reached
     def list(self) -> Sequence[SessionStatus]:
         """Return every session of this host's agents, by thread id."""
         return [self.status(thread) for thread in self.kept.threads()]
 
+    @reached
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or take back an event that no run has taken."""
         if any(schedule.id == key for schedule in self.schedules()):
@@ -142,10 +180,8 @@ class ServerHost:
         for thread in self.kept.threads():
             item = self.kept.item(thread, key)
             if item is not None and item["event"] and not item["taken"]:
-                self.kept.put(thread, key, {**item, "event": None})
-                if (letter := refusal_of(item["event"], thread, CANCELLED)) is not None:
-                    self.send(letter.thread, letter.event)
-                return True
+                tell = partial(self.runs.tell, thread, item["event"], CANCELLED)
+                return self.kept.withdraw(thread, item, lambda: time.sleep(PATIENCE), tell)
         return False
 
     def drain(self, timeout: float | None = None) -> bool:
@@ -158,6 +194,17 @@ class ServerHost:
             Whether all have ended.
         """
         return self.background.drain(timeout)
+
+
+class Inside:
+    """The host as its own runs see it: a server that is away is told as it is, and tried again."""
+
+    def __init__(self, host: ServerHost) -> None:
+        self.host, self.agents = host, host.agents
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(type(self.host), name)
+        return partial(getattr(method, "__wrapped__", method), self.host)
 
 
 def _moment(when: Any) -> str | None:

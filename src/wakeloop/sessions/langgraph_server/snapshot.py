@@ -12,11 +12,15 @@ def snapshot_of(state: Mapping[str, Any]) -> StateSnapshot:
     values = dict(state["values"] or {}) if isinstance(state["values"], Mapping) else {}
     if "messages" in values:
         values["messages"] = convert_to_messages(values["messages"])
-    asked = tuple(
-        Interrupt(value=i.get("value"), id=str(i.get("id") or i.get("interrupt_id")))
-        for task in state["tasks"]
-        for i in task.get("interrupts") or ()
+    asked = tuple(one for task in state["tasks"] for one in _asked(task))
+    tasks = tuple(
+        PregelTask(t["id"], t["name"], (), t.get("error"), _asked(t), t.get("state"), t.get("result"))
+        for t in state["tasks"]
     )
-    tasks = tuple(PregelTask(t["id"], t["name"], (), t.get("error"), asked) for t in state["tasks"])
     about = (state.get("metadata"), state.get("created_at"))
     return StateSnapshot(values, tuple(state["next"]), {}, *about, None, tasks, asked)
+
+
+def _asked(task: Mapping[str, Any]) -> tuple[Interrupt, ...]:
+    found = task.get("interrupts") or ()
+    return tuple(Interrupt(value=i.get("value"), id=str(i.get("id") or i.get("interrupt_id"))) for i in found)

@@ -1,0 +1,32 @@
+"""The todo tools as the model is told of them."""
+
+from typing import Any
+
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, WithJsonSchema
+
+
+def schema_part(item: type[BaseModel]) -> WithJsonSchema:
+    """Tell the model of a list of items, whatever else is read kindly."""
+    told = item.model_json_schema()
+    for part in told["properties"].values():
+        part.pop("title", None)
+        part.pop("default", None)
+    properties = {"type": "object", "properties": told["properties"], "required": list(told["properties"])}
+    return WithJsonSchema({"type": "array", "items": properties})
+
+
+def tool_name(tool: type[BaseModel]) -> str:
+    """Return the name that the model calls a tool by: its title, else its class name."""
+    return str(tool.model_config.get("title") or tool.__name__)
+
+
+def schema_of(tool: type[BaseModel]) -> dict[str, Any]:
+    """Return one tool in OpenAI's format; without parameters it carries an explicit empty object."""
+    schema = convert_to_openai_tool(tool)
+    function = schema["function"]
+    function["name"] = tool_name(tool)
+    properties = function["parameters"].setdefault("properties", {})
+    for told in properties.values():
+        told.pop("default", None)  # None is no value of the type that stands beside it
+    return schema

@@ -1,0 +1,1 @@
+"""What people guess, and the right spelling of it."""

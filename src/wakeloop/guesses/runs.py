@@ -1,0 +1,84 @@
+"""A run's input and config, as they are guessed."""
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from wakeloop.errors import ArgumentError, InputError
+from wakeloop.text.characters import shorten
+
+SENT = "agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})"
+MEANT = MappingProxyType(
+    {
+        **dict.fromkeys(("message", "input", "inputs", "query", "question", "prompt", "text"), "messages"),
+        **dict.fromkeys(("content", "user", "human", "user_input", "chat_history"), "messages"),
+        **dict.fromkeys(("todo", "todo_list", "items", "plan", "tasks"), "todos"),
+        "goal": "todo_goal",
+        **dict.fromkeys(("settings", "overrides"), "todo_settings"),
+        **dict.fromkeys(("inbox", "events", "event"), "todo_inbox"),
+        "session": "todo_session",
+    }
+)
+NEAR = 0.85  # `tools`, which chat clients send, is 0.8 of `todos`
+OURS = "__pregel"  # how LangGraph's own keys begin, in the config of a graph within another
+
+
+def check_run(given: object, config: object, channels: Collection[str]) -> None:
+    """Refuse an input or a config that LangGraph would leave out in silence. Raises `InputError`.
+
+    A graph within another is given its parent's whole state, so nothing is said there; nor of keys that are
+    near none of its own, beside some that are.
+    """
+    where = config.get("configurable") if isinstance(config, Mapping) else None
+    if isinstance(where, Mapping) and any(str(key).startswith(OURS) for key in where):
+        return
+    if isinstance(config, Mapping):
+        _check_config(config, where)
+    if isinstance(given, str | BaseMessage) or (isinstance(given, list | tuple) and given):
+        raise InputError(f"An input is a mapping, not {shorten(repr(given))}: {SENT}.")
+    if not isinstance(given, Mapping):
+        return
+    known = any(key in channels for key in given)
+    for key in given:
+        if key in channels or not isinstance(key, str):
+            continue
+        if meant := _meant(key, channels, known=known):
+            raise InputError(f"An input has no key {key!r}: did you mean {meant!r}? {SENT}.")
+    if given and not known:
+        told = ", ".join(map(repr, list(given)[:5]))
+        raise InputError(f"An input of {told} has nothing for this agent; it takes {', '.join(channels)}.")
+
+
+def _meant(key: str, channels: Collection[str], *, known: bool) -> str | None:
+    """Return the key that was meant; what others send beside ours is left alone."""
+    near = get_close_matches(key, channels, n=1, cutoff=NEAR)
+    if near:
+        return near[0]
+    meant = MEANT.get(key)
+    return None if known or meant not in channels else meant
+
+
+def _check_config(config: Mapping[str, Any], where: Any) -> None:
+    if "thread_id" in config and not (isinstance(where, Mapping) and "thread_id" in where):
+        raise InputError(
+            "The config names its thread under 'configurable': {'configurable': {'thread_id': "
+            f"{config['thread_id']!r}}}}}."
+        )
+    if isinstance(where, Mapping) and "recursion_limit" in where:
+        raise InputError(
+            "recursion_limit stands beside 'configurable', not in it: "
+            f"{{'recursion_limit': {where['recursion_limit']!r}, 'configurable': {{…}}}}."
+        )
+
+
+def thread_of(config: object) -> Mapping[str, Any]:
+    """Return what a config says of its thread. Raises `ArgumentError` with the right spelling."""
+    where = config.get("configurable") if isinstance(config, Mapping) else None
+    if isinstance(where, Mapping) and where.get("thread_id"):
+        return where
+    name = config.get("thread_id") if isinstance(config, Mapping) else config
+    told = repr(name) if isinstance(name, str | int) and name else "'NAME'"
+    raise ArgumentError(f"A thread is named by {{'configurable': {{'thread_id': {told}}}}}.")

@@ -1,0 +1,159 @@
+"""A message and its calls: legal names, wherever they stand.
+
+Servers check a history when it comes back: names, ids, and that the blocks of a reply hold the calls that
+are answered. A call may stand in `tool_calls`, in a block of the content (Anthropic's, Bedrock's, those of
+OpenAI's Responses, LangChain's own) and, from older servers, under `additional_kwargs`. This is the one place
+that writes them: `holding` makes all of them agree.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2s
+from string import ascii_letters, digits
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+
+LONGEST_ID = 40  # characters that OpenAI's chat completions take; what is minted has nine, as Mistral's ask
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_UNNAMED = re.compile(r"[^a-zA-Z0-9_-]")
+_SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")  # what may stand in a message's own name
+_UNSPOKEN = re.compile(r"[\s<|\\/>]")
+_LETTERS = ascii_letters + digits
+_OLD = frozenset(("tool_calls", "function_call"))  # where older servers put a call
+
+
+class _Keys(NamedTuple):
+    id: str
+    args: str
+
+
+_BLOCKS = {
+    "tool_use": _Keys("id", "input"),  # Anthropic, Bedrock
+    "function_call": _Keys("call_id", "arguments"),  # OpenAI's Responses
+    "custom_tool_call": _Keys("call_id", "input"),
+    "tool_call": _Keys("id", "args"),  # LangChain's own
+    "tool_call_chunk": _Keys("id", "args"),
+    "invalid_tool_call": _Keys("id", "args"),
+}
+_UNPARSED = frozenset(("tool_call_chunk", "invalid_tool_call"))
+_THOUGHTS = frozenset(("thinking", "redacted_thinking", "reasoning"))  # never the last of a message
+
+Pair = tuple[Mapping[str, Any], ToolCall]
+
+
+def legal_name(name: str | None) -> str:
+    """Return a tool's name as every server takes it back: 64 letters, digits, `_` and `-` at most."""
+    return (_UNNAMED.sub("_", name) if name else "unknown")[:64]
+
+
+def is_legal_name(name: object) -> bool:
+    """Tell whether every server takes a tool's name back."""
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
+def is_legal_speaker(name: str | None) -> bool:
+    """Tell whether every server takes the name of who speaks; none is fine."""
+    return not name or _SPEAKER.fullmatch(name) is not None
+
+
+def legal_speaker(name: str) -> str:
+    """Return the name of who speaks as every server takes it."""
+    return _UNSPOKEN.sub("_", name)[:64]
+
+
+def id_from(*told: object) -> str:
+    """Derive a call's id, the same one each time: nine letters and digits."""
+    number = int.from_bytes(blake2s(repr(told).encode("utf-8", "replace"), digest_size=8).digest())
+    made = ""
+    for _ in range(9):
+        number, place = divmod(number, len(_LETTERS))
+        made += _LETTERS[place]
+    return made
+
+
+def holding(message: AIMessage, made: Sequence[Pair]) -> dict[str, Any]:
+    """Return the fields of a message that is to hold these calls and no others.
+
+    `made` pairs each call as it came with the call as it is kept; a block whose call is not among them goes.
+    """
+    update: dict[str, Any] = {"tool_calls": [call for _, call in made], "invalid_tool_calls": []}
+    if _OLD & message.additional_kwargs.keys():
+        kept = {key: value for key, value in message.additional_kwargs.items() if key not in _OLD}
+        update["additional_kwargs"] = kept
+    if isinstance(message.content, list):
+        update["content"] = _agreeing(message.content, made)
+    return update
+
+
+def agree(message: AIMessage) -> bool:
+    """Tell whether a message holds the same calls everywhere, and none where only older servers had one."""
+    extra = message.additional_kwargs
+    if extra and ("function_call" in extra or ("tool_calls" in extra and not message.tool_calls)):
+        return False
+    content = message.content
+    if isinstance(content, str):
+        return True
+    waiting = {call["id"]: call for call in message.tool_calls}
+    for block in content:
+        if (keys := _keys(block)) is None:
+            continue
+        call = waiting.pop(block.get(keys.id), None)  # type: ignore[union-attr]
+        if call is None or call["name"] != block.get("name"):  # type: ignore[union-attr]
+            return False
+    return True
+
+
+def _keys(block: object) -> _Keys | None:
+    return _BLOCKS.get(block["type"]) if isinstance(block, dict) and "type" in block else None
+
+
+def _agreeing(content: Sequence[Any], made: Sequence[Pair]) -> str | list[Any]:
+    waiting = list(made)
+    blocks: list[Any] = []
+    gone = False
+    for block in content:
+        if (keys := _keys(block)) is None:
+            blocks.append(block)
+            continue
+        key = block.get(keys.id)
+        mine = [pair for pair in waiting if pair[0]["id"] == key]
+        mine = [pair for pair in mine if pair[0]["name"] == block.get("name")] or mine
+        if not mine:
+            gone = True
+            continue
+        waiting.remove(mine[0])
+        if block["type"] in _UNPARSED:
+            continue  # every client makes a block of a call that has none
+        blocks.append(_block(block, keys, mine[0][1]))
+    while gone and blocks and isinstance(blocks[-1], dict) and blocks[-1].get("type") in _THOUGHTS:
+        blocks.pop()  # what was thought before a call that is gone stands for nothing, and none takes it last
+    return blocks or ""
+
+
+def _block(block: dict[str, Any], keys: _Keys, call: ToolCall) -> dict[str, Any]:
+    """Return a block that holds this call; what else stands in it is kept."""
+    new = {**block, keys.id: call["id"], "name": call["name"]}
+    given = new.get(keys.args)
+    if block["type"] == "function_call":
+        if not isinstance(given, str) or _parsed(given) != call["args"]:
+            new[keys.args] = json.dumps(call["args"], ensure_ascii=False)
+    elif block["type"] != "custom_tool_call":  # its input is a text, which the call holds under a name
+        new[keys.args] = call["args"]
+        new.pop("partial_json", None)
+    return new
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def renamed(message: BaseMessage) -> BaseMessage:
+    """Return a message whose speaker's name every server takes."""
+    if is_legal_speaker(message.name):
+        return message
+    return message.model_copy(update={"name": legal_speaker(message.name or "")})

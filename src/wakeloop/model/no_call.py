@@ -1,0 +1,33 @@
+"""How a client is told to call no tool, by its class."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+NO_CALL: Mapping[str, Any] = MappingProxyType(
+    {
+        "langchain_openai.BaseChatOpenAI": "none",
+        "langchain_anthropic.ChatAnthropic": {"type": "none"},
+        "langchain_google_genai.ChatGoogleGenerativeAI": "none",
+        "langchain_groq.ChatGroq": "none",
+        "langchain_mistralai.ChatMistralAI": "none",
+    }
+)
+"""`tool_choice` by client class, for subclasses too. Elsewhere the word would force a tool called `none`
+(langchain-aws does that), or is unknown: there the tools stay bound, and a call in the reply is dropped."""
+
+
+def no_call(model: BaseChatModel) -> Any:
+    """Return the `tool_choice` that forbids calls, in this client's own form; None where it has none."""
+    return next((NO_CALL[name] for name in _classes(model) if name in NO_CALL), None)
+
+
+def is_openai(model: BaseChatModel) -> bool:
+    """Tell whether a client is langchain-openai's, or made from it."""
+    return "langchain_openai.BaseChatOpenAI" in _classes(model)
+
+
+def _classes(model: BaseChatModel) -> Iterator[str]:
+    return (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(model).__mro__)

@@ -1,0 +1,32 @@
+"""An attribute that is computed once, without a lock."""
+
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class computed_once(Generic[T]):  # noqa: N801 - a decorator, as `property` is
+    """Computes an attribute when it is first read and keeps it with the object.
+
+    Up to Python 3.11 `functools.cached_property` has one lock for all objects of a class: a process that is
+    forked while any thread computes inherits it held, and waits for ever. Without one, two threads that read
+    at the same moment may both compute, so that is to bring the same. (Python 3.12 has no lock either.)
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | T:
+        if instance is None:
+            return self
+        value = self.compute(instance)
+        kept: T = instance.__dict__.setdefault(self.name, value)  # of two at once all get the first
+        return kept

@@ -1,0 +1,174 @@
+"""The saver of one run: it waits, and asks whose thread it is."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from threading import Event
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+
+from wakeloop.sessions.dbos.outage import throw_away_cut_connections
+from wakeloop.sessions.worker import Graph, is_cut
+
+PAUSES = (0.2, 0.5, 1.0)  # seconds between two tries; the last one again and again
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What a run asks before it reads or writes.
+
+    Attributes:
+        confirm: Raises `TakenOverError` where the thread is another worker's by now.
+        draining: Set when the host comes to rest: then nothing is waited for.
+    """
+
+    confirm: Callable[[], None]
+    draining: Event
+
+
+def fenced(graph: Graph, fence: Fence) -> Graph:
+    """Return a graph whose saver stands behind a fence; one without a saver of its own stays as it is."""
+    saver = graph.checkpointer
+    if not isinstance(saver, BaseCheckpointSaver):
+        return graph
+    return graph.copy({"checkpointer": FencedSaver(saver, fence)})
+
+
+def pause(tries: int) -> float:
+    """Return how long to wait after a try."""
+    return PAUSES[min(tries, len(PAUSES) - 1)]
+
+
+class FencedSaver(BaseCheckpointSaver[Any]):
+    """Another saver, for one run of one thread.
+
+    Before each call it makes sure that the thread is still the run's. Where the connections were cut, it
+    calls again until the database is back: so the result of a tool that ended meanwhile is kept, and the tool
+    is not run again.
+    """
+
+    def __init__(self, saver: BaseCheckpointSaver[Any], fence: Fence) -> None:
+        super().__init__(serde=saver.serde)
+        self.saver, self.fence = saver, fence
+        if hasattr(saver, "loop"):
+            self.loop = saver.loop  # by which a host knows that it is asynchronous
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """Those of the other."""
+        return self.saver.config_specs
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """As the other counts."""
+        return self.saver.get_next_version(current, channel)
+
+    # -- calls and their asynchronous kind -----------------------------------------------------------------
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read a checkpoint."""
+        return self._insist(lambda: self.saver.get_tuple(config))
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read a checkpoint."""
+        return await self._ainsist(lambda: self.saver.aget_tuple(config))
+
+    def list(self, config: RunnableConfig | None, **which: Any) -> Iterator[CheckpointTuple]:
+        """List checkpoints."""
+        yield from self._insist(lambda: [*self.saver.list(config, **which)])
+
+    async def alist(self, config: RunnableConfig | None, **which: Any) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints."""
+
+        async def listed() -> Sequence[CheckpointTuple]:
+            return [row async for row in self.saver.alist(config, **which)]
+
+        for row in await self._ainsist(listed):
+            yield row
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint."""
+        return self._insist(lambda: self.saver.put(config, checkpoint, metadata, new_versions))
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint."""
+        return await self._ainsist(lambda: self.saver.aput(config, checkpoint, metadata, new_versions))
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task has written."""
+        self._insist(lambda: self.saver.put_writes(config, writes, task_id, *filter(None, [task_path])))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task has written."""
+        await self._ainsist(
+            lambda: self.saver.aput_writes(config, writes, task_id, *filter(None, [task_path]))
+        )
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Read what channels of changes are made of."""
+        return self._insist(lambda: self.saver.get_delta_channel_history(config=config, channels=channels))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Read what channels of changes are made of."""
+        return await self._ainsist(
+            lambda: self.saver.aget_delta_channel_history(config=config, channels=channels)
+        )
+
+    # -- the fence -----------------------------------------------------------------------------------------
+
+    def _insist(self, call: Callable[[], T]) -> T:
+        for tries in count():
+            try:
+                self.fence.confirm()
+                return call()
+            except Exception as error:
+                if not is_cut(error) or self.fence.draining.wait(pause(tries)):
+                    raise
+                self._look_through()
+        raise AssertionError  # it never ends of itself
+
+    async def _ainsist(self, call: Callable[[], Awaitable[T]]) -> T:
+        for tries in count():
+            try:
+                await asyncio.to_thread(self.fence.confirm)
+                return await call()
+            except Exception as error:
+                if not is_cut(error) or await asyncio.to_thread(self.fence.draining.wait, pause(tries)):
+                    raise
+                await asyncio.to_thread(self._look_through)
+        raise AssertionError  # it never ends of itself
+
+    def _look_through(self) -> None:
+        with suppress(Exception):  # it is away still
+            throw_away_cut_connections(self.saver)

@@ -1,0 +1,97 @@
+"""The connection that holds a process's locks."""
+
+import threading
+import time
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+KEEPALIVE: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 5000,  # milliseconds
+}
+SERVER = tuple(
+    f"SELECT set_config('tcp_keepalives_{name}', '{value}', false)"
+    for name, value in (("idle", 10), ("interval", 5), ("count", 3))
+)
+TRIES, WHILE = 50, 0.02  # looks whether the former connection is gone, and seconds between them
+END_FORMER = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE application_name = %s AND pid <> pg_backend_pid()"""
+
+
+class LockConnection:
+    """A connection straight to the server, made anew where it broke; of the former one nothing is left."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.name = f"wakeloop {uuid4().hex[:12]}"  # of its connections, and of nobody else's
+        self.guard = threading.RLock()
+        self.closed = threading.Event()
+        self.connection: psycopg.Connection[Any] | None = None
+        self.made = (
+            0  # how often it was made: what was seen over another one says nothing of the time between
+        )
+
+    def take_again(self) -> None:
+        """Take what the former connection held."""
+
+    def close(self) -> None:
+        """Close it for good."""
+        self.closed.set()
+        with self.guard:
+            self._drop()
+
+    def _ask(self, query: str, *values: object) -> bool:
+        row = self._row(query, *values)
+        return bool(row and row[0])
+
+    def _row(self, query: str, *values: object) -> Any:
+        try:
+            return self._fetch(query, *values)
+        except psycopg.OperationalError:
+            self._connect()
+            return self._fetch(query, *values)
+
+    def _answer(self, query: str, *values: object) -> bool:
+        row = self._fetch(query, *values)
+        return bool(row and row[0])
+
+    def _fetch(self, query: str, *values: object) -> Any:
+        if self.connection is None:
+            raise psycopg.OperationalError("the connection is not there")
+        return self.connection.execute(query, values).fetchone()  # type: ignore[call-overload,unused-ignore]
+
+    def _connect(self) -> None:
+        """Make the connection anew."""
+        self._drop()
+        if self.closed.is_set():
+            raise psycopg.OperationalError("the locks are closed")
+        name: Any = {"application_name": self.name}
+        self.connection = psycopg.connect(self.url, autocommit=True, **name, **KEEPALIVE)
+        self.made += 1
+        try:
+            for setting in SERVER:  # a machine that vanished is noticed by the server, too
+                self._fetch(setting)
+            self._end_former()
+            self.take_again()
+        except BaseException:
+            self._drop()  # half of the locks are none
+            raise
+
+    def _end_former(self) -> None:
+        """Wait for the former connection's end: half dead, or dying slowly, it holds the locks still."""
+        for _ in range(TRIES):
+            if not self._answer(END_FORMER, self.name):
+                return
+            time.sleep(WHILE)
+        raise psycopg.OperationalError("the former connection has not ended yet")
+
+    def _drop(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None

@@ -1,0 +1,52 @@
+"""What strict servers ask of the calls in a history."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from wakeloop.testing.conversation import calls_of
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
+_LONGEST_ID = 40
+_ID_OF = {  # where a block of this type has its call's id
+    "tool_use": "id",
+    "tool_call": "id",
+    "invalid_tool_call": "id",
+    "tool_call_chunk": "id",
+    "function_call": "call_id",
+    "custom_tool_call": "call_id",
+}
+
+
+def name_faults(message: BaseMessage) -> Iterator[str]:
+    """The faults in the name of who speaks, or of the tool that answers."""
+    allowed = _NAME if isinstance(message, ToolMessage) else _SPEAKER
+    if message.name and not allowed.fullmatch(message.name):
+        yield f"the message's name {message.name!r} is not one that every server takes"
+
+
+def call_faults(message: BaseMessage) -> Iterator[str]:
+    """The faults of an assistant's calls: their names and ids, and where else a call is left."""
+    made = {call["id"]: call["name"] for call in calls_of(message)}
+    for key, name in made.items():
+        if not _NAME.fullmatch(name):
+            yield f"the call {key!r} has the name {name!r}, which is not one that every server takes"
+        if key and len(key) > _LONGEST_ID:
+            yield f"the call id {key!r} has more than {_LONGEST_ID} characters"
+    extra = message.additional_kwargs
+    if "function_call" in extra or ("tool_calls" in extra and not made):
+        yield "a call is left in additional_kwargs"
+    for block in message.content if isinstance(message, AIMessage) else ():
+        if isinstance(block, dict) and block.get("type") in _ID_OF:
+            yield from _block_faults(block, made)
+
+
+def _block_faults(block: dict[str, Any], made: dict[str | None, str]) -> Iterator[str]:
+    key, name = block.get(_ID_OF[block["type"]]), block.get("name")
+    if key not in made:
+        yield f"a block holds the call {key!r} of {name!r}, which is not among the message's calls"
+    elif made.pop(key) != name:
+        yield f"the block of the call {key!r} has another name: {name!r}"

@@ -1,0 +1,190 @@
+"""Cases C33 to C35 and C47: a history that every server takes back, in every provider's form."""
+
+import re
+from itertools import repeat
+from typing import Any
+
+import pytest
+from forms import FORMS, Said, all_ids, names_of
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from rig import Rig, results, write
+
+from wakeloop import answer_of
+from wakeloop.testing import calls, wire_faults
+
+MINTED = re.compile(r"[a-zA-Z0-9]{9}")
+IN_FORM = pytest.mark.parametrize("form", FORMS)
+
+
+@tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return f"seen {place}"
+
+
+def stored_ids(rig: Rig) -> list[str]:
+    return [call["id"] for m in rig.messages if isinstance(m, AIMessage) for call in m.tool_calls]
+
+
+# -- C33 -------------------------------------------------------------------------------------------------
+
+NAMES = ["functions.todo_write", "web search", "n" * 70, "todo write"]
+
+
+@IN_FORM
+def test_c33_a_name_that_no_server_takes_back(rig: Rig, form: Any) -> None:
+    rig.speaks(form).build(
+        write("a"),
+        Said(
+            calls=(
+                *((name, "{}", f"id{i}") for i, name in enumerate(NAMES)),
+                ("look", '{"place": "x"}', "ok"),
+            )
+        ),
+        calls(("todo_update", {"id": 1, "status": "done"})),
+        "Done.",
+        tools=[look],
+    )
+    out = rig.run("go")
+    rig.model.assert_done()
+    assert names_of(rig.model)[1:5] == ["functions_todo_write", "web_search", "n" * 64, "todo_write"]
+    told = {m.tool_call_id: str(m.content) for m in results(out["messages"])}
+    for i, name in enumerate(NAMES[:2]):
+        assert told[f"id{i}"].startswith(f"Error: there is no tool {name!r}")
+    assert told["id3"].startswith("Error: there is no tool 'todo write'")
+    assert told["ok"] == "seen x"
+    assert rig.ending == ("dormant", "settled", 0)
+    rig.follow_up()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_c33_in_a_history_from_elsewhere(rig: Rig, name: str) -> None:
+    block = {"type": "tool_use", "id": "1", "name": name, "input": {}}
+    history = [
+        HumanMessage("q", name="a person"),
+        AIMessage([block], tool_calls=[{"name": name, "args": {}, "id": "1"}], name="my agent"),
+        ToolMessage("r", tool_call_id="1", name=name),
+        AIMessage("so"),
+        HumanMessage("go"),
+    ]
+    rig.build("Fine.")
+    rig.run({"messages": history})
+    asked = rig.model.requests[0]
+    assert wire_faults([asked]) == []
+    assert [m.name for m in asked[1:4]][:2] == ["a_person", "my_agent"]
+    rig.follow_up()
+
+
+# -- C34, C35 --------------------------------------------------------------------------------------------
+
+
+@IN_FORM
+def test_c34_one_id_twice(rig: Rig, form: Any) -> None:
+    holds(rig, form, "a", "a", minted=2)
+
+
+UNSOUND = {"none": (None, None), "an empty one": ("", ""), "41 characters": ("x" * 41, "y" * 41)}
+
+
+@IN_FORM
+@pytest.mark.parametrize("ids", UNSOUND.values(), ids=UNSOUND)
+def test_c35_what_is_minted_suits_the_strictest_server(rig: Rig, form: Any, ids: Any) -> None:
+    holds(rig, form, *ids, minted=3)
+
+
+def holds(rig: Rig, form: Any, one: Any, two: Any, minted: int) -> None:
+    """Three calls under these ids, in two replies: each has an id of its own everywhere."""
+    rig.speaks(form).build(
+        Said("See.", calls=(("look", '{"place": "1"}', one), ("look", '{"place": "2"}', two))),
+        Said(calls=(("look", '{"place": "3"}', one),)),
+        "Done.",
+        tools=[look],
+    )
+    out = rig.run("go")
+    rig.model.assert_done()
+    kept = stored_ids(rig)
+    assert len(set(kept)) == 3
+    assert all_ids(rig.model) == kept
+    new = [key for key in kept if key != "a"]
+    assert all(MINTED.fullmatch(key) for key in new)
+    assert len(new) == minted
+    seen = {m.tool_call_id: m.content for m in results(out["messages"])}
+    assert [seen[key] for key in kept] == ["seen 1", "seen 2", "seen 3"]
+    rig.follow_up()
+
+
+@IN_FORM
+def test_c34_a_call_that_is_taken_out_is_out_of_the_blocks(rig: Rig, form: Any) -> None:
+    from wakeloop import preset
+
+    rig.speaks(form).build(
+        write_todos("a"),
+        "no",
+        "no",
+        "no",
+        Said("I could not.", calls=(("look", '{"place": "x"}', "away"),)),
+        settings=preset("cubepi-strict"),
+        tools=[look],
+    )
+    rig.run("go")
+    rig.model.assert_done()
+    assert rig.ending == ("idle", "guard_blocked", 0)
+    assert answer_of(rig.state) == "I could not."
+    rig.then(repeat("Second answer."))
+    rig.run("again")
+    assert "away" not in str(rig.model.payloads)
+
+
+def write_todos(*names: str) -> Any:
+    todos = [{"content": name, "status": "in_progress"} for name in names]
+    return calls(("write_todos", {"todos": todos}))
+
+
+@IN_FORM
+def test_c34_ids_used_twice_in_a_history_from_elsewhere(rig: Rig, form: Any) -> None:
+    def made(place: str) -> list[Any]:
+        block = {"type": "tool_use", "id": "1", "name": "look", "input": {"place": place}}
+        call = {"name": "look", "args": {"place": place}, "id": "1"}
+        return [AIMessage([block], tool_calls=[call]), ToolMessage(f"seen {place}", tool_call_id="1")]
+
+    stale = AIMessage(
+        [{"type": "text", "text": "so"}, {"type": "tool_use", "id": "9", "name": "x", "input": {}}]
+    )
+    rig.speaks(form).build("Fine.", tools=[look])
+    rig.run({"messages": [HumanMessage("q"), *made("a"), *made("b"), stale, HumanMessage("go")]})
+    rig.model.assert_done()
+    first, second = all_ids(rig.model)
+    assert first == "1"
+    assert MINTED.fullmatch(second)
+    rig.follow_up()
+    assert all_ids(rig.model)[:2] == [first, second]  # the same in each request
+
+
+# -- C47 -------------------------------------------------------------------------------------------------
+
+LEGACY = {"function_call": {"name": "look", "arguments": "{}"}}
+
+
+@IN_FORM
+def test_c47_a_legacy_function_call_is_not_sent(rig: Rig, form: Any) -> None:
+    history = [
+        HumanMessage("q"),
+        AIMessage("", additional_kwargs=LEGACY),
+        HumanMessage("and"),
+        AIMessage("so", additional_kwargs=LEGACY),
+        HumanMessage("go"),
+    ]
+    rig.speaks(form).build("Fine.")
+    rig.run({"messages": history})
+    rig.model.assert_done()
+    assert "function_call" not in str(rig.model.payloads[0].get("messages"))
+    rig.follow_up()
+
+
+def test_c47_nor_one_in_a_reply(rig: Rig) -> None:
+    rig.build(AIMessage("Half.", additional_kwargs=LEGACY))
+    rig.run("go")
+    (reply,) = [m for m in rig.messages if isinstance(m, AIMessage)]
+    assert reply.additional_kwargs == {}
+    rig.follow_up()

@@ -1,0 +1,272 @@
+"""Cases C36 to C38, C40 and C43: cut, unfit, refused, or whole, in every provider's form."""
+
+from itertools import repeat
+from typing import ClassVar
+
+import pytest
+from forms import FORMS, Anthropic, Chat, Form, Responses, Said
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from pydantic import BaseModel
+from rig import Rig, close, marks, results, statuses, write
+
+from wakeloop import LoopSettings, answer_of, preset
+from wakeloop.testing import calls, says
+
+PARSED = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")  # langchain-openai's
+IN_FORM = pytest.mark.parametrize("form", FORMS)
+
+
+class City(BaseModel):
+    """A city."""
+
+    city: str
+
+
+@tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return f"seen {place}"
+
+
+def looks(sign: str = "", *, text: str = "", args: str = '{"place": "x"}') -> Said:
+    return Said(text, (("look", args, "call1"),), sign)
+
+
+# -- C36 -------------------------------------------------------------------------------------------------
+
+
+@IN_FORM
+def test_c36_half_a_text(rig: Rig, form: Form) -> None:
+    rig.speaks(form).build(write("a"), Said("Half an", sign="cut"), close(1), "Done.")
+    rig.run("go")
+    rig.model.assert_done()
+    assert marks(rig.messages) == ["retry"]
+    assert rig.ending == ("dormant", "settled", 0)
+    rig.follow_up()
+
+
+@IN_FORM
+def test_c36_a_call_whose_arguments_look_whole(rig: Rig, form: Form) -> None:
+    rig.speaks(form).build(looks("cut"), "Done.", tools=[look])
+    rig.run("go")
+    rig.model.assert_done()
+    (result,) = results(rig.messages)
+    assert result.status == "error"
+    assert "cut off" in str(result.content)
+    rig.follow_up()
+
+
+def test_c36_bedrocks_sign(rig: Rig) -> None:
+    told = {"stopReason": "max_tokens"}
+    rig.build(
+        AIMessage("Half an", response_metadata=told),
+        calls(("look", {"place": "x"}), response_metadata=told),
+        "Done.",
+        tools=[look],
+    )
+    rig.run("go")
+    rig.model.assert_done()
+    assert [m.status for m in results(rig.messages)] == ["error"]
+    rig.follow_up()
+
+
+# -- C37 -------------------------------------------------------------------------------------------------
+
+LISTED = Said(calls=(("look", '["a", "b"]', "bad1"), ("look", '{"place": "x"}', "good1")))
+
+
+@pytest.mark.parametrize("form", [Chat(), Responses()], ids=["chat", "responses"])
+def test_c37_arguments_that_are_no_object(rig: Rig, form: Form) -> None:
+    rig.speaks(form).build(LISTED, looks(), "Done.", tools=[look])
+    rig.run("go")
+    heard = form.name == "chat" and rig.door.endswith("stream")
+    told = [m.status for m in results(rig.messages)]
+    assert told == (["success", "error", "success"] if heard else ["success"])
+    rig.model.assert_done()  # where the client raises, both are lost: the same request again
+    assert len(rig.model.requests) == 3
+    assert rig.ending == ("dormant", "settled", 0)
+    rig.follow_up()
+
+
+@pytest.mark.parametrize("form", [Chat(), Responses()], ids=["chat", "responses"])
+def test_c37_for_ever_is_bounded_and_counted(rig: Rig, form: Form) -> None:
+    bad = Said(calls=(("look", '["a", "b"]', "bad1"),))
+    rig.speaks(form).build(write("a"), bad, bad, bad, tools=[look])
+    rig.run("go")
+    rig.model.assert_done()
+    assert rig.ending == ("idle", "malformed_calls", 0)
+    rig.follow_up()
+
+
+def test_c37_a_call_that_the_provider_could_not_read(rig: Rig) -> None:
+    """Gemini's and Bedrock's own word for it, with nothing beside it."""
+    lost = AIMessage("", response_metadata={"finish_reason": "MALFORMED_FUNCTION_CALL"})
+    rig.build(write("a"), lost, close(1), "Done.")
+    rig.run("go")
+    rig.model.assert_done()
+    assert marks(rig.messages) == []
+    rig.then(write("b"), *[lost] * 3)
+    rig.run("and now")
+    assert rig.ending == ("idle", "malformed_calls", 0)
+    rig.follow_up()
+
+
+# -- C38 -------------------------------------------------------------------------------------------------
+
+
+class Thinking(Anthropic):
+    """Anthropic's with thinking on: a format cannot be forced there, and its client raises for prose."""
+
+    more: ClassVar = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2048}
+
+
+@pytest.fixture
+def thinking() -> Form:
+    pytest.importorskip("langchain_anthropic")
+    return Thinking()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_c38_a_format_answered_in_prose(rig: Rig, thinking: Form) -> None:
+    in_form = Said(calls=(("City", '{"city": "Bern"}', "f1"),))
+    rig.speaks(thinking).build(write("a"), close(1), "bye", "It is Bern.", in_form, response_format=City)
+    out = rig.run("go")
+    rig.model.assert_done()
+    assert out["structured_response"] == {"city": "Bern"}
+    assert marks(rig.messages) == ["format", "format", "retry", "format"]
+    assert "It is Bern." in [str(m.content) for m in rig.messages]
+    assert rig.ending == ("dormant", "settled", 0)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_c38_for_ever_is_bounded_and_the_text_kept(rig: Rig, thinking: Form) -> None:
+    rig.speaks(thinking).build("bye", *["It is Bern."] * 3, response_format=City)
+    out = rig.run("go")
+    rig.model.assert_done()
+    assert out.get("structured_response") is None
+    assert rig.ending == ("dormant", "malformed_calls", 0)
+    assert [str(m.text) for m in rig.messages if m.type == "ai"] == ["bye", *["It is Bern."] * 3]
+
+
+@PARSED
+def test_c38_a_format_cut_off_where_the_client_raises(rig: Rig) -> None:
+    """openai's own parser raises for a reply at the limit, and for one that was filtered."""
+    rig.speaks(Chat()).build("bye", *[Said('{"city": "Be', sign="cut")] * 3, response_format=City)
+    rig.run("go")
+    rig.model.assert_done()
+    assert rig.ending == ("dormant", "truncated", 0)
+
+
+@PARSED
+@pytest.mark.parametrize("prose", ["It is Bern.", '{"town": "Bern"}'])
+def test_c38_prose_where_openais_parser_raises(rig: Rig, prose: str) -> None:
+    rig.speaks(Chat()).build("bye", prose, '{"city": "Bern"}', response_format=City)
+    out = rig.run("go")
+    rig.model.assert_done()
+    assert out["structured_response"] == {"city": "Bern"}
+    assert prose in [str(m.content) for m in rig.messages]
+
+
+# -- C40 -------------------------------------------------------------------------------------------------
+
+REFUSALS = {
+    "no words": (Said(sign="refused"), "(no text)"),
+    "half a text": (Said("As for", sign="refused"), "As for"),
+    "words beside a call": (looks("refused", text="I will not."), "I will not."),
+}
+
+
+@IN_FORM
+@pytest.mark.parametrize(("refusal", "words"), REFUSALS.values(), ids=REFUSALS)
+def test_c40_a_refusal_is_the_last_word(rig: Rig, form: Form, refusal: Said, words: str) -> None:
+    rig.speaks(form).build(write("a"), refusal, tools=[look])
+    rig.run("go")
+    rig.model.assert_done()  # asked no more: no wake, no correction
+    assert rig.ending == ("idle", "refused", 0)
+    last = rig.messages[-1]
+    assert (last.type, str(last.content), last.tool_calls) == ("ai", words, [])
+    assert len(results(rig.messages)) == 1
+    rig.follow_up()
+
+
+def test_c40_openais_field(rig: Rig) -> None:
+    rig.build(write("a"), AIMessage("", additional_kwargs={"refusal": "I cannot help."}))
+    out = rig.run("go")
+    rig.model.assert_done()
+    assert rig.ending == ("idle", "refused", 0)
+    assert answer_of(out) == "I cannot help."
+    rig.follow_up()
+
+
+@pytest.mark.parametrize("form", [Chat(), Responses()], ids=["chat", "responses"])
+def test_c40_openais_field_over_the_wire(rig: Rig, form: Form) -> None:
+    lost = form.name == "chat" and rig.door.endswith("stream")  # its client drops the field: an empty reply
+    rig.speaks(form).build([Said(refusal="I cannot help.")] * (3 if lost else 1))
+    out = rig.run("go")
+    rig.model.assert_done()
+    assert rig.ending == ("dormant", "empty_reply" if lost else "refused", 0)
+    assert answer_of(out) == ("" if lost else "I cannot help.")
+    rig.follow_up()
+
+
+@pytest.mark.parametrize("why", ["SAFETY", "FinishReason.SAFETY", "PROHIBITED_CONTENT"])
+def test_c40_geminis_sign_with_half_a_text(quick: Rig, why: str) -> None:
+    quick.build(write("a"), says("Half", finish_reason=why))
+    quick.run("go")
+    quick.model.assert_done()
+    assert quick.ending == ("idle", "refused", 0)
+
+
+@IN_FORM
+def test_c40_an_explanation_that_is_refused(rig: Rig, form: Form) -> None:
+    todos = [{"content": "a", "status": "in_progress"}]
+    rig.speaks(form).build(
+        calls(("write_todos", {"todos": todos})), "no", "no", "no", Said("No.", sign="refused"),
+        settings=preset("cubepi-strict"),
+    )  # fmt: skip
+    rig.run("go")
+    rig.model.assert_done()
+    assert rig.ending == ("idle", "refused", 0)
+    if rig.keeps:
+        ledger = rig.state["todo_ledger"]
+        assert (ledger["todo_guard_blocked"], ledger["todo_guard_suppressed"]) == (None, True)
+
+
+@IN_FORM
+def test_c40_a_format_that_is_refused(rig: Rig, form: Form) -> None:
+    rig.speaks(form).build("bye", Said("No.", sign="refused"), response_format=City)
+    out = rig.run("go")
+    rig.model.assert_done()
+    assert out.get("structured_response") is None
+    assert rig.ending == ("dormant", "refused", 0)
+    assert str(rig.messages[-1].content) == "No."
+
+
+# -- C43 -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optional", [False, True], ids=["required", "optional"])
+def test_c43_no_finish_reason(rig: Rig, optional: bool) -> None:
+    settings = LoopSettings(finish_reason="optional") if optional else LoopSettings()
+    whole = optional or not rig.door.endswith("stream")
+    once = 1 if whole else 3
+    rig.speaks(Chat()).build(
+        *[looks("none")] * once,
+        *([Said("Done.", sign="none")] if whole else []),
+        tools=[look],
+        settings=settings,
+    )
+    rig.run("go")
+    rig.model.assert_done()
+    assert [m.status for m in results(rig.messages)] == (["success"] if whole else ["error"] * 3)
+    assert rig.ending == ("dormant", "settled" if whole else "truncated", 0)
+
+
+def test_c43_a_setting_of_the_thread(kept: Rig) -> None:
+    kept.speaks(Chat()).build(looks("none"), Said("Done.", sign="none"), tools=[look])
+    kept.run({"messages": [("user", "go")], "todo_settings": {"finish_reason": "optional"}})
+    kept.model.assert_done()
+    assert statuses(kept.todos) == []
+    assert kept.ending == ("dormant", "settled", 0)
+    kept.then(repeat("Second answer."))

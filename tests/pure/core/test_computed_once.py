@@ -1,0 +1,111 @@
+"""Attributes that are computed once: no object waits for another, no fork inherits a lock."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from wakeloop import preset
+from wakeloop.dialects import dialect_named
+from wakeloop.dialects.base import Dialect
+from wakeloop.platform.computed_once import computed_once
+from wakeloop.server import ModelByEnvironment
+
+
+class Slow:
+    """Computes only when it may."""
+
+    def __init__(self) -> None:
+        self.asked, self.may = threading.Event(), threading.Event()
+
+    @computed_once
+    def number(self) -> int:
+        """A number."""
+        self.asked.set()
+        assert self.may.wait(10)
+        return 1
+
+
+def test_it_is_computed_at_the_first_look_and_kept() -> None:
+    looks: list[int] = []
+
+    class Looked:
+        @computed_once
+        def it(self) -> list[int]:
+            """It."""
+            looks.append(1)
+            return looks
+
+    one = Looked()
+    assert one.it is one.it is looks
+    assert (looks, Looked.it.__doc__, vars(one)) == ([1], "It.", {"it": looks})
+
+
+def test_one_object_does_not_wait_for_another() -> None:
+    first, second = Slow(), Slow()
+    second.may.set()
+    other = threading.Thread(target=lambda: first.number)
+    other.start()
+    assert first.asked.wait(10)
+    here = threading.Thread(target=lambda: second.number)
+    here.start()
+    here.join(5)
+    waits = here.is_alive()
+    first.may.set()
+    other.join(10)
+    assert not waits
+
+
+def test_two_that_look_at_once_see_one_value() -> None:
+    slow = Slow()
+    seen: list[Any] = []
+    threads = [threading.Thread(target=lambda: seen.append(slow.number)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    slow.may.set()
+    for thread in threads:
+        thread.join(10)
+    assert seen == [1] * 4
+
+
+class Waiting(tuple):  # type: ignore[type-arg]
+    """Tools that somebody looks through for as long as he likes."""
+
+    __slots__ = ()
+    looking, may = threading.Event(), threading.Event()
+
+    def __iter__(self) -> Any:
+        self.looking.set()
+        assert self.may.wait(10)
+        return super().__iter__()
+
+
+def test_a_dialect_in_another_threads_hands_is_no_hindrance() -> None:
+    held, free = (type(dialect_named("parley"))() for _ in range(2))
+    assert isinstance(held, Dialect)
+    object.__setattr__(held, "tools", Waiting(held.tools))
+    other = threading.Thread(target=lambda: held.names)
+    other.start()
+    assert Waiting.looking.wait(10)
+    here = threading.Thread(target=lambda: free.names)
+    here.start()
+    here.join(5)
+    waits = here.is_alive()
+    Waiting.may.set()
+    other.join(10)
+    here.join(10)
+    assert not waits
+    assert "todo_write" in free.names
+    assert preset("wakeloop").dialect == "parley"
+
+
+def test_a_model_by_environment_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    monkeypatch.setenv("WAKELOOP_MODEL", "openai:x")
+    monkeypatch.setattr("wakeloop.server.model_named", lambda name: made.append(name) or name)
+    monkeypatch.setattr("wakeloop.server.bound", lambda model, _: model)
+    model = ModelByEnvironment()
+    assert (model._real, model._real, made) == ("openai:x", "openai:x", ["openai:x"])
+    assert model.model_dump().get("_real") is None

@@ -1,0 +1,58 @@
+"""The page about models, row by row: what a reply was, and how no call is asked for."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from wakeloop.model.no_call import NO_CALL
+from wakeloop.model.signs import SIGNS, sign_of
+
+PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
+ROWS = re.findall(
+    r"^\| [^|]*\| `(\w+)`(?: block)? \| (.+?) \| (cut|refused|unfit) \| (?:tried|read) \|$",
+    PAGE,
+    re.MULTILINE,
+)
+DEEPER = {
+    "incomplete_details": lambda sign: {"incomplete_details": {"reason": sign}, "status": "incomplete"},
+    "prompt_feedback": lambda _: {"prompt_feedback": {"block_reason": 2}},
+}
+
+
+def reply(where: str, sign: str) -> AIMessage:
+    word = sign.strip("`")
+    if where == "refusal":
+        return AIMessage("", additional_kwargs={"refusal": "No."})
+    told: Any = DEEPER[where](word) if where in DEEPER else {where: word}
+    return AIMessage("Half", response_metadata=told)
+
+
+@pytest.mark.parametrize(("where", "sign", "taken"), ROWS, ids=["-".join(row) for row in ROWS])
+def test_a_row_of_the_table(where: str, sign: str, taken: str) -> None:
+    assert sign_of(reply(where, sign)) == taken
+
+
+def test_the_page_has_every_sign() -> None:
+    on_page = {sign.strip("`").lower() for _, sign, _ in ROWS}
+    assert set(SIGNS) <= on_page
+    assert len(ROWS) > 30
+
+
+def test_a_refusal_in_a_block() -> None:
+    assert sign_of(AIMessage([{"type": "refusal", "refusal": "No."}])) == "refused"
+
+
+@pytest.mark.parametrize(
+    "told", [{}, {"finish_reason": "stop"}, {"stop_reason": "end_turn"}, {"finish_reason": 1}]
+)
+def test_a_whole_reply_has_no_sign(told: Any) -> None:
+    assert sign_of(AIMessage("x", response_metadata=told, additional_kwargs={"refusal": None})) is None
+
+
+def test_the_page_has_every_client_that_is_told_to_call_none() -> None:
+    rows = re.findall(r"^\| `(langchain_\w+\.\w+)`[^|]*\| `([^`]+)` \|", PAGE, re.MULTILINE)
+    assert {name: json.loads(value) for name, value in rows} == dict(NO_CALL)

@@ -1,0 +1,87 @@
+"""A byte order mark at the head of what is read is no part of it."""
+
+from __future__ import annotations
+
+import io
+import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from wakeloop.cli.agent import stopping
+from wakeloop.cli.chat.keyboard import Pipe
+from wakeloop.cli.recipe import system_text
+from wakeloop.cli.start import piped
+from wakeloop.config.files import read_markdown, read_yaml
+from wakeloop.model.named import openai_model
+from wakeloop.model.unmarked import unmarked
+
+MARK = "\ufeff"
+
+
+def test_stdin_begins_behind_it() -> None:
+    assert piped(io.StringIO(f"{MARK}Count to three.")) == "Count to three."
+
+
+def test_the_first_line_of_a_chat_is_a_command_all_the_same() -> None:
+    pipe = Pipe(io.StringIO(f"{MARK}.info todo\n{MARK}a text\n"))
+    assert [pipe.entry(""), pipe.entry("")] == [".info todo\n", f"{MARK}a text\n"]
+    with pytest.raises(EOFError):
+        Pipe(io.StringIO(MARK)).entry("")
+
+
+def test_files_begin_behind_it(tmp_path: Path) -> None:
+    role, levels, system = (tmp_path / name for name in ("role.md", "levels.yaml", "system.txt"))
+    role.write_text(f"{MARK}---\nmodel: m\n---\nBe brief.", encoding="utf-8")
+    levels.write_text(f"{MARK}model: m\n", encoding="utf-8")
+    system.write_text(f"{MARK}Be brief.", encoding="utf-8")
+    assert (read_markdown(role).values, read_markdown(role).body) == ({"model": "m"}, "Be brief.")
+    assert read_yaml(levels).values == {"model": "m"}
+    assert system_text(system) == "Be brief."
+
+
+def event(text: str) -> bytes:
+    """One piece of a streamed reply."""
+    choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
+    told = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return f"data: {json.dumps(told)}\n\n".encode()
+
+
+class Answer(BaseHTTPRequestHandler):
+    """Any request is answered with the server's body, in pieces of one length."""
+
+    def do_POST(self) -> None:
+        body, size = self.server.told  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for start in range(0, len(body), size):
+            self.wfile.write(body[start : start + size])
+            self.wfile.flush()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("size", [2, 10_000])
+def test_a_streamed_reply_keeps_its_first_event(size: int) -> None:
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        server.told = (MARK.encode() + event("Hello ") + event("world") + b"data: [DONE]\n\n", size)  # type: ignore[attr-defined]
+        Thread(target=server.handle_request).start()
+        url, own = f"http://127.0.0.1:{server.server_port}/v1", stopping(Event())
+        model = openai_model("m", api_key="none", base_url=url, streaming=True, **own)
+        assert model.invoke("hello").content == "Hello world"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize(
+    "text", ["", "a", "data: x", "\ufeff", "\ufeffdata: \ufeff", "\ufe00x", "\ufeff\ufeff"]
+)
+def test_the_mark_is_taken_off_however_the_bytes_come(size: int, text: str) -> None:
+    body = text.encode()
+    parts = [body[start : start + size] for start in range(0, len(body), size)]
+    assert b"".join(unmarked(parts)) == text.removeprefix(MARK).encode()

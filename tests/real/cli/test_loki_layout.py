@@ -1,0 +1,140 @@
+"""loki's own layout of files and its REPL: understood, or answered with the way here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from wakeloop.cli.agent import graph_of, model_of
+from wakeloop.cli.chat.conversation import Conversation
+from wakeloop.cli.chat.dots import DOTS
+from wakeloop.cli.chat.lines import Command, read
+from wakeloop.cli.configured import configured
+from wakeloop.cli.failures import CommandError
+from wakeloop.cli.recipe import options
+from wakeloop.cli.store import Place, writing
+from wakeloop.config.levels import agent_level, global_levels, names
+from wakeloop.errors import ModelError, SettingsError
+from wakeloop.testing import ScriptedModel, calls, says
+
+LOKIS = "model: openai:m\ninstructions: You keep the books.\nauto_continue: true\nmax_auto_continues: 4\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    where = tmp_path / "conf"
+    (where / "agents" / "clerk").mkdir(parents=True)
+    monkeypatch.setenv("WAKELOOP_CONFIG", str(where))
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    return where
+
+
+@pytest.fixture
+def talk_with(tmp_path: Path, folder: Path) -> Iterator[Callable[..., Conversation]]:
+    opened: list[Any] = []
+
+    def begin(**more: Any) -> Conversation:
+        place = Place(tmp_path / "threads.sqlite", named=True)
+        manager = writing(place)
+        recipe = configured(None, options(root=tmp_path, **{"model": "m", **more}))
+        talk = Conversation(place, manager.__enter__(), "", recipe)
+        opened.extend([talk.held, manager])
+        talk.hold("mine")
+        return talk
+
+    yield begin
+    for one in reversed(opened):
+        one.__exit__(None, None, None)
+
+
+def does(talk: Conversation, line: str) -> list[str]:
+    command = read(line)
+    assert isinstance(command, Command)
+    return list(DOTS[command.name](talk, command))
+
+
+def test_an_agents_folder_and_keys_at_the_top_level(folder: Path) -> None:
+    (folder / "agents" / "clerk" / "config.yaml").write_text(LOKIS)
+    assert names(folder, "agents") == ["clerk"]
+    level = agent_level(folder, "clerk")
+    assert level.values == {
+        "model": "openai:m",
+        "system_prompt": "You keep the books.",
+        "auto_continue": True,
+        "max_wake_cycles": 4,
+    }
+    (folder / "agents" / "clerk.yaml").write_text(LOKIS)
+    with pytest.raises(SettingsError, match="two agents 'clerk'"):
+        agent_level(folder, "clerk")
+
+
+def test_a_key_at_both_places_is_refused(folder: Path) -> None:
+    (folder / "agents" / "a.yaml").write_text("max_auto_continues: 4\nsettings:\n  max_wake_cycles: 5\n")
+    with pytest.raises(SettingsError, match=r"a\.yaml, line 1: .+ give it once"):
+        agent_level(folder, "a")
+
+
+@pytest.mark.parametrize("key", ["temperature", "save_session", "compression_threshold", "rag_top_k", "wrap"])
+def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_with: Any) -> None:
+    (folder / "config.yaml").write_text(f"{key}: 1\n")
+    with pytest.raises(
+        SettingsError, match=rf"line 1: '{key}' is a key of loki's and no setting here: "
+    ) as told:
+        global_levels(folder)
+    assert "did you mean" not in str(told.value)
+    (folder / "config.yaml").unlink()
+    with pytest.raises(CommandError, match="is a key of loki's") as told_too:
+        does(talk_with(), f".set {key} 1")
+    assert "did you mean" not in str(told_too.value)
+
+
+def test_exit_and_info_of_an_agent(folder: Path, talk_with: Any) -> None:
+    (folder / "agents" / "clerk" / "config.yaml").write_text(LOKIS)
+    (folder / "config.yaml").write_text("model: openai:n\n")
+    talk = talk_with(agent="clerk", model=None)
+    assert does(talk, ".info agent") == [
+        "agent: clerk; there are: clerk",
+        "agent: clerk; model: openai:m",
+    ]
+    assert does(talk, ".exit agent") == ["agent: none; model: openai:n"]
+    assert talk.recipe.agent == ""
+    assert does(talk, ".info role")[0].startswith("role: none; there are: none in ")
+
+
+@pytest.mark.parametrize("line", [".model gpt", ".empty session", ".continue", ".macro x"])
+def test_a_command_of_lokis_is_answered_with_the_way(line: str) -> None:
+    with pytest.raises(CommandError, match=r"There is no command \.\w+; ") as told:
+        read(line)
+    assert "did you mean" not in str(told.value)
+
+
+def test_ids_begin_at_1_after_clear_todo(talk_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = talk_with(preset="loki")
+    model = ScriptedModel(
+        calls(("todo__add", {"task": "a"}), ("todo__add", {"task": "b"})), says("x"), says("x")
+    )
+    for module in ("cli.agent", "cli.chat.conversation"):
+        monkeypatch.setattr(f"wakeloop.{module}.model_of", lambda recipe, stop: model)
+    talk.run("go")
+    assert [todo["id"] for todo in talk.snapshot.values["todos"]] == [1, 2]
+    assert does(talk, ".clear todo") == ["List and goal are empty."]
+    assert does(talk, ".todo add c") == ["list: 0/1 closed", "  [ ] 1 c"]
+
+
+def test_a_server_without_function_calling(folder: Path, tmp_path: Path, talk_with: Any) -> None:
+    """loki's function_calling_support: the tools stay away, and switching them on is refused."""
+    (folder / "config.yaml").write_text("function_calling_support: false\npreset: loki\n")
+    recipe = configured(None, options(model="m", root=tmp_path))
+    assert (recipe.function_calling, recipe.tools, recipe.switched_on) == (False, (), False)
+    graph_of(recipe, ask=False, stop=Event())
+    with pytest.raises(NotImplementedError):
+        model_of(recipe, Event()).bind_tools([])
+    with pytest.raises(ModelError, match="cannot call tools"):
+        does(talk_with(), ".set auto_continue true")
+    (folder / "config.yaml").write_text("function_calling: perhaps\n")
+    with pytest.raises(SettingsError, match="true or false"):
+        global_levels(folder)

@@ -1,0 +1,17 @@
+"""A process that is forked while a thread computes what agents compute once: the child's agents run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import forking
+import pytest
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+def test_no_child_hangs() -> None:
+    command = [sys.executable, str(Path(forking.__file__)), "held", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "0 hung\n"

@@ -1,0 +1,370 @@
+"""Every command over databases whose every row was replaced by one that names code: none of it runs.
+
+A row of each kind that a reader could take for code stands in each table of both databases: in LangGraph's a
+thread for each kind, in the engine's and in the package's own every column that holds a value.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import ormsgpack
+import pytest
+import sqlalchemy as sa
+from dbos import DBOSClient, Serializer
+from langchain_core.tools import tool
+from langgraph.types import interrupt
+from typer.testing import CliRunner
+
+from wakeloop import create_todo_agent
+from wakeloop.cli.commands.app import app
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.sessions.where import Where
+from wakeloop.sessions.dbos import DbosHost, Post
+from wakeloop.sessions.dbos.database import engine_on, on_postgres
+from wakeloop.testing import ScriptedModel, calls, says
+
+pytestmark = pytest.mark.timeout(300)
+
+COMMAND = [sys.executable, "-m", "wakeloop.cli.commands.app"]
+KINDS = ("pickle", "msgpack", "json")
+VALUES = {"inputs", "output", "error", "message", "value", "context", "request"}  # of the engine's tables
+OWN = {"event", "turn", "error", "text", "cron", "due", "recipe", "request", "since"}
+WF = ("workflow_uuid", "destination_uuid")
+
+
+def loose() -> dict[str, str]:
+    """The environment of a process in which LangGraph's own default holds."""
+    strict = {"LANGGRAPH_STRICT_MSGPACK": "false", "PYTHONUNBUFFERED": "1", "OPENAI_API_KEY": "sk-none"}
+    return {**os.environ, **strict}
+
+
+@tool
+def ask() -> str:
+    """Ask the person."""
+    return str(interrupt("?"))
+
+
+class Trap:
+    """What runs `touch` in a folder where it is read as code, in each writing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def command(self, name: str) -> str:
+        return f"touch {self.folder}/{name}"
+
+    def pickled(self, name: str) -> bytes:
+        return f"cos\nsystem\n(S'{self.command(name)}'\ntR.".encode()
+
+    def row(self, kind: str, name: str) -> bytes:
+        """A value of LangGraph's tables."""
+        if kind == "pickle":
+            return self.pickled(name)
+        if kind == "json":
+            both = [
+                {"lc": 2, "type": "constructor", "id": ["os", "system"], "args": [self.command(name)]},
+                {
+                    "lc": 1,
+                    "type": "constructor",
+                    "id": ["os", "system"],
+                    "kwargs": {"command": self.command(name)},
+                },
+            ]
+            return str(both).replace("'", '"').encode()
+        each = [
+            ormsgpack.Ext(n, ormsgpack.packb(["os", "system", self.arguments(n, name), "run"]))
+            for n in range(8)
+        ]
+        return ormsgpack.packb({"channel_values": {"todos": each}})
+
+    def arguments(self, code: int, name: str) -> Any:
+        command = self.command(name)
+        return [command] if code == 1 else {"command": command} if code in (2, 4, 5) else command
+
+    def value(self, name: str) -> str:
+        """A value of the engine's tables."""
+        return base64.b64encode(self.pickled(name)).decode()
+
+    @property
+    def sprung(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir())
+
+
+# -- a world with rows in every table -----------------------------------------------------------------------
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def db(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database with a thread for each kind of row, each waiting for an answer, and a schedule."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("WAKELOOP_CONFIG", str(tmp_path / "config"))
+    db = str(request.getfixturevalue("postgres") if request.param == "postgres" else tmp_path / "threads.db")
+    where = Where(db)
+    names = [thread_of(table, kind) for table in tables_of(db) for kind in KINDS]
+    with where.saver() as (saver, store):
+        model = ScriptedModel([calls(("ask", {}))] * len(names))
+        agent = create_todo_agent(model, [ask], checkpointer=saver)
+        with DbosHost(where.url, {"main": agent}, polling=0.05, concurrency=1) as host:
+            for name in names:
+                host.send(name, {"kind": "human", "id": f"to {name}", "text": "go"})
+            until(lambda: all(status.on == "human" for status in host.list()))
+            host.schedule(names[0], "0 0 29 2 *", "a leap day")
+            host.send(names[0], {"kind": "cron", "id": "held", "text": "held"})
+        for name in names if store is not None else ():
+            store.remember(name, Recipe(model="openai:m", base_url="http://127.0.0.1:9/v1", tools=()), "go")
+    return db
+
+
+def until(true: Any) -> None:
+    deadline = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def tables_of(db: str) -> tuple[str, ...]:
+    return ("checkpoint_blobs", "checkpoint_writes") if on_postgres(db) else ("checkpoints", "writes")
+
+
+def thread_of(table: str, kind: str) -> str:
+    return f"{table}-{kind}"
+
+
+def spoil_threads(db: str, trap: Trap, *kinds: str) -> None:
+    """Replace the rows of LangGraph's tables: in each thread those of one table, by one kind."""
+    engine = engine_on(db if on_postgres(db) else f"sqlite:///{db}")
+    column = {
+        "checkpoint_blobs": "blob",
+        "checkpoint_writes": "blob",
+        "checkpoints": "checkpoint",
+        "writes": "value",
+    }
+    with closing_engine(engine), engine.begin() as c:
+        for table in tables_of(db):
+            for kind in kinds:
+                name = thread_of(table, kind)
+                query = f"UPDATE {table} SET type = :kind, {column[table]} = :row WHERE thread_id = :name"
+                assert c.execute(
+                    sa.text(query), {"kind": kind, "row": trap.row(kind, name), "name": name}
+                ).rowcount
+
+
+def spoil_engine(url: str, trap: Trap, *, schedules: bool = True) -> set[str]:
+    """Put a pickle into every value of every table of the engine; return the tables.
+
+    Without its `schedules`, of which the package has none: one that cannot be read ends the engine's thread.
+    """
+    engine = engine_on(url)
+    spoiled = set()
+    with closing_engine(engine), engine.begin() as c:
+        found = sa.MetaData()
+        found.reflect(c, schema="wakeloop" if on_postgres(url) else None)
+        status = next(table for table in found.tables.values() if table.name == "workflow_status")
+        run = c.execute(sa.select(status.c.workflow_uuid)).scalars().first()
+        for table in found.tables.values():
+            held = [column.name for column in table.columns if column.name in VALUES]
+            if not held or table.name.startswith("wakeloop_" if schedules else ("wakeloop_", "workflow_sch")):
+                continue
+            spoiled.add(table.name)
+            evil = {name: trap.value(f"{table.name}.{name}") for name in held}
+            if "serialization" in table.c:
+                evil["serialization"] = "py_pickle"
+            if not c.execute(sa.select(sa.func.count()).select_from(table)).scalar():
+                c.execute(table.insert().values({**filling(table, run), **evil}))
+            c.execute(table.update().values(evil))
+        # what has ended is to be run once more
+        c.execute(status.update().where(status.c.status == "SUCCESS").values(status="ENQUEUED"))
+    return spoiled
+
+
+def filling(table: sa.Table, run: Any) -> dict[str, Any]:
+    """Values for the columns that a row must have."""
+    row: dict[str, Any] = {"schedule": "* * * * *", "workflow_name": "turn", "status": "ACTIVE"}
+    row = {name: value for name, value in row.items() if name in table.c}
+    for column in table.columns:
+        if column.name in WF:
+            row[column.name] = run
+        elif column.name not in row and not column.nullable and column.server_default is None:
+            row[column.name] = "x" if isinstance(column.type, sa.Text | sa.String) else 0
+    return row
+
+
+def spoil_own(db: str, trap: Trap) -> None:
+    """Put a pickle into every value of the package's own tables."""
+    urls = {Where(db).url, db if on_postgres(db) else f"sqlite:///{db}"}
+    for url in urls:
+        engine = engine_on(url)
+        with closing_engine(engine), engine.begin() as c:
+            found = sa.MetaData()
+            found.reflect(c)
+            for table in found.tables.values():
+                held = [one.name for one in table.columns if one.name in OWN and not one.primary_key]
+                if table.name.startswith("wakeloop_") and held:
+                    c.execute(
+                        table.update().values({name: trap.value(f"{table.name}.{name}") for name in held})
+                    )
+
+
+def closing_engine(engine: sa.Engine) -> Any:
+    class Closing:
+        close = staticmethod(engine.dispose)
+
+    return closing(Closing())
+
+
+# -- every command ------------------------------------------------------------------------------------------
+
+
+def commands(db: str, kinds: Sequence[str]) -> Iterator[list[str]]:
+    yield from (["ps"], ["ps", "--json"], ["cron", "list"], ["drain", "--timeout", "0"])
+    yield ["cron", "add", "new", "0 0 29 2 *", "x"]
+    for table in tables_of(db):
+        for kind in kinds:
+            name = thread_of(table, kind)
+            yield ["send", name, "yes"]
+            if on_postgres(db):
+                continue
+            yield ["show", name, "--history", "--json"]
+            yield ["todo", name, "list"]
+            yield ["todo", name, "add", "x"]
+            yield ["resume", name, "yes"]
+            yield ["resume", name]
+            yield [
+                "run",
+                "more",
+                "--thread",
+                name,
+                "--model",
+                "openai:m",
+                "--base-url",
+                "http://127.0.0.1:9/v1",
+            ]
+            yield ["chat", "--thread", name, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
+            yield ["config", "--thread", name]
+    if not on_postgres(db):
+        yield from (["threads"], ["threads", "--all", "--json"], ["config"], ["graph"])
+
+
+def all_through(db: str, trap: Trap, *kinds: str) -> None:
+    """Run each command, in a process of its own where LangGraph's default holds; all faults are in words."""
+    done = subprocess.run([sys.executable, __file__, db, str(trap.folder), *kinds], env=loose(), check=False,
+                          capture_output=True, text=True, timeout=240)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def one_by_one(db: str, folder: Path, *kinds: str) -> Iterator[str]:
+    """Run each command in this process; what is wrong with it."""
+    for command in commands(db, kinds):
+        named = [] if command == ["graph"] else ["--db", db]
+        done = CliRunner().invoke(app, [*command, *named], input="yes\n/exit\n")
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            yield f"{command}: {done.exception!r}"
+        if sprung := list(folder.iterdir()):
+            yield f"{command}: {sprung}"
+            return
+
+
+def served(db: str, trap: Trap, folder: Path) -> None:
+    """Serve in a process of its own, and spoil the engine's rows once more while it is up."""
+    line = [*COMMAND, "serve", "--db", db, "--demo", str(folder)]
+    pipe = subprocess.PIPE
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        line, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=env
+    ) as server:
+        assert server.stdout is not None
+        if server.stdout.readline().startswith("Serving"):  # it may refuse, in a sentence
+            time.sleep(1)
+            spoil_engine(Where(db).url, trap)
+            time.sleep(2)
+            server.send_signal(signal.SIGTERM)
+        _, complaints = server.communicate(timeout=60)
+    assert trap.sprung == [], complaints
+
+
+@pytest.mark.slow
+def test_no_command_runs_a_row(db: str, tmp_path: Path) -> None:
+    trap, folder = Trap(tmp_path / "trap"), tmp_path / "folder"
+    folder.mkdir()
+    spoil_threads(db, trap, "msgpack")
+    all_through(db, trap)  # what reads all threads meets no other fault before these
+    spoil_threads(db, trap, *KINDS)
+    spoiled = spoil_engine(Where(db).url, trap)
+    assert spoiled >= {"workflow_status", "operation_outputs", "notifications", "workflow_events", "streams"}
+    all_through(db, trap, *KINDS)
+    served(db, trap, folder)
+    spoil_engine(Where(db).url, trap)
+    spoil_own(db, trap)
+    all_through(db, trap, KINDS[0])
+    served(db, trap, folder)
+
+
+def test_the_traps_would_have_sprung(tmp_path: Path) -> None:
+    trap = Trap(tmp_path / "trap")
+    pickled = "import base64, pickle, sys; pickle.loads(base64.b64decode(sys.argv[1]))"
+    packed = """
+import sys
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+JsonPlusSerializer(allowed_msgpack_modules=True).loads_typed(("msgpack", bytes.fromhex(sys.argv[1])))
+"""
+    for code, row in ((pickled, trap.value("one")), (packed, trap.row("msgpack", "two").hex())):
+        subprocess.run([sys.executable, "-c", code, row], check=True, capture_output=True)
+    assert trap.sprung == ["one", "two"]
+
+
+# -- the engine of an older release -------------------------------------------------------------------------
+
+
+def test_an_older_engines_pickles_are_dropped_and_what_they_rang_for_is_done(tmp_path: Path) -> None:
+    """Rows that wait, a timer among them, in the writing of a release that kept pickles."""
+    url, trap = f"sqlite:///{tmp_path / 'sessions.db'}", Trap(tmp_path / "trap")
+    with Where(str(tmp_path / "threads.db")).saver() as (saver, _):
+        model = ScriptedModel([says("one"), says("two")])
+        agent = create_todo_agent(model, checkpointer=saver)
+        with DbosHost(url, {"main": agent}, polling=0.05) as host:
+            host.send("main", {"kind": "human", "text": "go"})
+            assert host.wait("main", timeout=60)
+            key = host.schedule("main", "0 0 29 2 *", "a leap day")
+        with closing(Post(url, {"main": agent})) as post:
+            post.send("main", {"kind": "human", "text": "while nobody is up"})
+        spoil_engine(url, trap, schedules=False)
+        with DbosHost(url, {"main": agent}, polling=0.05) as host:
+            assert host.wait("main", timeout=60)
+            assert host.status("main").reason == "settled"
+            timers = host.client.list_workflows(status="DELAYED")
+            assert [record.input["args"][0] for record in timers if record.input] == [key]
+    assert trap.sprung == []
+    model.assert_done()
+
+
+def test_every_reader_of_the_engine_refuses_a_pickle(tmp_path: Path) -> None:
+    """Also one that a row names where the engine is set to JSON: the engine would follow the row."""
+    url, trap = f"sqlite:///{tmp_path / 'sessions.db'}", Trap(tmp_path / "trap")
+    agent = create_todo_agent(ScriptedModel([]))
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        host.schedule("main", "0 0 29 2 *", "a leap day")
+        spoil_engine(url, trap, schedules=False)
+        [record] = host.client.list_workflows()
+        assert record.input == trap.value("workflow_input.inputs")  # as it stands there
+        assert isinstance(host.client, DBOSClient)
+        pickles = [kind for kind in Serializer.__subclasses__() if kind.__name__ == "DefaultSerializer"]
+        for kind in pickles:
+            with pytest.raises(Exception, match="is a pickle, which would run code: it is not read"):
+                kind().deserialize(trap.value("x"))
+    assert trap.sprung == []
+
+
+if __name__ == "__main__":
+    for fault in one_by_one(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]):
+        print(fault)

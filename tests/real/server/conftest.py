@@ -1,0 +1,78 @@
+"""A `langgraph dev` for all tests of a run, and hosts over it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wakeloop.sessions.langgraph_server import ServerHost
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server process in a folder of its own."""
+    folder = tmp_path_factory.mktemp("server")
+    graphs = {name: f"{Path(__file__).parent / 'graphs.py'}:{name}" for name in ("main", "waiting")}
+    (folder / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": graphs}))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = [
+        "--no-browser",
+        "--no-reload",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--n-jobs-per-worker",
+        "4",
+    ]
+    environment = {**os.environ, "LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(
+            [str(Path(sys.executable).parent / "langgraph"), "dev", *options],
+            cwd=folder,
+            env=environment,
+            stdout=log,
+            stderr=log,
+        ) as server,
+    ):
+        address = f"http://127.0.0.1:{port}"
+        try:
+            for _ in range(240):
+                assert server.poll() is None, (folder / "log").read_text()
+                if answers(f"{address}/ok"):
+                    break
+                time.sleep(0.25)
+            yield address
+        finally:
+            server.kill()
+
+
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=2) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def host(url: str) -> Iterator[ServerHost]:
+    with ServerHost(url, {"main": "main", "waiting": "waiting"}) as host:
+        yield host
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    return f"main:{request.node.name}"

@@ -1,0 +1,322 @@
+"""The host over `langgraph dev` at its edges: long lives, kills, failures, what is cancelled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.errors import InternalServerError
+
+from wakeloop import SessionError
+from wakeloop.sessions.langgraph_server import ServerHost
+from wakeloop.sessions.langgraph_server.kept import uid
+
+pytest.importorskip("langgraph_api", reason="the extra `server` is not installed")
+pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_group("langgraph-dev")]
+KEPT, BACKGROUND = "wakeloop.sessions.langgraph_server.kept", "wakeloop.sessions.langgraph_server.background"
+ONE_RUN = "wakeloop.sessions.langgraph_server.one_run"
+HOST = "wakeloop.sessions.langgraph_server.server_host"
+
+
+def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def texts(host: ServerHost, thread: str) -> list[str]:
+    return [m.text for m in host.snapshot(thread).values.get("messages", ())]
+
+
+def told(host: ServerHost, thread: str, text: str, key: str) -> None:
+    """Send a text, and wait until its run has ended."""
+    host.send(thread, {"kind": "human", "id": key, "text": text})
+    until(lambda: texts(host, thread)[-1:] == [f"read: {text}"])
+    until(lambda: host.background.at_work == {})
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{BACKGROUND}.PAUSES", (0.02,) * 5)
+
+
+# -- further pages -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of three, where a thread's life takes a thousand events otherwise."""
+    monkeypatch.setattr(f"{KEPT}.MOST", 3)
+    monkeypatch.setattr("wakeloop.sessions.langgraph_server.server_host.MOST", 3, raising=False)
+
+
+@pytest.mark.usefixtures("small")
+def test_an_event_after_a_page_of_settled_ones_is_taken(host: ServerHost, name: str) -> None:
+    for number in range(5):
+        told(host, name, f"text {number}", f"e{number}")
+    assert host.send(name, {"kind": "human", "id": "e0", "text": "text 0"}) == "e0"  # a repeat is known still
+    told(host, name, "the last", "last")
+    assert texts(host, name).count("text 0") == 1
+    assert list(host.kept.waiting(name)) == []
+
+
+@pytest.mark.usefixtures("small")
+def test_more_than_a_page_waits(host: ServerHost, name: str) -> None:
+    host.background.draining.set()
+    for number in range(8):
+        host.send(name, {"kind": "human", "text": f"text {number}"})
+    assert host.status(name).queued == 8
+    host.background.draining.clear()
+    host.catch_up()
+    until(lambda: len([t for t in texts(host, name) if t.startswith("text")]) == 8)
+
+
+@pytest.mark.usefixtures("small")
+def test_more_than_a_page_of_threads_and_schedules_is_listed(host: ServerHost, name: str) -> None:
+    threads = [f"{name}-{number}" for number in range(5)]
+    for thread in threads:
+        host.kept.make(thread)
+    assert set(threads) <= set(host.kept.threads())
+    keys = [host.schedule(name, f"{number} 0 1 1 *", "tick") for number in range(5)]
+    assert [schedule.id for schedule in host.schedules(name)] == sorted(keys)
+    assert [host.cancel(key) for key in keys] == [True] * 5
+
+
+# -- kills -------------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Stands for a host's end."""
+
+
+@pytest.fixture
+def killed(host: ServerHost, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let a host die as it begins its next run: right before or right after."""
+    create = host.client.runs.create
+
+    def arm(when: str) -> None:
+        def begin(*given: Any, **more: Any) -> Any:
+            if when == "after":
+                create(*given, **more)
+            monkeypatch.setattr(host.client.runs, "create", create)
+            raise Killed
+
+        monkeypatch.setattr(host.client.runs, "create", begin)
+
+    return arm
+
+
+@pytest.fixture
+def other(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerHost]:
+    """Another host, which has not looked yet."""
+    monkeypatch.setattr(f"{ONE_RUN}.PATIENT", 3, raising=False)
+    host = ServerHost(url, {"main": "main"})
+    yield host
+    host.close()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_one_answer_is_given_to_one_question(
+    host: ServerHost, other: ServerHost, name: str, killed: Callable[[str], None], when: str
+) -> None:
+    host.send(name, {"kind": "human", "text": "ask"})
+    until(lambda: host.status(name).reason == "interrupted")
+    until(lambda: host.background.at_work == {})
+    killed(when)
+    host.send(name, {"kind": "human", "text": "again"})  # the answer makes the model ask once more
+    until(lambda: host.background.at_work == {})
+    other.catch_up()
+    until(lambda: other.background.at_work == {} and not other.kept.waiting(name))
+    snapshot = other.snapshot(name)
+    assert [m.text for m in snapshot.values["messages"] if m.type == "tool"] == ["again"]
+    assert [one.value for one in snapshot.interrupts] == ["which?"]
+    other.send(name, {"kind": "human", "text": "this"})
+    until(lambda: texts(other, name)[-1:] == ["read: this"])
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_input_is_taken_once(
+    host: ServerHost, other: ServerHost, name: str, killed: Callable[[str], None], when: str
+) -> None:
+    killed(when)
+    host.send(name, {"kind": "human", "text": "hello"})
+    until(lambda: host.background.at_work == {})
+    assert [(item["taken"], item["run"]) for item in host.kept.waiting(name)] == [
+        (True, item["event"]["id"]) for item in host.kept.waiting(name)
+    ]
+    other.catch_up()
+    until(lambda: not other.kept.waiting(name))
+    assert texts(other, name) == ["hello", "read: hello"]
+    runs: Any = other.client.runs.list(uid(name))
+    assert len(runs) == 1
+
+
+def test_two_hosts_that_see_one_event_run_it_once(host: ServerHost, other: ServerHost, name: str) -> None:
+    host.background.draining.set()
+    for number in range(4):
+        host.send(name, {"kind": "human", "text": f"text {number}"})
+    host.background.draining.clear()
+    for each in (host, other):
+        each.background.ring(name)
+    until(lambda: host.background.at_work == {} == other.background.at_work)
+    until(lambda: not host.kept.waiting(name))
+    assert [t for t in texts(host, name) if t.startswith("text")] == [f"text {n}" for n in range(4)]
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+def test_a_failing_model_is_the_session_s_error(host: ServerHost, name: str) -> None:
+    host.send(name, {"kind": "human", "text": "fail"})
+    until(lambda: host.status(name).error == "ValueError: this model fails")
+    until(lambda: host.background.at_work == {})
+    told(host, name, "hello", "next")
+    assert (host.status(name).error, host.status(name).queued) == (None, 0)
+
+
+def test_an_unknown_assistant_is_the_session_s_error(url: str, other: ServerHost, name: str) -> None:
+    with ServerHost(url, {"main": "nobody"}) as wrong:
+        wrong.send(name, {"kind": "human", "text": "hello"})
+        until(lambda: "Invalid assistant: 'nobody'" in (wrong.status(name).error or ""))
+        until(lambda: wrong.background.at_work == {})
+        assert wrong.status(name).queued == 1
+    other.catch_up()
+    until(lambda: other.background.at_work == {})
+    assert other.status(name).queued == 1  # not by itself
+    other.send(name, {"kind": "kick"})
+    until(lambda: texts(other, name) == ["hello", "read: hello"])
+    until(lambda: other.status(name).error is None)
+
+
+def failing(*_: Any, **__: Any) -> Any:
+    """A server that answers 500."""
+    request = httpx.Request("POST", "http://localhost")
+    raise InternalServerError("the disk is full", response=httpx.Response(500, request=request), body=None)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_server_that_fails_for_ever_is_given_up(
+    host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(host.client.runs, "create", lambda *_, **__: tries.append(1) or failing())
+        patch.setattr(f"{ONE_RUN}.PATIENT", 0, raising=False)
+        host.send(name, {"kind": "human", "text": "hello"})
+        until(lambda: (host.status(name).error or "").endswith("the disk is full"))
+        until(lambda: host.background.at_work == {})
+        assert (len(tries), host.status(name).queued) == (6, 1)
+    told(host, name, "again", "again")
+    assert texts(host, name)[:2] == ["hello", "again"]
+    assert host.status(name).error is None
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_error_that_cannot_be_noted_is_told_by_the_host(
+    host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(host.client.runs, "create", failing)
+        patch.setattr(host.background, "give_up", failing, raising=False)
+        host.send(name, {"kind": "human", "text": "hello"})
+        until(lambda: (host.status(name).error or "").endswith("the disk is full"))
+    told(host, name, "again", "again")
+    assert host.status(name).error is None
+
+
+def test_a_thread_that_cannot_be_read_hides_no_other(
+    host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = f"{name}-good"
+    for thread in (name, good):
+        told(host, thread, "hello", "e")
+    read = host.client.threads.get_state
+    monkeypatch.setattr(
+        host.client.threads, "get_state", lambda key: failing() if key == uid(name) else read(key)
+    )
+    rows = {status.thread: status for status in host.list()}
+    assert (rows[name].state, rows[good].state) == ("damaged", "dormant")
+    assert "the disk is full" in (rows[name].error or "")
+
+
+def test_a_wrong_address_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = ServerHost("http://user:secret-word@127.0.0.1:9", {"main": "main"})
+
+    def away(*_: Any, **__: Any) -> Any:  # what its SDK raises after seven seconds
+        raise httpx.ConnectError("[Errno 111] Connection refused")
+
+    for of, method in ((host.client.threads, "create"), (host.client.threads, "search")):
+        monkeypatch.setattr(of, method, away)
+    for ask in (host.catch_up, host.list, lambda: host.send("main", {"kind": "kick"})):
+        with pytest.raises(
+            SessionError, match=r"127\.0\.0\.1:9 cannot be reached .*Connection refused"
+        ) as seen:
+            ask()
+        assert "secret-word" not in str(seen.value)
+    host.close()
+
+
+@pytest.mark.parametrize("line", ["0 0 30 2 *", "61 * * * *"])
+def test_a_line_that_is_never_due_is_refused(host: ServerHost, name: str, line: str) -> None:
+    with pytest.raises(SessionError, match="is no cron line"):
+        host.schedule(name, line, "text")
+
+
+# -- what is cancelled -------------------------------------------------------------------------------------
+
+
+def test_an_event_that_is_cancelled_under_a_run_does_not_come_back(
+    host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.background.draining.set()
+    host.send(name, {"kind": "human", "id": f"{name}-1", "text": "one"})
+    host.send(name, {"kind": "human", "id": f"{name}-2", "text": "two"})
+    host.background.draining.clear()
+    read, left = host.kept.waiting, [f"{name}-1"]
+
+    def waiting(thread: str) -> Any:
+        found = read(thread)
+        if left:
+            assert host.cancel(left.pop()) is True
+        return found
+
+    monkeypatch.setattr(host.kept, "waiting", waiting)
+    host.background.ring(name)
+    until(lambda: host.background.at_work == {})
+    assert texts(host, name) == ["two", "read: two"]
+    assert host.send(name, {"kind": "human", "id": f"{name}-1", "text": "one"}) == f"{name}-1"
+    assert list(read(name)) == []
+
+
+def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
+    host: ServerHost, other: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker, key = f"{name}-asker", f"{name}-q"
+    asks: Any = {"kind": "peer_message", "id": key, "text": "?", "sender": asker, "correlation_id": "q"}
+    host.background.draining.set()
+    host.send(name, asks)
+    with monkeypatch.context() as patch:
+        patch.setattr("wakeloop.sessions.langgraph_server.one_run.refusal_of", dying)
+        patch.setattr(f"{HOST}.refusal_of", dying, raising=False)
+        with pytest.raises(Killed):
+            host.cancel(key)
+    other.catch_up()
+    until(lambda: other.background.at_work == {} and not other.kept.waiting(name))
+    until(lambda: texts(other, asker)[:1])
+    assert "cancelled before it was read" in texts(other, asker)[0]
+    assert texts(other, name) == []
+
+
+def dying(*_: Any) -> Any:
+    raise Killed
+
+
+def test_what_a_run_has_taken_is_not_cancelled(host: ServerHost, name: str) -> None:
+    host.send(name, {"kind": "human", "id": f"{name}-1", "text": "slow"})
+    until(lambda: host.kept.run(name, f"{name}-1") is not None)
+    assert host.cancel(f"{name}-1") is False
+    until(lambda: texts(host, name)[-1:] == ["read: waited"])

@@ -1,0 +1,28 @@
+"""A worker beside the test's own: what it is given to run it writes down. Ends when its input closes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from wakeloop import create_todo_agent
+from wakeloop.cli.sessions.postgres import postgres_saver
+from wakeloop.sessions.dbos import DbosHost
+from wakeloop.testing import ScriptedModel, says
+
+url, log = sys.argv[1:]
+
+
+def work(n: int) -> str:
+    """Work."""
+    with Path(log).open("a") as file:
+        file.write(f"{n}\n")
+    return f"{n} done elsewhere"
+
+
+if __name__ == "__main__":
+    with postgres_saver(url) as saver:
+        agent = create_todo_agent(ScriptedModel([says("elsewhere")] * 9), [work], checkpointer=saver)
+        with DbosHost(url, {"main": agent}, polling=0.05):
+            print("up", flush=True)
+            sys.stdin.read()

@@ -1,0 +1,286 @@
+"""One damaged thread hides no other; what is raised around a run ends, is told, and can be tried again."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import interrupt
+
+from wakeloop import create_todo_agent
+from wakeloop.cli.sessions.ps import overview
+from wakeloop.cli.sessions.send import send
+from wakeloop.cli.sessions.where import Where
+from wakeloop.errors import SessionError
+from wakeloop.sessions import worker
+from wakeloop.sessions.dbos import DbosHost, Post
+from wakeloop.sessions.dbos.cron_line import following
+from wakeloop.sessions.host import now
+from wakeloop.testing import ScriptedModel, calls, says
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'threads.db-sessions'}"
+
+
+def agent_on(connection: sqlite3.Connection, *replies: Any, **more: Any) -> Any:
+    return create_todo_agent(ScriptedModel([*replies]), checkpointer=SqliteSaver(connection), **more)
+
+
+def texts(agent: Any, thread: str) -> list[str]:
+    values = agent.get_state({"configurable": {"thread_id": thread}}).values
+    return [m.text for m in values.get("messages", ())]
+
+
+def until(true: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def damage(connection: sqlite3.Connection, thread: str) -> list[Any]:
+    """Spoil the newest checkpoint of a thread; return what mends it."""
+    row = connection.execute(
+        "SELECT checkpoint, checkpoint_id FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC",
+        [thread],
+    ).fetchone()
+    mend(connection, [b"\xc1 no msgpack", row[1]])
+    return list(row)
+
+
+def mend(connection: sqlite3.Connection, row: list[Any]) -> None:
+    connection.execute("UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = ?", row)
+    connection.commit()
+
+
+def test_a_damaged_thread_has_a_row_of_its_own(connection: sqlite3.Connection, url: str) -> None:
+    agent = agent_on(connection, says("one"), says("two"))
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        for thread in ("a", "b"):
+            host.send(thread, {"kind": "human", "text": "go"})
+            assert host.wait(thread, timeout=30)
+        damage(connection, "a")
+        first, second = host.list()
+        assert (first.thread, first.state, first.reason) == ("a", "damaged", None)
+        assert (first.error or "").startswith("What is stored of it cannot be read: ")
+        assert (second.thread, second.state, second.error) == ("b", "dormant", None)
+        assert host.status("a") == first
+
+
+def test_a_thread_whose_agent_is_gone_has_a_row_of_its_own(connection: sqlite3.Connection, url: str) -> None:
+    agent = agent_on(connection)
+    with closing(Post(url, {"old": agent, "new": agent})) as post:
+        post.send("old:1", {"kind": "human", "text": "go"})
+        post.send("new", {"kind": "human", "text": "go"})
+    with closing(Post(url, {"new": agent})) as post:
+        fresh, gone = post.list()
+        assert (fresh.thread, fresh.state, fresh.error) == ("new", "dormant", None)
+        told = "There is no agent for the thread 'old:1'; the agents are: new."
+        assert (gone.state, gone.queued, gone.error) == ("unknown", 1, told)
+
+
+def test_ps_shows_the_others_and_send_waits_no_longer_than_it_must(
+    connection: sqlite3.Connection, url: str, tmp_path: Path
+) -> None:
+    agent = agent_on(connection, says("one"), says("two"))
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        for thread in ("a", "b"):
+            host.send(thread, {"kind": "human", "text": "go"})
+            assert host.wait(thread, timeout=30)
+        damage(connection, "a")
+        host.send("a", {"kind": "human", "id": "e", "text": "again"})
+        assert host.wait(timeout=30)
+    where = Where(str(tmp_path / "threads.db"))
+    rows = [line.split()[:2] for line in overview(where, json=False)]
+    assert rows == [["SESSION", "STATE"], ["a", "damaged"], ["b", "dormant"]]
+    [line], code = send(where, "a", "again", "human", "e", wait=True, json=False)  # a repeat: nothing is run
+    assert (line.startswith("a: damaged, What is stored of it cannot be read"), code) == (True, 1)
+
+
+def test_an_event_for_a_damaged_thread_is_kept_and_tried_again_by_hand(
+    connection: sqlite3.Connection, url: str
+) -> None:
+    agent = agent_on(connection, says("one"), *[says("both")] * 8)
+    with DbosHost(url, {"main": agent, "asker": agent_on(connection)}, polling=0.05) as host:
+        host.send("a", {"kind": "human", "text": "first"})
+        assert host.wait("a", timeout=30)
+        row = damage(connection, "a")
+        asks: Any = {"kind": "peer_message", "id": "q", "text": "Well?", "sender": "asker"}
+        host.send("a", {**asks, "correlation_id": "q"})
+        assert host.wait("a", timeout=30)  # it does not end in endless tries
+        assert (host.status("a").queued, host.mailbox.unsettled("a")) == (1, [])
+        assert [letter.error is None for letter in host.mailbox.waiting("a")] == [False]
+        until(lambda: host.mailbox.sessions("asker"))  # nobody is left in silence
+        mend(connection, row)
+        assert "cannot be read" not in (host.status("a").error or "")
+        assert host.status("a").error is not None  # it says why the event waits
+        host.catch_up()
+        time.sleep(0.3)
+        assert texts(agent, "a") == ["first", "one"]  # not by itself
+        host.send("a", {"kind": "kick"})
+        assert host.wait("a", timeout=30)
+        assert (host.status("a").queued, host.status("a").error) == (0, None)
+    assert ["Well?" in text for text in texts(agent, "a")][:4] == [False, False, True, False]
+
+
+def test_a_person_s_answer_is_in_the_thread_or_waits(
+    connection: sqlite3.Connection, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask() -> str:
+        """Ask."""
+        return str(interrupt("which?"))
+
+    raising: list[Exception] = []
+    run = worker.run
+
+    def running(*given: Any) -> None:
+        if raising:
+            raise raising.pop()
+        run(*given)
+
+    monkeypatch.setattr(worker, "run", running)
+    agent = agent_on(connection, calls(("ask", {})), says("I read it."), tools=[ask])
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        host.send("a", {"kind": "human", "text": "go"})
+        until(lambda: host.status("a").reason == "interrupted")
+        raising.append(KeyError("gone"))
+        host.send("a", {"kind": "human", "id": "answer", "text": "the blue one"})
+        assert host.wait("a", timeout=30)
+        assert host.status("a").error == "KeyError: 'gone'"
+        assert [letter.id for letter in host.mailbox.waiting("a")] == ["answer"]
+        host.send("a", {"kind": "kick"})
+        assert host.wait("a", timeout=30)
+    assert texts(agent, "a")[-2:] == ["the blue one", "I read it."]
+
+
+def test_an_input_that_was_never_stored_waits(connection: sqlite3.Connection, url: str) -> None:
+    raising = [ValueError("no")]
+
+    class Failing(SqliteSaver):
+        def put(self, *given: Any) -> Any:
+            if raising:
+                raise raising.pop()
+            return super().put(*given)
+
+    agent = create_todo_agent(ScriptedModel([says("both")]), checkpointer=Failing(connection))
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        host.send("a", {"kind": "human", "text": "first"})
+        assert host.wait("a", timeout=30)
+        assert (host.status("a").error, host.status("a").queued) == ("ValueError: no", 1)
+        host.send("a", {"kind": "human", "text": "second"})
+        assert host.wait("a", timeout=30)
+        assert (host.status("a").error, host.status("a").queued) == (None, 0)
+    assert texts(agent, "a") == ["first", "second", "both"]
+
+
+def test_a_report_that_raises_is_told_and_stops_nothing(connection: sqlite3.Connection, url: str) -> None:
+    def report(_: Any) -> None:
+        raise OSError("no such terminal")
+
+    agent = agent_on(connection, says("one"), says("two"))
+    with DbosHost(url, {"main": agent}, polling=0.05, report=report) as host:
+        for text in ("first", "second"):
+            host.send("a", {"kind": "human", "text": text})
+            assert host.wait("a", timeout=30)
+            until(lambda: host.status("a").error == "report: OSError: no such terminal")
+            assert (host.status("a").reason, host.status("a").queued) == ("settled", 0)
+    assert texts(agent, "a") == ["first", "one", "second", "two"]
+
+
+# -- what is withdrawn, and the clock ----------------------------------------------------------------------
+
+
+def test_a_cancelled_event_does_not_come_back(url: str) -> None:
+    """A run has read it before it was cancelled, and notes what it takes afterwards."""
+    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+        for key in ("e1", "e2"):
+            post.send("main", {"kind": "human", "id": key, "text": key})
+        read = [letter.event for letter in post.mailbox.waiting("main")]
+        assert post.cancel("e2") is True
+        assert post.mailbox.begin("e1", read) is False
+        assert [(letter.id, letter.run) for letter in post.mailbox.waiting("main")] == [("e1", None)]
+        assert post.mailbox.begin("e1", read[:1]) is True
+        assert post.cancel("e1") is False
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing of ours catches it."""
+
+
+def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: Any) -> Any:
+        raise Killed
+
+    asks: Any = {"kind": "peer_message", "id": "q", "text": "?", "sender": "b", "correlation_id": "q"}
+    with closing(Post(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
+        post.send("a", asks)
+        for way in ("send", "ring"):
+            monkeypatch.setattr(post, way, die)
+        with pytest.raises(Killed):
+            post.cancel("q")
+        assert post.mailbox.waiting("a") == []
+        assert [letter.event["correlation_id"] for letter in post.mailbox.waiting("b")] == ["q"]
+
+
+def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
+    connection: sqlite3.Connection, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = agent_on(connection, says("fine"))
+    host = DbosHost(url, {"main": agent}, polling=0.05)
+    host.mailbox.put("main", {"kind": "human", "id": "e1", "text": "one"})
+    host.mailbox.put("main", {"kind": "human", "id": "e2", "text": "two"})
+    reading, left = type(host.mailbox).waiting, ["e1"]
+
+    def waiting(mailbox: Any, thread: str) -> Any:
+        found = reading(mailbox, thread)
+        if left:
+            assert host.cancel(left.pop()) is True
+        return found
+
+    monkeypatch.setattr(type(host.mailbox), "waiting", waiting)
+    with host:
+        until(lambda: texts(agent, "main"))
+        assert host.wait(timeout=30)
+    assert texts(agent, "main") == ["two", "fine"]
+
+
+def test_a_schedule_of_a_clock_that_was_ahead_is_due_next_time(url: str) -> None:
+    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+        key = post.schedule("main", "* * * * *", "tick")
+        for heal in (post.set_timers, lambda: post.schedule("main", "* * * * *", "tick")):
+            post.mailbox.next_due(key, now() + timedelta(days=400))
+            heal()
+            [row] = post.schedules()
+            assert datetime.fromisoformat(row.due or "") <= datetime.now(UTC) + timedelta(minutes=1)
+        post.mailbox.next_due(key, before := now() - timedelta(days=1))
+        post.set_timers()  # what is past due stays so: it fires at once
+        assert post.schedules()[0].due == before.isoformat()
+
+
+@pytest.mark.parametrize("line", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "5 5 31 2 *"])
+def test_a_line_that_is_never_due_is_a_sentence(url: str, line: str) -> None:
+    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+        with pytest.raises(SessionError, match="is no cron line: there is no such day, so it is never due"):
+            post.schedule("main", line, "text")
+        post.mailbox.plan("old", "main", line, "text", now())  # an older release has stored it
+        key = post.schedule("main", "0 9 29 2 *", "leap")
+        post.set_timers()
+        assert [post.cancel(one) for one in ("old", key)] == [True, True]
+    assert following("0 9 29 2 *", datetime(2025, 1, 1, tzinfo=UTC)).year == 2028
