@@ -262,7 +262,7 @@ def rows(
     """Each row: what kind, which, on what, seconds at the largest size, exponent."""
     looked = {("pattern", name): run for name, run in patterns().items()}
     looked |= {("function", name): function for name, function in FUNCTIONS.items()}
-    for (kind, name), run in looked.items():
+    for (kind, name), run in looked.items() if sizes else ():
         text, times = worst_text(run, sizes)
         yield kind, name, text, times, exponent(sizes, times)
     for name, job in RULES.items():
@@ -273,12 +273,13 @@ def rows(
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rules", action="store_true", help="the rules of the list alone")
     parser.add_argument("--tiny", action="store_true", help="to see that it runs")
     parser.add_argument("--markdown", action="store_true", help="print tables")
     options = parser.parse_args()
     sizes, counts = (TINY, TINY) if options.tiny else (SIZES, COUNTS)
     kind, marked = "", 0
-    for what, name, text, times, slope in rows(sizes, counts):
+    for what, name, text, times, slope in rows(() if options.rules else sizes, counts):
         if what != kind and options.markdown:
             print(f"\n| {what} | worst | seconds | exponent |\n|---|---|--:|--:|")
         kind = what

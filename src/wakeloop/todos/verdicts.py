@@ -1,6 +1,6 @@
 """The verifier's say: the third refusal blocks an item."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
 from wakeloop.todos.items import Status, Todo
@@ -10,6 +10,43 @@ REFUSALS = 3  # the verifier's third refusal of an item blocks it
 
 Verdicts = dict[tuple[int, str], str | None]
 """What was answered of an item, by the place of its call and its id: a round may be played again."""
+
+
+SHARDS = 64
+
+
+class Refusals(Mapping[str, int]):
+    """Counts by id, in order, that never change: one more copies a shard, not all of them."""
+
+    def __init__(self, shards: tuple[dict[str, tuple[int, int]], ...], size: int = 0) -> None:
+        self.shards, self.size = shards, size  # by id: its place in the order, its count
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> "Refusals":
+        """Return counts in this form."""
+        if isinstance(counts, Refusals):
+            return counts
+        shards: tuple[dict[str, tuple[int, int]], ...] = tuple({} for _ in range(SHARDS))
+        for place, (key, count) in enumerate(counts.items()):
+            shards[hash(key) % SHARDS][key] = place, count
+        return cls(shards, len(counts))
+
+    def with_one(self, key: str, count: int) -> "Refusals":
+        """Return counts with this one, which keeps its place or is the last."""
+        at = hash(key) % SHARDS
+        shards, old = list(self.shards), self.shards[at].get(key)
+        shards[at] = {**shards[at], key: (self.size if old is None else old[0], count)}
+        return Refusals(tuple(shards), self.size + (old is None))
+
+    def __getitem__(self, key: str) -> int:
+        return self.shards[hash(key) % SHARDS][key][1]
+
+    def __iter__(self) -> Iterator[str]:
+        placed = {key: place for shard in self.shards for key, (place, _) in shard.items()}
+        return iter(sorted(placed, key=placed.__getitem__))
+
+    def __len__(self) -> int:
+        return self.size
 
 
 def with_status(todo: Todo, status: Status, reason: str = "", evidence: str | None = None) -> Todo:
@@ -38,5 +75,5 @@ def verify(
     if why is None:
         return todo, board, None
     count = board.refusals.get(key, 0) + 1
-    board = replace(board, refusals={**board.refusals, key: count})
+    board = replace(board, refusals=Refusals.of(board.refusals).with_one(key, count))
     return (with_status(todo, "blocked", why) if count >= REFUSALS else fallback), board, why

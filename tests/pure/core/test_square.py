@@ -17,6 +17,7 @@ from wakeloop.presets import preset
 from wakeloop.todos import operations, rounds, rows
 from wakeloop.todos.items import Todo, count_running
 from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Reset, Rules
+from wakeloop.todos.verdicts import Refusals
 
 ONE = Rules(in_progress="at_most_one")
 
@@ -305,3 +306,11 @@ def test_an_id_twice_is_found_among_many() -> None:
     drafts = tuple(Draft("t", "pending", f"i{n}") for n in (*range(50), 7))
     _, (outcome,), _ = played(Board(), [Replace(drafts)], Rules())
     assert outcome.error == "the id 'i7' stands twice; every id may stand once"
+
+
+def test_refusals_keep_their_order_and_never_change() -> None:
+    few = Refusals.of({"b": 1, "a": 2})
+    more = few.with_one("c", 1).with_one("b", 3)
+    assert list(more.items()) == [("b", 3), ("a", 2), ("c", 1)]
+    assert few == {"b": 1, "a": 2}
+    assert (len(more), more.get("x"), Refusals.of(more) is more) == (3, None, True)
