@@ -104,7 +104,7 @@ def test_c41_a_hosts_note_of_why_a_run_was_given_up(postgres: str) -> None:
     mailbox = Mailbox(create_engine(postgres.replace("postgresql://", "postgresql+psycopg://")))
     mailbox.create()
     mailbox.put("1", {"kind": "human", "id": "e", "text": "x\x00y"})
-    mailbox.begin("run", [{"kind": "human", "id": "e", "text": "x\x00y"}])
+    mailbox.begin("run", mailbox.waiting("1"))
     mailbox.settle("1", "run", f"ValueError: {BAD}")
     assert mailbox.sessions("1") == [("1", 0, f"ValueError: {KEPT}")]
     mailbox.engine.dispose()

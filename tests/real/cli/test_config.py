@@ -93,7 +93,8 @@ def test_each_level_is_shown_with_its_place(
 
 def test_every_setting_is_shown_once(folder: Path) -> None:
     assert set(rows()) == {
-        "model", "base_url", "preset", "tools", "system_prompt", *LoopSettings.model_fields
+        "model", "base_url", "preset", "tools", "system_prompt", "function_calling",
+        *LoopSettings.model_fields,
     }  # fmt: skip
 
 
@@ -153,7 +154,7 @@ def test_options_beside_an_agent_are_refused(folder: Path, given: list[str], say
             "agents/a.yaml",
             "tool: 1\n",
             ["--agent", "a"],
-            "a.yaml, line 1: there is no key 'tool'",
+            "a.yaml, line 1: there is no setting 'tool'; did you mean 'tools'?",
         ),
         ("config.yaml", "", ["--role", "none"], "There is no role 'none' in"),
         ("config.yaml", "", ["--agent", "none"], "There is no agent 'none' in"),

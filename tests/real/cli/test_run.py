@@ -158,7 +158,11 @@ def test_a_refusal_is_one_sentence_and_the_thread_goes_on(
     assert len(failed.stderr.splitlines()) == 2
     thread = thread_of(failed.stdout)
     assert f"To try again: wakeloop resume {thread} --db {shell.db}" in failed.stderr
-    assert json.loads(shell("show", thread, "--json").stdout)["session"]["open"] == 1
+    shown = json.loads(shell("show", thread, "--json").stdout)
+    assert (shown["session"]["state"], [todo["status"] for todo in shown["todos"]]) == (
+        "running",
+        ["pending"],
+    )
     done = shell("resume", thread)
     assert done.returncode == 0, done.stderr
 

@@ -59,7 +59,7 @@ def test_strict_suppression_is_kept_over_a_restart(tmp_path: Path) -> None:
     assert first is None
     told = elsewhere(db, STRICT, "I could not.", given=None)
     assert told["found"]["ledger"]["todo_guard_blocked"]["guard"] == GUARD
-    assert (told["session"]["reason"], told["tools"]) == ("guard_blocked", [])
+    assert (told["session"]["reason"], told["tools"]) == ("guard_blocked", ["look", "write_todos"])
     later = elsewhere(db, STRICT, "Still not.", given="and now?")
     assert later["found"]["ledger"]["todo_guard_suppressed"] is True
     assert (later["asked"], later["corrections"]) == (1, told["corrections"])

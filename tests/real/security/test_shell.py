@@ -55,7 +55,7 @@ def test_nothing_that_is_stored_or_configured_can_say_yes(
         with pytest.raises(SettingsError, match="there is no setting"):
             checked(Document(tmp_path, {word: True}))
         (tmp_path / "agents" / "a.yaml").write_text(f"tools: [shell]\n{word}: true\n")
-        with pytest.raises(SettingsError, match="there is no key"):
+        with pytest.raises(SettingsError, match="there is no setting"):
             agent_level(tmp_path, "a")
         monkeypatch.setenv(f"WAKELOOP_{word.upper()}", "true")
         with pytest.raises(SettingsError, match="There is no variable"):

@@ -82,6 +82,12 @@ class Engine(DbosHost):
             self.story.accepted.setdefault(key, (thread_id, {**event, "id": key}))  # type: ignore[typeddict-item]
         return key
 
+    def cancelled(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
+        answer = super().cancelled(thread, event)
+        if self.story is not None and answer is not None:
+            self.story.accepted.setdefault(answer[1]["id"], answer)
+        return answer
+
     @contextmanager
     def telling(self, story: EngineHost) -> Iterator[EngineHost]:
         """Play a story; nothing of it is left for the next one."""
