@@ -76,7 +76,7 @@ def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
     talking(rig, 200, waking=waking)
     blocks = [block(rig, 50) for _ in range(4)]
     assert blocks[3] == blocks[2]
-    assert blocks[2][:2] == ((400, 108100) if waking else (250, 48600))
+    assert blocks[2][:2] == ((400, 109650) if waking else (250, 48600))
     rows = [
         size
         for (size,) in rig.saver.conn.execute(
