@@ -120,7 +120,8 @@ class _Edit:
         refuse_unfinished(snapshot)
         values = snapshot.values or {}
         ledger = notes_of(values)
-        old, number = numbered(values.get("todos") or (), ledger.get("next_id", 1))
+        stored = values.get("todos") or ()
+        old, number = numbered(stored, ledger.get("next_id", 1))
         refusals = dict(ledger.get("refusals", {}))
         for operation in self.operations:  # a person overrules the verifier
             if isinstance(operation, Change):
@@ -133,7 +134,8 @@ class _Edit:
         todos = self.reworded(board)
         update: dict[str, Any] = {}
         if difference := changes(old, todos):
-            update["todos"] = difference
+            whole = any("id" not in todo for todo in stored)  # a hand may write a list without ids
+            update["todos"] = {"all": todos} if whole else difference
         if self.goal is not None or (self.clear and values.get("todo_goal")):
             update["todo_goal"] = self.goal or ""
         if not update and not (anew and ledger.get("next_id", 1) > 1):

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from agents import END, START, TODO, WAKE, Make, done, session, todo, write
+from agents import CONFIG, END, START, TODO, WAKE, Make, done, session, todo, write
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import interrupt
 
@@ -199,3 +199,14 @@ def test_a_run_killed_between_two_supersteps_is_unfinished_although_next_is_empt
     with pytest.raises(EditError, match="has not finished its run: resume it first"):
         update_todos(agent, config, add=["by hand"])
     assert agent.invoke(None, config)["todo_session"]["reason"] == "stalled"
+
+
+def test_items_that_a_hand_wrote_without_ids_keep_those_that_an_edit_gives() -> None:
+    agent = create_todo_agent(ScriptedModel(says("bye")), checkpointer=InMemorySaver())
+    agent.invoke({"messages": [("user", "go")]}, CONFIG)
+    agent.update_state(
+        CONFIG, {"todos": [{"content": "b", "status": "pending"}]}, as_node="finalization_guard"
+    )
+    first = update_todos(agent, CONFIG, add=["c"])
+    assert [todo["id"] for todo in first] == [1, 2]
+    assert update_todos(agent, CONFIG, add=["d"])[:2] == first
