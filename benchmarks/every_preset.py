@@ -22,6 +22,7 @@ from wakeloop.testing import ScriptedModel, calls, says, walk
 
 NAMES = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
 TEXTS = [f"item {number}" for number in range(30)]
+STOPS_AT = 4  # of each ten items, with a text in the place of a call
 STORED = (
     "SELECT (SELECT SUM(LENGTH(checkpoint) + LENGTH(metadata)) FROM checkpoints)"
     " + (SELECT SUM(LENGTH(value)) FROM writes)"
@@ -74,7 +75,7 @@ def work(dialect: str) -> list[Any]:
     replies: list[Any] = [calls(*plan(dialect, TEXTS))]
     for number in range(len(TEXTS)):
         replies += [calls(("look", {"path": str(number)})), calls(*close(dialect, TEXTS, number))]
-        replies += [says("So far.")] if number % 10 == 4 else []
+        replies += [says("So far.")] if number % 10 == STOPS_AT else []
     return [*replies, *[says("bye")] * 60]
 
 
