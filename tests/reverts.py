@@ -108,8 +108,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c19": (
         "thread/editing.py",
-        "graph.update_state(config, update, as_node=resting_node(graph))",
-        'graph.update_state(config, update, as_node="wake")',
+        "graph.update_state(config, edited.written(update, todos), as_node=edited.node)",
+        'graph.update_state(config, edited.written(update, todos), as_node="wake")',
     ),
     "c20": (
         "model/request.py",
@@ -127,9 +127,9 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "for call in raw.tool_calls:",
     ),
     "c23": (
-        "model/reply.py",
-        "    cut = is_cut(raw)\n",
-        "    cut = False\n",
+        "model/signs.py",
+        "def sign_of(message: AIMessage, *, must_finish: bool = False) -> Sign | None:\n",
+        "def sign_of(message: AIMessage, *, must_finish: bool = False) -> Sign | None:\n    return None\n",
     ),
     "c24": (
         "model/named.py",
