@@ -6,9 +6,23 @@ from types import MappingProxyType
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 
-_QUIET = {"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0, "max_items": None, "in_progress": "any"}
+_QUIET = {
+    "max_idle_rounds": 0,
+    "max_requests": None,
+    "max_idle_wakes": 0,
+    "nag_after": 0,
+    "guard_retries": 0,
+    "max_items": None,
+    "in_progress": "any",
+}
 _CUBEPI = LoopSettings(
-    dialect="write_todos", max_wake_cycles=0, max_idle_wakes=0, max_items=None, in_progress="exactly_one"
+    max_idle_rounds=0,
+    max_requests=None,
+    dialect="write_todos",
+    max_wake_cycles=0,
+    max_idle_wakes=0,
+    max_items=None,
+    in_progress="exactly_one",
 )
 PRESETS = MappingProxyType(
     {
@@ -24,6 +38,8 @@ PRESETS = MappingProxyType(
             }
         ),
         "lesson": LoopSettings(
+            max_idle_rounds=0,
+            max_requests=None,
             dialect="checklist",
             max_items=20,
             max_wake_cycles=0,

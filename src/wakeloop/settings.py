@@ -1,9 +1,7 @@
-"""Every knob, and who overrides whom."""
+"""Every knob in one frozen model."""
 
-import json
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
@@ -21,6 +19,16 @@ from wakeloop.errors import SettingsError
 from wakeloop.prompts import check_prompt
 
 MOST = 2**53  # of any number here: it goes into checkpoints and JSON
+
+
+class Price(BaseModel):
+    """What a million tokens cost: of the input, of its cached part (None: as the rest), of the output."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0, le=MOST)
+    cached: float | None = Field(None, ge=0, le=MOST)
+    output: float = Field(ge=0, le=MOST)
 
 
 class LoopSettings(BaseModel):
@@ -65,6 +73,20 @@ class LoopSettings(BaseModel):
     """What follows the last correction in vain: the end, or one request for an explanation (cubepi)."""
     reply_retries: int = Field(2, ge=0, le=MOST)
     """Malformed, empty or cut replies in a row that are asked again."""
+    max_idle_rounds: int = Field(10, ge=0, le=MOST)
+    """Rounds in a row that bring nothing new, after which the run ends as `looping`; 0 is off."""
+    max_requests: int | None = Field(500, ge=1, le=MOST)
+    """Requests to the model in one activation, the closing one beyond it; None is no limit."""
+    max_tokens: int | None = Field(None, ge=1, le=MOST)
+    """Tokens of one activation, in and out; None is no limit."""
+    max_cost: float | None = Field(None, gt=0, le=MOST)
+    """Cost of one activation, in the unit of `prices`; None is no limit."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """What a million tokens cost, by the beginning of a model's name, or `default`; fixed at build."""
+    max_seconds: float | None = Field(None, gt=0, le=MOST)
+    """Seconds of one activation, inside the model and the longest call of each round; None is no limit."""
+    on_budget: Literal["report", "stop"] = "report"
+    """Whether a spent budget is followed by one closing request (with open items), or by nothing."""
     finish_reason: Literal["required", "optional"] = "required"
     """Whether a stream of langchain-openai has to end with a finish reason, or is whole without one."""
     tool_description: str | None = None
@@ -102,7 +124,9 @@ class LoopSettings(BaseModel):
         return hash(self.model_dump_json())
 
 
-NUMBERS = frozenset(n for n, f in LoopSettings.model_fields.items() if f.annotation in (int, int | None))
+NUMBERS = frozenset(
+    n for n, f in LoopSettings.model_fields.items() if f.annotation in (int, int | None, float | None)
+)
 
 
 class WholeSettings(LoopSettings):
@@ -145,52 +169,3 @@ def _sentence(error: Any) -> str:
     where = ".".join(map(str, error["loc"])) or "settings"
     said = error["msg"].removeprefix("Value error, ")
     return f"The setting {where!r} cannot be {error['input']!r}: {said[:1].lower()}{said[1:]}."
-
-
-# -- a thread's overrides --------------------------------------------------------------------------------
-
-FIXED = frozenset(("dialect", "tool_description", "max_items", "in_progress", "statuses"))
-FIXED_PROMPTS = frozenset(("instructions", "last_check"))
-
-
-def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
-    """Check a thread's overrides and return those that differ from the agent's base.
-
-    Raises `SettingsError` where it is no mapping, a key or value is wrong, or it may not vary in a thread.
-    """
-    if not isinstance(overrides, Mapping):
-        raise SettingsError(f"todo_settings must be a mapping of setting to value, not {overrides!r}.")
-    if isinstance(base, WholeSettings):
-        return {}
-    overrides = canonical(overrides)
-    for key in overrides:
-        if key in FIXED:
-            raise SettingsError(
-                f"The setting {key!r} is fixed when the agent is built; leave it out of todo_settings."
-            )
-    words = overrides.get("prompts")
-    if isinstance(words, Mapping) and (fixed := FIXED_PROMPTS & set(words)):
-        raise SettingsError(
-            f"The prompt {min(fixed)!r} is fixed when the agent is built; leave it out of todo_settings."
-        )
-    if not overrides:
-        return {}
-    new, old = _merged(base, overrides).model_dump(), base.model_dump()
-    return {key: new[key] for key in new if new[key] != old[key]}
-
-
-def effective(base: LoopSettings, overrides: Mapping[str, Any] | None) -> LoopSettings:
-    """Return the settings in force: the agent's base, or it with a thread's checked overrides."""
-    return _cached(base, json.dumps(overrides, sort_keys=True)) if overrides else base
-
-
-@lru_cache(maxsize=256)
-def _cached(base: LoopSettings, overrides: str) -> LoopSettings:
-    return _merged(base, json.loads(overrides))
-
-
-def _merged(base: LoopSettings, overrides: Mapping[str, Any]) -> LoopSettings:
-    update = dict(overrides)
-    if isinstance(update.get("prompts"), Mapping):
-        update["prompts"] = {**base.prompts, **update["prompts"]}
-    return base.model_copy(update=update)

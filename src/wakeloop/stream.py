@@ -15,9 +15,37 @@ StopReason = Literal[
     "waiting", "settled", "disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"
 ]
 Ending = Literal[
-    StopReason, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "refused", "handed_over"
+    StopReason,
+    "looping",
+    "request_budget",
+    "token_budget",
+    "cost_budget",
+    "time_budget",
+    "guard_blocked",
+    "truncated",
+    "empty_reply",
+    "malformed_calls",
+    "refused",
+    "handed_over",
 ]
 """How a run ends: the first gate that answers, or what the guard, a reply or a tool brought about."""
+
+
+class Spent(TypedDict):
+    """What an activation has spent: requests, tokens (`cached` is part of `input`), cost, seconds.
+
+    `cost` is None without a price for the model, `estimated` tells that a reply came without its tokens,
+    `failed_calls` counts calls outside the todo tools whose result was an error.
+    """
+
+    requests: int
+    input: int
+    cached: int
+    output: int
+    cost: float | None
+    seconds: float
+    estimated: bool
+    failed_calls: int
 
 
 class Session(TypedDict, total=False):
@@ -25,7 +53,8 @@ class Session(TypedDict, total=False):
 
     `state` is `running`, `idle`, `dormant` or `waiting`; `reason` names the gate or ending, None while
     running; `open`, `wakes` and `budget` are numbers, and so is `list`, which every write of the list raises;
-    while running there are none. `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`).
+    while running there are none. `spent` is what the activation has spent. `on` is there only while waiting
+    (`human`, `peer`, `approval`, `subagent`).
     """
 
     state: Literal["running", "idle", "dormant", "waiting"]
@@ -34,6 +63,7 @@ class Session(TypedDict, total=False):
     wakes: int
     budget: int
     list: int
+    spent: Spent
     on: str
 
 
@@ -92,7 +122,7 @@ class Guarded(TypedDict):
     """The guard asks for a correction, or for an explanation, instead of the end named by `reason`."""
 
     type: Literal["guard"]
-    action: Literal["correct", "explain"]
+    action: Literal["correct", "explain", "report"]
     retry: int
     retries: int
     open: int
@@ -110,6 +140,19 @@ class Verified(TypedDict):
     refusals: int
 
 
+class Spending(TypedDict):
+    """A reply was stored: what the activation has spent by now, and the budget nearest to its end.
+
+    `nearest` is `requests`, `tokens`, `cost` or `seconds`, None where nothing is bounded; `share` is the part
+    of it that is spent.
+    """
+
+    type: Literal["spent"]
+    spent: Spent
+    nearest: str | None
+    share: float
+
+
 class Parked(TypedDict):
     """The run has ended; the session says how and why."""
 
@@ -117,4 +160,4 @@ class Parked(TypedDict):
     session: Session
 
 
-Event = Activated | TodosChanged | Echoed | Woken | Nagged | Guarded | Verified | Parked
+Event = Activated | TodosChanged | Echoed | Woken | Nagged | Guarded | Verified | Spending | Parked

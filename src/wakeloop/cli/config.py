@@ -11,7 +11,8 @@ from wakeloop.cli.store import Place
 from wakeloop.config.levels import BESIDE, Held, config_folder, names
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import as_text
-from wakeloop.settings import LoopSettings, canonical, check_overrides
+from wakeloop.loop.overrides import check_overrides
+from wakeloop.settings import LoopSettings, canonical
 
 UNSAID = {
     **dict.fromkeys(("model", "base_url", "system_prompt")),

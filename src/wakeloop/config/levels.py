@@ -14,8 +14,9 @@ from wakeloop.config.environment import PREFIX, from_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
 from wakeloop.config.loki_keys import ALIASES_BESIDE, way_of
 from wakeloop.errors import SettingsError
+from wakeloop.loop.overrides import FIXED
 from wakeloop.presets import preset
-from wakeloop.settings import ALIASES, FIXED, LoopSettings, WholeSettings
+from wakeloop.settings import ALIASES, LoopSettings, WholeSettings
 
 BESIDE = ("model", "base_url", "preset", "tools", "system_prompt", "function_calling")  # no settings
 

@@ -17,9 +17,10 @@ from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import anew, gone_on
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import nudge
+from wakeloop.loop.overrides import check_overrides, effective
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
-from wakeloop.settings import LoopSettings, check_overrides, effective
+from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, check_channels, ledger_of
 from wakeloop.stream import todos_changed
 from wakeloop.thread.echoes import Sent, set_aside

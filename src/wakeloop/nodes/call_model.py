@@ -11,6 +11,7 @@ from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.loop.ledger import ROUND, without
+from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import note_progress
 from wakeloop.loop.replies import answered, noted, noted_format, refused, unread
 from wakeloop.model.asking import aask, ask
@@ -22,7 +23,7 @@ from wakeloop.model.structured import formatted
 from wakeloop.model.voices import Voice, Voices
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import Node
-from wakeloop.settings import LoopSettings, effective
+from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import todos_changed
 from wakeloop.thread.other_runs import standing
@@ -45,8 +46,8 @@ class CallModel(Node):
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the reply as an update; what the model raises reaches the caller."""
         exchange = Exchange(state, self)
-        if state.get("todo_handoff"):
-            return exchange.handed_over()
+        if (update := exchange.not_asked()) is not None:
+            return update
         if self.hook is not None:
             exchange.request.hooked(self.hook.invoke(exchange.request.seen_by_hook(), config), self.channels)
         wire, heard = exchange.wire, exchange.hearing(config)
@@ -55,8 +56,8 @@ class CallModel(Node):
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
         exchange = Exchange(state, self)
-        if state.get("todo_handoff"):
-            return exchange.handed_over()
+        if (update := exchange.not_asked()) is not None:
+            return update
         if self.hook is not None:
             given = await self.hook.ainvoke(exchange.request.seen_by_hook(), config)
             exchange.request.hooked(given, self.channels)
@@ -89,9 +90,11 @@ class Exchange:
         self.asking = self.ledger.get("asking")
         self.active = node.dialect.active(self.settings)
 
-    def handed_over(self) -> dict[str, Any]:
-        """Ask nothing: a tool of the last round leads to the parent, and the guard sends it there."""
-        return {"todo_ledger": {**without(self.ledger, ROUND), "end": "handed_over"}}
+    def not_asked(self) -> dict[str, Any] | None:
+        """Return the update of a step that asks nothing: the guard ends the run, or sends it to the parent."""
+        if self.state.get("todo_handoff"):
+            return {"todo_ledger": {**without(self.ledger, ROUND), "end": "handed_over"}}
+        return None
 
     @computed_once
     def request(self) -> Request:

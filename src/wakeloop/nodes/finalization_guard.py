@@ -15,11 +15,12 @@ from wakeloop.inbox import replies_owed
 from wakeloop.loop.ending import at_rest, session_at
 from wakeloop.loop.gates import Case
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import count_settled, judge_wake, same_again
 from wakeloop.loop.ruling import rule, stop
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
-from wakeloop.settings import LoopSettings, effective
+from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import Ending, Session, todos_changed
 from wakeloop.text.marks import as_user, text_of

@@ -8,9 +8,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop.overrides import effective
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
-from wakeloop.settings import LoopSettings, effective
+from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of
 from wakeloop.text.marks import with_suffix
 from wakeloop.todos.items import count_open

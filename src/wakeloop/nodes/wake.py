@@ -10,9 +10,10 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import woken
 from wakeloop.loop.nudge import nudge
+from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import same_again
 from wakeloop.platform.runnables import Node
-from wakeloop.settings import LoopSettings, effective
+from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of, taken_in
 from wakeloop.text.marks import as_user, text_of
 from wakeloop.todos.items import count_open

@@ -17,7 +17,8 @@ from wakeloop.config.levels import (
     resolve,
     role_level,
 )
-from wakeloop.settings import WholeSettings, check_overrides
+from wakeloop.loop.overrides import check_overrides
+from wakeloop.settings import WholeSettings
 from wakeloop.testing import ScriptedModel, calls, says
 
 VALUES = {"config file": 11, "environment": 12, "role": 13, "base": 14, "thread": 15}

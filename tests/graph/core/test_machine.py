@@ -20,8 +20,9 @@ from wakeloop import create_todo_agent, preset, session_of, update_todos
 from wakeloop.dialects import dialect_named
 from wakeloop.errors import EditError, InputError
 from wakeloop.loop.ending import yields
+from wakeloop.loop.overrides import effective
 from wakeloop.presets import PRESETS
-from wakeloop.settings import LoopSettings, effective
+from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, says, wire_faults
 from wakeloop.todos.changes import changed_ids, changes
 from wakeloop.todos.items import STATUSES, count_open, is_open

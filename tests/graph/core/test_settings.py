@@ -9,7 +9,7 @@ from agents import END, START, TODO, WAKE, Make, done, session, settings, update
 from langgraph.types import Command, interrupt
 
 from wakeloop import InputError, LoopSettings, SettingsError, preset
-from wakeloop.settings import check_overrides, effective
+from wakeloop.loop.overrides import check_overrides, effective
 from wakeloop.testing import calls
 
 PROMISED = {

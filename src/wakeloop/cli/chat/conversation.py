@@ -20,9 +20,10 @@ from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.dialects import dialect_named
+from wakeloop.loop.overrides import check_overrides, effective
 from wakeloop.model.named import bound
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.settings import LoopSettings, WholeSettings, check_overrides, effective
+from wakeloop.settings import LoopSettings, WholeSettings
 from wakeloop.thread.editing import update_todos
 from wakeloop.thread.standing import LAST, unfinished
 from wakeloop.thread.stopping import end_run

@@ -8,7 +8,8 @@ from wakeloop.cli.recipe import WORDS, value_of
 from wakeloop.config.levels import BESIDE, canonical_key, may_vary
 from wakeloop.config.loki_keys import way_of
 from wakeloop.display.words import as_text
-from wakeloop.settings import ALIASES, LoopSettings, canonical, check_key, check_overrides
+from wakeloop.loop.overrides import check_overrides
+from wakeloop.settings import ALIASES, LoopSettings, canonical, check_key
 
 NULLS = ("null", *(word for word, value in WORDS.items() if value is None))
 
