@@ -1,0 +1,55 @@
+"""What a thread may override, and what is then in force."""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from wakeloop.errors import SettingsError
+from wakeloop.settings import LoopSettings, WholeSettings, canonical
+
+FIXED = frozenset(("dialect", "tool_description", "max_items", "in_progress", "statuses", "prices"))
+FIXED_PROMPTS = frozenset(("instructions", "last_check"))
+
+
+def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
+    """Check a thread's overrides and return those that differ from the agent's base.
+
+    Raises `SettingsError` where it is no mapping, a key or value is wrong, or it may not vary in a thread.
+    """
+    if not isinstance(overrides, Mapping):
+        raise SettingsError(f"todo_settings must be a mapping of setting to value, not {overrides!r}.")
+    if isinstance(base, WholeSettings):
+        return {}
+    overrides = canonical(overrides)
+    for key in overrides:
+        if key in FIXED:
+            raise SettingsError(
+                f"The setting {key!r} is fixed when the agent is built; leave it out of todo_settings."
+            )
+    words = overrides.get("prompts")
+    if isinstance(words, Mapping) and (fixed := FIXED_PROMPTS & set(words)):
+        raise SettingsError(
+            f"The prompt {min(fixed)!r} is fixed when the agent is built; leave it out of todo_settings."
+        )
+    if not overrides:
+        return {}
+    new, old = _merged(base, overrides).model_dump(), base.model_dump()
+    return {key: new[key] for key in new if new[key] != old[key]}
+
+
+def effective(base: LoopSettings, overrides: Mapping[str, Any] | None) -> LoopSettings:
+    """Return the settings in force: the agent's base, or it with a thread's checked overrides."""
+    return _cached(base, json.dumps(overrides, sort_keys=True)) if overrides else base
+
+
+@lru_cache(maxsize=256)
+def _cached(base: LoopSettings, overrides: str) -> LoopSettings:
+    return _merged(base, json.loads(overrides))
+
+
+def _merged(base: LoopSettings, overrides: Mapping[str, Any]) -> LoopSettings:
+    update = dict(overrides)
+    if isinstance(update.get("prompts"), Mapping):
+        update["prompts"] = {**base.prompts, **update["prompts"]}
+    return base.model_copy(update=update)
