@@ -91,7 +91,7 @@ class Exchange:
         self.active = node.dialect.active(self.settings)
 
     def not_asked(self) -> dict[str, Any] | None:
-        """Return the update of a step that asks nothing: the guard ends the run, or sends it to the parent."""
+        """Return the update of a step that asks nothing: the guard ends the run, or hands it over."""
         if self.state.get("todo_handoff"):
             return {"todo_ledger": {**without(self.ledger, ROUND), "end": "handed_over"}}
         return None
