@@ -66,6 +66,10 @@ class Ledger(TypedDict, total=False):
     # the round in hand
     todo_calls: Round[list[str]]
     faults: Round[dict[str, str]]
+    # rounds that bring nothing
+    idle_rounds: Activation[Count]  # in a row
+    pairs: Activation[str]  # prints of calls and their results, from the first call that came again on
+    best: Activation[Annotated[list[Any], _just(int, int)]]  # how far the list had come, while it is less
     # progress
     waking: Run[bool]
     worked: Run[bool]

@@ -31,11 +31,11 @@ GUARDED = frozenset(("wake_budget", "repeated_reply", "stalled"))
 def rule(case: Case) -> Ruling:
     """Say what follows.
 
-    What has ended the run already, what is asked again, the end of a correction's turn (for which only the
-    first two gates have a say), the gates.
+    What has ended the run already (rounds that brought nothing may be corrected), what is asked again, the
+    end of a correction's turn (for which only the first two gates have a say), the gates.
     """
     if case.end is not None:
-        return case.end
+        return looped(case) if case.end == "looping" else case.end
     if case.asking == "explain":
         return "guard_blocked"
     if case.again is not None:
@@ -48,8 +48,17 @@ def rule(case: Case) -> Ruling:
     return correction(case, reason) if is_guarded(case, reason) else last_request(case, reason)
 
 
+def looped(case: Case) -> Ruling:
+    """Say what follows too many rounds that brought nothing: a correction where one is left, else the end."""
+    retry = case.retries < case.settings.guard_retries and not case.suppressed
+    able = bool(case.open) and case.settings.auto_continue and not hindered(case, case.costs.correction)
+    return waiting(case) or ("correct" if able and retry else "looping")
+
+
 def stop(case: Case) -> Ending | None:
     """Return why the run would end, were there no guard; None where it wakes."""
+    if case.end == "looping":
+        return waiting(case) or "looping"
     if case.called_by is not None:
         return waiting(case) or settled(case) or case.called_by
     return first_stop(case)

@@ -76,6 +76,14 @@ class Request:
                 self.ledger["summaries"] = new
         self.update |= result
 
+    def remind(self, text: str) -> None:
+        """Put a reminder behind the last result: the model reads it, and it is stored beside the reply."""
+        last = next((m for m in reversed(self.messages) if isinstance(m, ToolMessage)), None)
+        if last is not None:
+            self.writes.append(with_suffix(last, text))
+            self.messages = self.kept = merge_messages(self.messages, [self.writes])
+            self.state = {**self.state, "messages": self.messages}
+
     def is_hidden(self, seen: Sequence[AnyMessage]) -> bool:
         """Tell whether the last showing of the list is gone; without one, whether anything is."""
         there, shown = {m.id for m in seen}, self.ledger.get("shown")

@@ -10,6 +10,7 @@ from langgraph.runtime import get_runtime
 from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
+from wakeloop.loop.idle_rounds import count_round, is_looping, reminder_due, told
 from wakeloop.loop.ledger import ROUND, without
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import note_progress
@@ -25,7 +26,7 @@ from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
-from wakeloop.stream import todos_changed
+from wakeloop.stream import Ending, todos_changed
 from wakeloop.thread.other_runs import standing
 from wakeloop.todos.items import count_open
 
@@ -92,9 +93,12 @@ class Exchange:
 
     def not_asked(self) -> dict[str, Any] | None:
         """Return the update of a step that asks nothing: the guard ends the run, or hands it over."""
+        todo_tools = self.node.dialect.names
+        self.idle = count_round(self.messages, self.todos, self.ledger, self.settings, todo_tools)
+        end: Ending | None = "looping" if is_looping(self.idle, self.settings) else None
         if self.state.get("todo_handoff"):
-            return {"todo_ledger": {**without(self.ledger, ROUND), "end": "handed_over"}}
-        return None
+            end = "handed_over"
+        return None if end is None else {"todo_ledger": {**without(self.ledger, ROUND), "end": end}}
 
     @computed_once
     def request(self) -> Request:
@@ -104,7 +108,10 @@ class Exchange:
             self.todos = written
             self.update["todos"] = {"all": written}
         note_progress(self.messages, self.ledger, self.node.dialect.names)
-        return Request(self.state, self.todos, self.ledger, self.settings, self.node.dialect)
+        request = Request(self.state, self.todos, self.ledger, self.settings, self.node.dialect)
+        if reminder_due(self.idle, self.ledger, self.settings):
+            request.remind(request.say("repeating", **told(self.messages, self.idle)))
+        return request
 
     @computed_once
     def wire(self) -> list[AnyMessage]:

@@ -8,12 +8,13 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.runtime import get_runtime
-from langgraph.types import Command, Send
+from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.ending import at_rest, session_at
 from wakeloop.loop.gates import Case
+from wakeloop.loop.idle_rounds import told
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import count_settled, judge_wake, same_again
@@ -23,7 +24,8 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import Ending, Session, todos_changed
-from wakeloop.text.marks import as_user, text_of
+from wakeloop.text.marks import as_assistant, as_user, text_of
+from wakeloop.thread.handing_over import handed_over
 from wakeloop.thread.other_runs import Run, acheck, check, run_of
 from wakeloop.todos.items import count_open
 
@@ -131,7 +133,14 @@ class FinalizationGuard(Node):
         ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
         ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
         _report("correct", spent, case, reason)
-        return self.asked(ledger, case, "correction", "guard", **self.blanks(state, case))
+        blanks = self.blanks(state, case)
+        if ledger.pop("end", None) is None:
+            return self.asked(ledger, case, "correction", "guard", **blanks)
+        blanks |= told(state["messages"], ledger.get("idle_rounds", 0))
+        update = self.asked(ledger, case, "looping", "guard", **blanks)
+        line = fill("broken_off", self.dialect.name, case.settings.prompts)  # no user's words behind results
+        update["messages"].insert(0, as_assistant("repair", line))
+        return update
 
     def explain(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
         """Demand a plain explanation of what is left open."""
@@ -158,7 +167,7 @@ class FinalizationGuard(Node):
         """End the run, by way of the parent if it is handed over."""
         session = session_at(case, reason, state.get("waiting_on") or (), ledger.get("writes", 0))
         if reason == "handed_over":
-            return _handed_over(state, session)
+            return handed_over(state, session)
         if ledger.get("asking") == "explain":
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
@@ -183,14 +192,3 @@ def _report_end(session: Session) -> None:
 def _report(action: str, retry: int, case: Case, reason: Ending | None) -> None:
     counts = {"retry": retry, "retries": case.settings.guard_retries, "open": case.open}
     get_runtime().stream_writer({"type": "guard", "action": action, **counts, "reason": reason})
-
-
-def _handed_over(state: Any, session: Session) -> Command[Any]:
-    """Send a tool's way to the parent with all of this run: history, siblings, list, session."""
-    goto: list[Any] = []
-    update: dict[str, Any] = {}
-    for entry in state.get("todo_handoff") or ():
-        goto += [Send(g["node"], g["arg"]) if "arg" in g else g["node"] for g in entry["goto"]]
-        update |= entry["update"]
-    run = {"messages": list(state["messages"]), "todos": list(state["todos"]), "todo_session": session}
-    return Command(graph=Command.PARENT, goto=goto, update={**run, **update})

@@ -12,7 +12,9 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
+from wakeloop.loop.idle_rounds import unless_further
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.overrides import effective
 from wakeloop.model.answers import answer, no_such_tool
 from wakeloop.model.redaction import secrets_of
 from wakeloop.platform.runnables import Node
@@ -136,6 +138,8 @@ class ValidateTodos(Node):
         elif "refusals" in ledger:
             del ledger["refusals"]
         results = [self.answer(call, outcome, ledger) for call, outcome in zip(calls, outcomes, strict=True)]
+        if results and effective(self.settings, ledger.get("settings")).max_idle_rounds:
+            results[0].artifact = unless_further(before.todos, after.todos)
         if any(map(_accepted, outcomes)):
             ledger["todo_guard_suppressed"] = False
         for result, outcome in zip(results, outcomes, strict=True):

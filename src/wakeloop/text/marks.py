@@ -2,6 +2,7 @@
 
 import os
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
 from random import Random
 from string import ascii_letters, digits
 from typing import Any, Literal, get_args
@@ -101,6 +102,22 @@ def opens(message: AnyMessage) -> bool:
     if kind == "event":
         return bool(message.additional_kwargs[KEY].get("kinds") != ["subagent_done"])
     return kind == "activate"
+
+
+def of_activation(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
+    """Yield the messages of the activation, the newest first.
+
+    A user's message behind a result opens none: a tool has put it there (`activate` closes a round first).
+    """
+    opened = False
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            opened = opened or by_user(message) or opens(message)
+        elif isinstance(message, ToolMessage):
+            opened = False
+        elif opened:
+            return
+        yield message
 
 
 def by_model(message: AnyMessage) -> bool:

@@ -12,6 +12,7 @@ from wakeloop.loop.ruling import Ruling, rule
 DONE = [  # what a reply or a tool has brought about: `end`, `again`, `asking`
     {},
     {"end": "malformed_calls"},
+    {"end": "looping"},
     {"end": "refused", "asking": "explain"},
     {"again": "empty"},
     {"again": "format: x", "asking": "format"},
@@ -77,7 +78,13 @@ def wanted(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str, boo
     guards = reason in ("wake_budget", "repeated_reply", "stalled") or (reason == "disabled" and switches[0])
     has_a_say = flag["called"] or (guards and flag["open"] and not flag["suppressed"])
     closed = not flag["open"] and not flag["owed"]
+    may_be_corrected = flag["open"] and switches[0] and not flag["suppressed"] and guard[1] < guard[0]
     rules = (
+        (done.get("end") == "looping" and flag["waiting"], "waiting"),
+        (
+            done.get("end") == "looping" and may_be_corrected and steps >= 4 and not flag["drained"],
+            "correct",
+        ),
         (done.get("end"), done.get("end")),
         (done.get("asking") == "explain", "guard_blocked"),
         (done.get("again"), few(steps, 4, flag) or "retry"),

@@ -1,0 +1,167 @@
+"""Rounds that bring nothing: their count, what they repeat."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.progress import PRINT, REMEMBERED, fingerprint
+from wakeloop.settings import LoopSettings
+from wakeloop.text.characters import one_line, shorten
+from wakeloop.text.marks import of_activation, parts_of
+from wakeloop.todos.items import Todo, count_open
+
+NAMED = 3  # calls that a reminder names
+
+Pair = tuple[ToolCall, ToolMessage]
+
+
+def count_round(
+    messages: Sequence[AnyMessage],
+    todos: Sequence[Todo],
+    ledger: Ledger,
+    settings: LoopSettings,
+    todo_tools: Collection[str],
+) -> int:
+    """Count the last round, and return how many idle ones in a row it makes; 0 where it brought something.
+
+    A round is counted once: where its notes are gone already, nothing is.
+    """
+    behind = of_activation(messages)
+    results: dict[str, ToolMessage] = {}
+    reply = None
+    for message in behind if settings.max_idle_rounds and "nag" in ledger else ():
+        if isinstance(message, ToolMessage):
+            results[message.tool_call_id] = message
+        elif isinstance(message, AIMessage) and message.tool_calls:  # a tool may add messages of its own
+            reply = message
+            break
+    if reply is None:
+        return 0
+    todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", {})
+    made = [(call, results[key]) for call in reply.tool_calls if (key := call["id"] or "") in results]
+    pairs = [(call, result) for call, result in made if call["id"] not in todo and call["id"] not in faults]
+    written = [result.artifact for call, result in made if call["id"] in todo]
+    new = _is_new(ledger, pairs, behind, todo_tools)
+    if _has_grown(ledger, todos, written) or new:
+        ledger.pop("idle_rounds", None)
+        return 0
+    ledger["idle_rounds"] = ledger.get("idle_rounds", 0) + 1
+    return ledger["idle_rounds"]
+
+
+def is_looping(idle: int, settings: LoopSettings) -> bool:
+    """Tell whether a round has made one idle round in a row too many."""
+    return 0 < settings.max_idle_rounds <= idle
+
+
+def reminder_due(idle: int, ledger: Ledger, settings: LoopSettings) -> bool:
+    """Tell whether the model is told of its idle rounds: half way, unless an escalation keeps it quiet."""
+    return 0 < idle == settings.max_idle_rounds // 2 and not ledger.get("todo_guard_suppressed", False)
+
+
+def told(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
+    """Return the blanks of what is said of idle rounds: how many, and the newest different calls in them."""
+    rounds = (m.tool_calls for m in of_activation(messages) if isinstance(m, AIMessage) and m.tool_calls)
+    names = dict.fromkeys(_line(call) for made in islice(rounds, idle) for call in reversed(made))
+    repeated = ", ".join(list(names)[:NAMED][::-1])
+    more = len(names) - NAMED
+    return {"rounds": idle, "repeated": f"{repeated} and {more} more" if more > 0 else repeated}
+
+
+def _line(call: ToolCall) -> str:
+    args = (
+        f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in call["args"].items()
+    )
+    return shorten(one_line(f"{call['name']}({', '.join(args)})"), 80)
+
+
+def reach(todos: Sequence[Todo]) -> list[int]:
+    """Return how far a list has come: its settled items, and its different texts."""
+    return [len(todos) - count_open(todos), len({todo["content"] for todo in todos})]
+
+
+def unless_further(before: Sequence[Todo], after: Sequence[Todo]) -> list[int] | None:
+    """Return how far a list had come before a round; None where that brought it further, and back in nothing.
+
+    It goes with the round's first todo result, as its artifact: a round that brings the list further stores
+    nothing for this.
+    """
+    was, now = reach(before), reach(after)
+    return was if now == was or any(n < w for n, w in zip(now, was, strict=True)) else None
+
+
+def _has_grown(ledger: Ledger, todos: Sequence[Todo], written: Sequence[Any]) -> bool:
+    """Tell whether the list has come further than ever before in the activation.
+
+    How far it had come is noted while it is no longer there; else it is what it was before the round, or
+    before a tool or a hand wrote it.
+    """
+    over = getattr(todos, "before", None)
+    was = next((w for w in written if isinstance(w, list) and [type(n) for n in w] == [int, int]), None)
+    further = bool(written) and was is None and "best" not in ledger
+    best = ledger.get("best") or was or (None if over is None else reach(over))
+    if best is None:
+        return further
+    now = reach(todos)
+    most = [max(pair) for pair in zip(best, now, strict=True)]
+    if most != now:
+        ledger["best"] = most
+    else:
+        ledger.pop("best", None)
+    return further or most != best
+
+
+def _is_new(
+    ledger: Ledger, made: Sequence[Pair], behind: Iterator[AnyMessage], todo_tools: Collection[str]
+) -> bool:
+    """Tell whether a call came with a result that is not among the last pairs of the activation.
+
+    Until a call comes a second time nothing is noted: the pairs are read off the history `behind`.
+    """
+    if not made:
+        return False
+    known = ledger.get("pairs")
+    if known is None:
+        before = list(islice(_pairs(behind, todo_tools), REMEMBERED))
+        earlier = [call for call, _ in before]
+        if not any(
+            _is_same(call, e) for i, (call, _) in enumerate(made) for e in [*earlier, *_calls(made[:i])]
+        ):
+            return True
+        known = "".join(_print(*pair) for pair in reversed(before))
+    there = [known[i : i + PRINT] for i in range(0, len(known), PRINT)]
+    prints = list(dict.fromkeys(_print(*pair) for pair in made))
+    ledger["pairs"] = "".join([*(p for p in there if p not in prints), *prints][-REMEMBERED:])
+    return not set(there).issuperset(prints)
+
+
+def _calls(made: Sequence[Pair]) -> list[ToolCall]:
+    return [call for call, _ in made]
+
+
+def _is_same(call: ToolCall, other: ToolCall) -> bool:
+    return call["name"] == other["name"] and call["args"] == other["args"]
+
+
+def _pairs(messages: Iterator[AnyMessage], todo_tools: Collection[str]) -> Iterator[Pair]:
+    """Yield the calls outside the todo tools with their results, newest first."""
+    results: dict[str | None, ToolMessage] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            results[message.tool_call_id] = message
+        elif isinstance(message, AIMessage):
+            for call in reversed(message.tool_calls):
+                if call["name"] not in todo_tools and call["id"] in results:
+                    yield call, results[call["id"]]
+
+
+def _print(call: ToolCall, result: ToolMessage) -> str:
+    """Return a short print of a call and what it brought: the tool's own part, blocks of any kind too."""
+    own: Any = parts_of(result)[0]
+    if isinstance(result.content, list):
+        own = [own, *(b for b in result.content if isinstance(b, dict) and b.get("type") != "text")]
+    return fingerprint(call["name"], {"args": call["args"], "result": own})
