@@ -1,5 +1,6 @@
 """Cases C25 to C27: questions, tools that raise, steps."""
 
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -281,9 +282,9 @@ def test_c27_no_limit_from_5_raises(
 
 
 def turns_of(rounds: int, turns: int) -> list[Any]:
-    """A plan, then turns that call a tool so many times and stop."""
-    turn = [*(calls(("edit", {"what": str(n)})) for n in range(rounds)), "stop"]
-    return [write("a"), *(turn * turns)]
+    """A plan, then turns that call a tool so many times, each call a new one, and stop."""
+    work = endless()
+    return [write("a"), *(step for _ in range(turns) for step in (*islice(work, rounds), "stop"))]
 
 
 EVERY_WAKE = preset("wakeloop").model_copy(update={"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0})

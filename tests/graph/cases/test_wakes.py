@@ -420,13 +420,20 @@ def test_c14_an_empty_list_asks_once(rig: Rig) -> None:
     rig.follow_up()
 
 
-def test_c14_a_list_rejected_on_every_write_still_ends(rig: Rig) -> None:
-    """Well-formed and refused: only the steps bound it."""
-    rig.build(write("a"), *(calls(("todo_write", {"items": [" "]})) for _ in range(20)))
-    rig.run("go", recursion_limit=20)
-    assert rig.ending == ("idle", "step_limit", 0)
+@pytest.mark.parametrize(
+    ("rounds", "reason", "requests"), [(10, "looping", 12), (0, "step_limit", 20)], ids=["default", "off"]
+)
+def test_c14_a_list_rejected_on_every_write_still_ends(
+    rig: Rig, rounds: int, reason: str, requests: int
+) -> None:
+    """Well-formed and refused: rounds that bring nothing; where those are not counted the steps bound it."""
+    bounded = preset("wakeloop").model_copy(update={"max_idle_rounds": rounds})
+    refused = (calls(("todo_write", {"items": [" "]})) for _ in range(40))
+    rig.build([write("a"), *refused], settings=bounded)
+    rig.run("go", recursion_limit=44)
+    assert rig.ending == ("idle", reason, 0)
     assert rig.todos == [{"id": 1, "content": "a", "status": "pending"}]
-    assert len(results(rig.messages)) == len(rig.model.requests)
+    assert len(results(rig.messages)) == len(rig.model.requests) == requests
     rig.follow_up()
 
 

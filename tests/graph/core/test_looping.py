@@ -173,8 +173,8 @@ def test_the_correction_names_what_was_repeated(thread: Make) -> None:
     assert correction.additional_kwargs == {"wakeloop": {"kind": "guard"}}
     assert correction.text == (
         'The last 10 rounds brought nothing new: look(path="x"), look(path="y"). The next round like them '
-        "ends this run, and the list still counts 1 open. Go another way, or bring the list up to date, as it "
-        "really stands, and close in one sentence.\n\n  [1] a"
+        "ends this run, and the list still counts 1 open. Go another way, or bring the list up to date, as "
+        "it really stands, and close in one sentence.\n\n  [1] a"
     )
     assert agent.ledger["shown"] == correction.id
 

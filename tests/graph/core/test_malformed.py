@@ -95,11 +95,14 @@ def test_the_next_input_goes_on(thread: Make) -> None:
     assert agent.session == session("dormant", "settled", 0)
 
 
-def test_a_refused_call_is_not_malformed_and_only_the_steps_bound_it(thread: Make) -> None:
-    agent = thread([update(9, "done")] * 40, left=True)
+@pytest.mark.parametrize(("rounds", "reason", "asked"), [(10, "looping", 10), (0, "step_limit", 28)])
+def test_a_refused_call_is_not_malformed_and_only_idle_rounds_and_the_steps_bound_it(
+    thread: Make, rounds: int, reason: str, asked: int
+) -> None:
+    agent = thread([update(9, "done")] * 40, left=True, change={"max_idle_rounds": rounds})
     agent.run("go", limit=60)
-    assert agent.session["reason"] == "step_limit"
-    assert agent.asked == 28
+    assert agent.session["reason"] == reason
+    assert agent.asked == asked
 
 
 def test_malformed_rounds_within_a_correction_end_the_run(thread: Make) -> None:

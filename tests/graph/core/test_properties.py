@@ -1,6 +1,7 @@
 """Whatever the model does: a run ends within its bound, and nothing is lost."""
 
 import asyncio
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -205,6 +206,26 @@ def test_any_limit_of_steps(replies: Any, settings: LoopSettings, limit: int) ->
         since = len(model.requests)
         output = agent.invoke({"messages": [("user", text)]}, {**CONFIG, "recursion_limit": limit})
         check(agent, model, settings, output, since)
+
+
+NEW = 3 + 2 + 5  # what the calls of CALL can bring: pairs, different texts, items settled at once
+SAID = st.sampled_from([says("a"), says("b")])
+UNCUT = st.builds(lambda made: calls(*made), st.lists(CALL, min_size=1, max_size=3))
+
+
+@budget(60)
+@given(st.lists(SAID | UNCUT, min_size=1, max_size=6), st.sampled_from(["sync", "sync", "async"]))
+def test_a_model_that_only_repeats_itself_comes_to_an_end(replies: list[AIMessage], door: str) -> None:
+    """Nine rounds between two that bring something, a tenth, the correction's; a text a turn."""
+    model = ScriptedModel(cycle(replies))
+    agent = create_todo_agent(model, [look], settings=LoopSettings(), checkpointer=InMemorySaver())
+    for given_ in ({"messages": [("user", "go")]}, {"messages": [("user", "more")]}):
+        since = len(model.requests)
+        output = play(agent, given_, door)
+        check(agent, model, LoopSettings(), output, since)
+        rounds = NEW + 9 * (NEW + 1) + 2
+        assert len(model.requests) - since <= rounds + 1 + 25 + 1
+        assert output["todo_session"]["reason"] in {"settled", "stalled", "looping", "malformed_calls"}
 
 
 @pytest.mark.parametrize("block", [False, True])

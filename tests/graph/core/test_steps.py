@@ -86,7 +86,7 @@ def test_for_every_limit_nothing_raises_and_the_reason_is_right(name: str, door:
     asked, reasons = 0, []
     for limit in LIMITS if door == "sync" else (5, 6, 7, 8, 13):
         model = ScriptedModel(script())
-        agent = create_todo_agent(model, [look], settings=settings(**changes))
+        agent = create_todo_agent(model, [look], settings=settings(max_idle_rounds=0, **changes))
         given: Any = {"messages": [("user", "go")]}
         config: Any = {"recursion_limit": limit}
         output = agent.invoke(given, config) if door == "sync" else asyncio.run(agent.ainvoke(given, config))
@@ -257,7 +257,7 @@ def ask() -> str:
 def test_an_endless_caller_makes_exactly_so_many_requests(script: Any) -> None:
     """Each takes two supersteps; the last round leaves room for a nag, one more round and the end."""
     exact = {limit: max(min(limit - 1, 1), (limit - 4) // 2) for limit in ALL}
-    assert asked_with(script, ALL) == exact
+    assert asked_with(script, ALL, max_idle_rounds=0) == exact
 
 
 @pytest.mark.parametrize("reply", ["", says("x", finish_reason="length")])
