@@ -1,7 +1,7 @@
 """Rounds that bring nothing: their count, what they repeat."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -45,7 +45,7 @@ def count_round(
     made = [(call, results[key]) for call in reply.tool_calls if (key := call["id"] or "") in results]
     pairs = [(call, result) for call, result in made if call["id"] not in todo and call["id"] not in faults]
     written = [result.artifact for call, result in made if call["id"] in todo]
-    new = _is_new(ledger, pairs, behind, todo_tools)
+    new = _is_new(messages, ledger, pairs, behind, todo_tools)
     if _has_grown(ledger, todos, written) or new:
         ledger.pop("idle_rounds", None)
         return 0
@@ -116,7 +116,11 @@ def _has_grown(ledger: Ledger, todos: Sequence[Todo], written: Sequence[Any]) ->
 
 
 def _is_new(
-    ledger: Ledger, made: Sequence[Pair], behind: Iterator[AnyMessage], todo_tools: Collection[str]
+    messages: Sequence[AnyMessage],
+    ledger: Ledger,
+    made: Sequence[Pair],
+    behind: Iterable[AnyMessage],
+    todo_tools: Collection[str],
 ) -> bool:
     """Tell whether a call came with a result that is not among the last pairs of the activation.
 
@@ -126,37 +130,40 @@ def _is_new(
         return False
     known = ledger.get("pairs")
     if known is None:
-        before = list(islice(_pairs(behind, todo_tools), REMEMBERED))
-        earlier = [call for call, _ in before]
-        if not any(
-            _is_same(call, e) for i, (call, _) in enumerate(made) for e in [*earlier, *_calls(made[:i])]
-        ):
+        earlier = list(islice(_calls(behind, todo_tools), REMEMBERED))
+        others = ([*earlier, *(c for c, _ in made[:n])] for n in range(len(made)))
+        if not any(_is_same(call, o) for (call, _), more in zip(made, others, strict=True) for o in more):
             return True
-        known = "".join(_print(*pair) for pair in reversed(before))
+        known = _read_off(messages, earlier)
     there = [known[i : i + PRINT] for i in range(0, len(known), PRINT)]
     prints = list(dict.fromkeys(_print(*pair) for pair in made))
     ledger["pairs"] = "".join([*(p for p in there if p not in prints), *prints][-REMEMBERED:])
     return not set(there).issuperset(prints)
 
 
-def _calls(made: Sequence[Pair]) -> list[ToolCall]:
-    return [call for call, _ in made]
-
-
 def _is_same(call: ToolCall, other: ToolCall) -> bool:
     return call["name"] == other["name"] and call["args"] == other["args"]
 
 
-def _pairs(messages: Iterator[AnyMessage], todo_tools: Collection[str]) -> Iterator[Pair]:
-    """Yield the calls outside the todo tools with their results, newest first."""
-    results: dict[str | None, ToolMessage] = {}
+def note_pairs(
+    messages: Sequence[AnyMessage], ledger: Ledger, settings: LoopSettings, todo_tools: Collection[str]
+) -> None:
+    """Note the pairs of a history of which a hook takes something away."""
+    if settings.max_idle_rounds and "pairs" not in ledger:
+        earlier = list(islice(_calls(of_activation(messages), todo_tools), REMEMBERED))
+        ledger["pairs"] = _read_off(messages, earlier)
+
+
+def _calls(messages: Iterable[AnyMessage], todo_tools: Collection[str]) -> Iterator[ToolCall]:
+    """Yield the calls outside the todo tools, the newest first."""
     for message in messages:
-        if isinstance(message, ToolMessage):
-            results[message.tool_call_id] = message
-        elif isinstance(message, AIMessage):
-            for call in reversed(message.tool_calls):
-                if call["name"] not in todo_tools and call["id"] in results:
-                    yield call, results[call["id"]]
+        if isinstance(message, AIMessage):
+            yield from (call for call in reversed(message.tool_calls) if call["name"] not in todo_tools)
+
+
+def _read_off(messages: Sequence[AnyMessage], newest_first: Sequence[ToolCall]) -> str:
+    results = {m.tool_call_id: m for m in reversed(messages) if isinstance(m, ToolMessage)}
+    return "".join(_print(c, results[c["id"] or ""]) for c in reversed(newest_first) if c["id"] in results)
 
 
 def _print(call: ToolCall, result: ToolMessage) -> str:

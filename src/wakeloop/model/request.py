@@ -4,11 +4,19 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
+from wakeloop.loop.idle_rounds import note_pairs
 from wakeloop.loop.ledger import Ledger
 from wakeloop.model.legality import is_legal
 from wakeloop.model.wire_order import Lines, legal, system_prompt
@@ -68,6 +76,8 @@ class Request:
         elif "messages" in result:
             given = result.pop("messages")
             given = [_named(message) for message in (given if isinstance(given, list) else [given])]
+            if any(isinstance(message, RemoveMessage) for message in given):
+                note_pairs(self.messages, self.ledger, self.settings, self.dialect.names)
             self.writes += given
             self.kept = self.seen = merge_messages(self.messages, [given])
             own = {m.id for m in self.messages} - self.summaries

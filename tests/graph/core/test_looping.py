@@ -20,7 +20,7 @@ from agents import (
     update,
     write,
 )
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import RemoveMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphDrained
@@ -198,6 +198,18 @@ def test_the_events(thread: Make) -> None:
     assert guards == [
         {"type": "guard", "action": "correct", "retry": 1, "retries": 1, "open": 1, "reason": "looping"}
     ]
+
+
+def test_a_hook_that_takes_messages_away_hides_no_circle(thread: Make) -> None:
+    """Six calls in turn, of which no request shows more than two."""
+
+    def hook(state: dict[str, Any]) -> dict[str, Any]:
+        return {"messages": [RemoveMessage(m.id) for m in state["messages"][1:-4]]}
+
+    script = cycle([looks(str(n)) for n in range(6)])
+    agent = thread(script, tools=[look], left=True, rewritten=True, pre_model_hook=hook)
+    agent.run("go", limit=100)
+    assert (agent.session["reason"], agent.asked) == ("looping", 16)
 
 
 # -- polling ---------------------------------------------------------------------------------------------
