@@ -131,18 +131,18 @@ def _is_new(
     known = ledger.get("pairs")
     if known is None:
         earlier = list(islice(_calls(behind, todo_tools), REMEMBERED))
-        others = ([*earlier, *(c for c, _ in made[:n])] for n in range(len(made)))
-        if not any(_is_same(call, o) for (call, _), more in zip(made, others, strict=True) for o in more):
+        called = [(call["name"], call["args"]) for call in earlier]
+        for call, _ in made:
+            if (call["name"], call["args"]) in called:
+                break
+            called.append((call["name"], call["args"]))
+        else:
             return True
         known = _read_off(messages, earlier)
     there = [known[i : i + PRINT] for i in range(0, len(known), PRINT)]
     prints = list(dict.fromkeys(_print(*pair) for pair in made))
     ledger["pairs"] = "".join([*(p for p in there if p not in prints), *prints][-REMEMBERED:])
     return not set(there).issuperset(prints)
-
-
-def _is_same(call: ToolCall, other: ToolCall) -> bool:
-    return call["name"] == other["name"] and call["args"] == other["args"]
 
 
 def note_pairs(
@@ -158,7 +158,9 @@ def _calls(messages: Iterable[AnyMessage], todo_tools: Collection[str]) -> Itera
     """Yield the calls outside the todo tools, the newest first."""
     for message in messages:
         if isinstance(message, AIMessage):
-            yield from (call for call in reversed(message.tool_calls) if call["name"] not in todo_tools)
+            for call in reversed(message.tool_calls):
+                if call["name"] not in todo_tools:
+                    yield call
 
 
 def _read_off(messages: Sequence[AnyMessage], newest_first: Sequence[ToolCall]) -> str:

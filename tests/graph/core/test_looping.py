@@ -177,6 +177,7 @@ def test_the_correction_names_what_was_repeated(thread: Make) -> None:
         "it really stands, and close in one sentence.\n\n  [1] a"
     )
     assert agent.ledger["shown"] == correction.id
+    assert [kind for kind in agent.kinds if kind in ("repair", "guard")] == ["repair", "guard"]  # stored
 
 
 def test_a_hook_sees_the_reminder(thread: Make) -> None:
