@@ -86,7 +86,8 @@ def session(
     """A session as it is stored: without numbers while running; the list's is compared if given."""
     if state == "running":
         return {"state": state, "reason": reason}
-    return {"state": state, "reason": reason, "open": open, "wakes": wakes, "budget": budget, "list": writes}
+    counts = {"open": open, "wakes": wakes, "budget": budget, "list": writes}
+    return {"state": state, "reason": reason, **counts, "spent": ANY}
 
 
 def settings(**changes: Any) -> Any:
