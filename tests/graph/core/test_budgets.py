@@ -1,13 +1,13 @@
 """Rule 19: what an activation may spend, as exact walks and counts, over a clock of the test's own."""
 
 import json
-import threading
 from collections.abc import Iterator
 from itertools import chain, repeat
 from typing import Annotated, Any
 
 import pytest
 from agents import AGAIN, END, QUIET, START, TODO, WORK, Make, budget, done, look, looks, session, write
+from clocks import Clock, by
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.language_models import GenericFakeChatModel
@@ -24,27 +24,6 @@ from wakeloop import LoopSettings, SettingsError, answer_of, create_todo_agent, 
 from wakeloop.testing import ScriptedModel, UnreliableModel, calls, says
 
 PRICES = {"default": {"input": 1000, "cached": 100, "output": 2000}}
-REPORT = "report"
-
-
-class Clock:
-    """Time that goes on only when it is told to, in each thread by itself."""
-
-    def __init__(self) -> None:
-        self.local = threading.local()
-
-    def __call__(self) -> float:
-        return getattr(self.local, "now", 0.0)
-
-    def goes_on(self, seconds: float) -> None:
-        self.local.now = self() + seconds
-
-
-def by(clock: Clock, agent: Any) -> Clock:
-    """Let an agent's nodes read this clock."""
-    for name in ("call_model", "run_tools"):
-        object.__setattr__(agent.graph.builder.nodes[name].runnable, "clock", clock)
-    return clock
 
 
 def used(reply: AIMessage, given_: int = 100, out: int = 10, cached: int = 0) -> AIMessage:
@@ -93,7 +72,7 @@ def test_endless_new_calls_are_twenty_requests_and_the_closing_one(thread: Make)
 )
 def test_tokens_and_cost_are_bounded(change: Any, reason: str, rounds: int, thread: Make) -> None:
     agent = thread(working(), left=True, tools=[look], change=change)
-    by(Clock(), agent)
+    by(Clock(), agent.graph)
     agent.run("go")
     assert agent.session["reason"] == reason
     assert (agent.asked, len(agent.results())) == (rounds + 1, rounds)
@@ -124,8 +103,7 @@ def test_seconds_are_the_models_and_the_longest_call_of_each_round(most: float, 
     agent = create_todo_agent(
         model, [work], settings=LoopSettings(max_seconds=most), checkpointer=InMemorySaver()
     )
-    for name in ("call_model", "run_tools"):
-        object.__setattr__(agent.builder.nodes[name].runnable, "clock", clock)
+    by(clock, agent)
     result = agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "1"}})
     assert len(model.requests) == rounds
     assert result["todo_session"]["reason"] == "time_budget"
@@ -150,7 +128,7 @@ def test_time_that_a_person_takes_and_a_failed_attempt_are_not_counted(thread: M
         return says("end")
 
     agent = thread(calls(("ask", {"seconds": 5})), breaks, answers, tools=[ask])
-    by(clock, agent)
+    by(clock, agent.graph)
     agent.run("go")
     assert (agent.session["state"], agent.session["spent"]["requests"]) == ("waiting", 1)
     clock.goes_on(1_000)
@@ -278,7 +256,7 @@ def test_an_unfit_format_is_not_asked_for_again(thread: Make) -> None:
     assert result.get("structured_response") is None
 
 
-@pytest.mark.parametrize(("limit", "walked"), [(5, [*AGAIN, *END]), (4, END)])
+@pytest.mark.parametrize(("limit", "walked"), [(6, [*AGAIN, *END]), (5, END)])
 def test_a_closing_request_needs_three_steps(limit: int, walked: Any, thread: Make) -> None:
     agent = thread(says("x", finish_reason="length"), "y", left=True, change={"max_requests": 1})
     went_in: Any = {"messages": [("user", "go")], "todos": [{"content": "a", "status": "pending"}]}
@@ -438,8 +416,8 @@ def test_every_end_tells_what_was_spent_and_an_event_follows_each_request(thread
         tools=[look],
         change={"max_requests": 10, "max_tokens": 1000},
     )  # fmt: skip
-    by(Clock(), agent)
-    events = agent.events("go")
+    by(Clock(), agent.graph)
+    events = agent.events("go", spent=True)
     told = [event for event in events if event["type"] == "spent"]
     assert [event["spent"]["requests"] for event in told] == [1, 2, 3, 4]
     assert [event["spent"]["failed_calls"] for event in told] == [0, 0, 2, 2]
@@ -512,7 +490,7 @@ def test_what_a_hook_asks_is_counted_where_it_is_reported(thread: Make) -> None:
         return {"messages": [*gone, SystemMessage(said, id=f"summary-{len(state['messages'])}")]}
 
     agent = thread(used(says("x")), used(says("y")), pre_model_hook=hook, rewritten=True)
-    by(Clock(), agent)
+    by(Clock(), agent.graph)
     agent.run("go")
     assert (spent(agent)["requests"], spent(agent)["input"], spent(agent)["output"]) == (1, 1100, 60)
     agent.run("more")
@@ -535,9 +513,11 @@ def told_by_history(request: Any) -> AIMessage:
     return STORY[sum(message.type == "ai" for message in request)]
 
 
-def storied(thread: Make, clock: Clock | None = None) -> Any:
-    agent = thread(repeat(told_by_history), left=True, tools=[look], change={"max_requests": 4})
-    by(clock or Clock(), agent)
+def storied(thread: Make) -> Any:
+    agent = thread(
+        repeat(told_by_history), left=True, rewritten=True, tools=[look], change={"max_requests": 4}
+    )
+    by(Clock(), agent.graph)
     return agent
 
 
@@ -563,7 +543,7 @@ def test_a_run_whose_model_breaks_counts_only_what_was_stored(at: int, thread: M
     replies: list[Any] = [*STORY]
     replies.insert(at, ConnectionError)
     agent = thread(*replies, tools=[look], change={"max_requests": 4})
-    by(Clock(), agent)
+    by(Clock(), agent.graph)
     with pytest.raises(ConnectionError):
         agent.run("go")
     agent.run(None)
