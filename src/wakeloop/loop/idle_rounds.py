@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
@@ -53,9 +53,9 @@ def count_round(
     return ledger["idle_rounds"]
 
 
-def is_looping(idle: int, settings: LoopSettings) -> bool:
-    """Tell whether a round has made one idle round in a row too many."""
-    return 0 < settings.max_idle_rounds <= idle
+def looping(idle: int, settings: LoopSettings) -> Literal["looping"] | None:
+    """Name the end of a run whose last round was one idle round in a row too many."""
+    return "looping" if 0 < settings.max_idle_rounds <= idle else None
 
 
 def reminder_due(idle: int, ledger: Ledger, settings: LoopSettings) -> bool:
@@ -63,13 +63,13 @@ def reminder_due(idle: int, ledger: Ledger, settings: LoopSettings) -> bool:
     return 0 < idle == settings.max_idle_rounds // 2 and not ledger.get("todo_guard_suppressed", False)
 
 
-def told(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
+def repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
     """Return the blanks of what is said of idle rounds: how many, and the newest different calls in them."""
     rounds = (m.tool_calls for m in of_activation(messages) if isinstance(m, AIMessage) and m.tool_calls)
     names = dict.fromkeys(_line(call) for made in islice(rounds, idle) for call in reversed(made))
-    repeated = ", ".join(list(names)[:NAMED][::-1])
+    newest = ", ".join(list(names)[:NAMED][::-1])
     more = len(names) - NAMED
-    return {"rounds": idle, "repeated": f"{repeated} and {more} more" if more > 0 else repeated}
+    return {"rounds": idle, "repeated": f"{newest} and {more} more" if more > 0 else newest}
 
 
 def _line(call: ToolCall) -> str:

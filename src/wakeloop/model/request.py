@@ -16,9 +16,10 @@ from langchain_core.messages import (
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
-from wakeloop.loop.idle_rounds import note_pairs
+from wakeloop.loop.idle_rounds import note_pairs, reminder_due, repeats
 from wakeloop.loop.ledger import Ledger
 from wakeloop.model.legality import is_legal
+from wakeloop.model.usage import characters_in
 from wakeloop.model.wire_order import Lines, legal, system_prompt
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
@@ -86,11 +87,13 @@ class Request:
                 self.ledger["summaries"] = new
         self.update |= result
 
-    def remind(self, text: str) -> None:
-        """Put a reminder behind the last result: the model reads it, and it is stored beside the reply."""
-        last = next((m for m in reversed(self.messages) if isinstance(m, ToolMessage)), None)
-        if last is not None:
-            self.writes.append(with_suffix(last, text))
+    def remind(self, idle: int) -> None:
+        """Tell of idle rounds, where that is due: behind the last result, and stored there beside the reply."""
+        last = (
+            next((m for m in reversed(self.messages) if isinstance(m, ToolMessage)), None) if idle else None
+        )
+        if last is not None and reminder_due(idle, self.ledger, self.settings):
+            self.writes.append(with_suffix(last, self.say("repeating", **repeats(self.messages, idle))))
             self.messages = self.kept = merge_messages(self.messages, [self.writes])
             self.state = {**self.state, "messages": self.messages}
 
@@ -130,6 +133,12 @@ class Request:
         asked = wire and not isinstance(wire[-1], AIMessage)
         more = [] if asked else [as_user("activate", self.say("activate"))]
         return [*([system] if system else []), *wire, *more]
+
+    def characters(self) -> int:
+        """Count roughly what is sent: the history as the model sees it, and the instructions."""
+        seen = self.messages if self.seen is None else self.seen
+        seen = seen if isinstance(seen, Messages) else Messages(seen)
+        return len(self.dialect.instructions(self.settings)) + seen.size(characters_in)
 
     def in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
         """Return the messages in an order that every server takes, as they are where they have it."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.runtime import get_runtime
@@ -14,11 +14,12 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.ending import at_rest, session_at
 from wakeloop.loop.gates import Case
-from wakeloop.loop.idle_rounds import told
+from wakeloop.loop.idle_rounds import repeats
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import count_settled, judge_wake, same_again
-from wakeloop.loop.ruling import rule, stop
+from wakeloop.loop.ruling import rule, stop, unreported
+from wakeloop.loop.spending import note_round, over, told
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
@@ -46,7 +47,7 @@ class FinalizationGuard(Node):
         update = self.ruled(state)
         if session := _ending(update):
             check(self.saver, _run(state, config))
-            _report_end(session)
+            get_runtime().stream_writer({"type": "parked", "session": session})
         return update
 
     async def acall(self, state: Any, config: RunnableConfig) -> Any:
@@ -54,13 +55,15 @@ class FinalizationGuard(Node):
         update = self.ruled(state)
         if session := _ending(update):
             await acheck(self.saver, _run(state, config))
-            _report_end(session)
+            get_runtime().stream_writer({"type": "parked", "session": session})
         return update
 
     def ruled(self, state: Any) -> Any:
         """Take in a list that a tool wrote, then rule, and do as the ruling says."""
         ledger = ledger_of(state)
         ledger.pop("asked_at", None)
+        note_round(ledger, state["messages"])
+        ledger.pop("nag", None)
         written = taken_in(state["todos"], ledger)
         if written is None:
             return self.followed(state, ledger)
@@ -79,8 +82,8 @@ class FinalizationGuard(Node):
                 return self.retry(ledger, case)
             case "correct":
                 return self.correct(state, ledger, case)
-            case "explain":
-                return self.explain(state, ledger, case)
+            case "explain" | "report":
+                return self.last_word(state, ledger, case, ruling)
             case "format":
                 return self.asked({**ledger, "asking": "format"}, case, "format", "format")
             case _:
@@ -115,6 +118,8 @@ class FinalizationGuard(Node):
             retries=ledger.get("todo_guard_retries", {}).get(GUARD, 0),
             suppressed=ledger.get("todo_guard_suppressed", False),
             unformatted=self.formats and asking != "format" and ledger.get("spoke", False),
+            over=over(ledger, settings),
+            reported=ledger.get("reported", False),
         )
 
     def retry(self, ledger: Ledger, case: Case) -> dict[str, Any]:
@@ -128,32 +133,36 @@ class FinalizationGuard(Node):
 
     def correct(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
         """Ask for the list to be brought up to date, in place of the end that called the guard."""
-        reason, spent = stop(case), case.retries + 1
+        reason, spent = case.end or stop(case), case.retries + 1
         assert reason is not None  # noqa: S101 - the ruling would be to wake
         ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
         ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
         _report("correct", spent, case, reason)
-        blanks = self.blanks(state, case)
         if ledger.pop("end", None) is None:
-            return self.asked(ledger, case, "correction", "guard", **blanks)
-        blanks |= told(state["messages"], ledger.get("idle_rounds", 0))
-        update = self.asked(ledger, case, "looping", "guard", **blanks)
-        line = fill("broken_off", self.dialect.name, case.settings.prompts)  # no user's words behind results
-        update["messages"].insert(0, as_assistant("repair", line))
+            return self.shown(state, ledger, case, "correction")
+        blanks = repeats(state["messages"], ledger.get("idle_rounds", 0))
+        return self.shown(state, ledger, case, "looping", **blanks)
+
+    def last_word(self, state: Any, ledger: Ledger, case: Case, asking: Any) -> dict[str, Any]:
+        """Demand a plain explanation of what is left open, or a closing report behind a spent budget."""
+        reason: Any = stop(case) if asking == "explain" else unreported(case)
+        _report(asking, case.retries, case, reason)
+        update = self.shown(state, ledger, case, asking)
+        ledger["asking"] = asking
+        if asking == "explain":
+            ledger["todo_guard_blocked"] = {"guard": GUARD, "message": update["messages"][-1].content}
+        else:
+            ledger |= {"reported": True, "end": reason}  # whatever the request spends
         return update
 
-    def explain(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
-        """Demand a plain explanation of what is left open."""
-        _report("explain", case.retries, case, stop(case))
-        ledger["asking"] = "explain"
-        update = self.asked(ledger, case, "explain", "guard", **self.blanks(state, case))
-        ledger["todo_guard_blocked"] = {"guard": GUARD, "message": update["messages"][0].content}
-        return update
-
-    def blanks(self, state: Any, case: Case) -> dict[str, Any]:
-        """Return what a correction shows: the live list."""
+    def shown(self, state: Any, ledger: Ledger, case: Case, prompt: str, **blanks: Any) -> dict[str, Any]:
+        """Inject the guard's message with the live list, and before it the line that closes a round."""
         listing = self.dialect.listing(state["todos"], state["todo_goal"], case.settings)
-        return {"open": case.open, "list": listing}
+        update = self.asked(ledger, case, prompt, "guard", open=case.open, list=listing, **blanks)
+        if isinstance(state["messages"][-1], ToolMessage):
+            line = fill("broken_off", self.dialect.name, case.settings.prompts)
+            update["messages"].insert(0, as_assistant("repair", line))
+        return update
 
     def asked(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
         """Inject a user message and go back to the model."""
@@ -166,6 +175,7 @@ class FinalizationGuard(Node):
     def end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
         """End the run, by way of the parent if it is handed over."""
         session = session_at(case, reason, state.get("waiting_on") or (), ledger.get("writes", 0))
+        session["spent"] = told(ledger)
         if reason == "handed_over":
             return handed_over(state, session)
         if ledger.get("asking") == "explain":
@@ -183,10 +193,6 @@ def _ending(update: Any) -> Session | None:
     """Return the session that an update ends its run with, if it does."""
     written = update.update if isinstance(update, Command) else update
     return written.get("todo_session") if isinstance(written, Mapping) else None
-
-
-def _report_end(session: Session) -> None:
-    get_runtime().stream_writer({"type": "parked", "session": session})
 
 
 def _report(action: str, retry: int, case: Case, reason: Ending | None) -> None:

@@ -21,6 +21,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "correction": frozenset(("open", "list")),
     "looping": frozenset(("rounds", "repeated", "open", "list")),
     "explain": frozenset(("open", "list")),
+    "report": frozenset(("open", "list")),
     "nag": frozenset(("rounds", "open")),
     "repeating": frozenset(("rounds", "repeated")),
     "shown_again": frozenset(("list",)),

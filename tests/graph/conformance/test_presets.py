@@ -36,9 +36,17 @@ WAKELOOP = {
     "nag_when": "open",
     "guard_retries": 1,
     "on_guard_exhausted": "proceed",
+    "max_idle_rounds": 10,
+    "max_requests": 500,
+    "max_tokens": None,
+    "max_cost": None,
+    "prices": {},
+    "max_seconds": None,
+    "on_budget": "report",
 }
+DESCRIBED = {**WAKELOOP, "max_idle_rounds": 0, "max_requests": None}
 CUBEPI = {
-    **WAKELOOP,
+    **DESCRIBED,
     "dialect": "write_todos",
     "max_items": None,
     "in_progress": "exactly_one",
@@ -48,7 +56,7 @@ CUBEPI = {
 TABLE: dict[str, dict[str, Any]] = {
     "wakeloop": WAKELOOP,
     "agentparley": {
-        **WAKELOOP,
+        **DESCRIBED,
         "statuses": ("done", "blocked"),
         "max_items": None,
         "in_progress": "any",
@@ -57,7 +65,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "guard_retries": 0,
     },
     "loki": {
-        **WAKELOOP,
+        **DESCRIBED,
         "dialect": "loki",
         "max_items": None,
         "in_progress": "any",
@@ -69,7 +77,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "guard_retries": 0,
     },
     "lesson": {
-        **WAKELOOP,
+        **DESCRIBED,
         "dialect": "checklist",
         "max_items": 20,
         "max_wake_cycles": 0,

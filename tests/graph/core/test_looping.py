@@ -20,6 +20,7 @@ from agents import (
     update,
     write,
 )
+from clocks import Clock, by
 from langchain_core.messages import RemoveMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -490,6 +491,26 @@ def test_at_every_limit_of_steps() -> None:
     assert reasons == {n: "looping" if n in looping else "step_limit" for n in range(20, 36)}
 
 
+@pytest.mark.parametrize(
+    ("most", "asked", "reason", "guards"),
+    [
+        (11, 12, "request_budget", 1),
+        (12, 13, "request_budget", 1),
+        (13, 14, "request_budget", 2),
+        (14, 13, "looping", 1),
+    ],
+)
+def test_a_spent_budget_is_told_of_first(
+    most: int, asked: int, reason: str, guards: int, thread: Make
+) -> None:
+    """At 12 in the place of the correction, at 13 in the place of its end."""
+    replies = chain([write("a")], [X] * (most - 1), [X] if reason == "looping" else ["There is no way on."])
+    agent = thread(replies, tools=[look], left=True, change={"max_requests": most})
+    agent.run("go")
+    assert (agent.session["reason"], agent.asked, agent.kinds.count("guard")) == (reason, asked, guards)
+    assert agent.kinds.count("repair") == guards
+
+
 # -- crash and resume ------------------------------------------------------------------------------------
 
 
@@ -554,6 +575,7 @@ def rows(script: Any, limit: int) -> list[tuple[str, int]]:
     agent = create_todo_agent(
         ScriptedModel(script), [look], settings=settings(max_idle_rounds=limit), checkpointer=saver
     )
+    by(Clock(), agent)
     agent.invoke({"messages": [("user", "go")]}, CONFIG)
     return sorted((w[1], len(w[2][1])) for task in saver.writes.values() for w in task.values())
 
@@ -575,9 +597,9 @@ def test_what_is_stored_of_rounds_that_bring_nothing() -> None:
                 bytes_of[channel] = bytes_of.get(channel, 0) + sign * size
         return {channel: size for channel, size in bytes_of.items() if size}
 
-    count_, pairs, many = len("_idle_rounds_"), len("_pairs_") + 3 * 2, 2  # more than 15 notes
+    count_, pairs = len("_idle_rounds_"), len("_pairs_") + 3 * 2
     assert more(write("a"), update(1, "in_progress"), looks("x"), done(1)) == {
         "messages": 2,  # two small numbers in the place of a None
         "todo_ledger": count_,
     }
-    assert more(X, looks("y"), X, "stop") == {"todo_ledger": 2 * (count_ + pairs + many)}
+    assert more(X, looks("y"), X, "stop") == {"todo_ledger": 2 * (count_ + pairs)}

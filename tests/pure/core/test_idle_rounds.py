@@ -7,7 +7,7 @@ from agents import settings, todo
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from wakeloop.loop.activation import anew, gone_on
-from wakeloop.loop.idle_rounds import count_round, is_looping, reach, reminder_due, told, unless_further
+from wakeloop.loop.idle_rounds import count_round, looping, reach, reminder_due, repeats, unless_further
 from wakeloop.testing import calls
 from wakeloop.text.marks import as_user, of_activation, with_suffix
 
@@ -253,7 +253,7 @@ def test_the_count_begins_anew_with_an_activation_and_with_a_subagents_result() 
 def test_where_it_is_told_and_where_it_ends(limit: int, reminders: list[int], ends: list[int]) -> None:
     loop = settings(max_idle_rounds=limit)
     assert [n for n in range(20) if reminder_due(n, {}, loop)] == reminders
-    assert [n for n in range(20) if is_looping(n, loop)][:2] == ends
+    assert [n for n in range(20) if looping(n, loop)][:2] == ends
     assert not any(reminder_due(n, {"todo_guard_suppressed": True}, loop) for n in range(20))
 
 
@@ -261,14 +261,14 @@ def test_what_was_repeated_is_named() -> None:
     history = History()
     for path in "abab":
         history.look(path)
-    assert told(history.messages, 2) == {"rounds": 2, "repeated": 'look(path="a"), look(path="b")'}
+    assert repeats(history.messages, 2) == {"rounds": 2, "repeated": 'look(path="a"), look(path="b")'}
     history.round(("todo_list", {}, "1 a"), ("look", {"path": "é\n" * 99}, "saw"))
-    *named, long = told(history.messages, 3)["repeated"].split("), ")
+    *named, long = repeats(history.messages, 3)["repeated"].split("), ")
     assert named == ['look(path="b"', "todo_list("]
     assert long.startswith('look(path="é\\né')
     assert long.endswith("… and 1 more")
     assert len(long) == 80 + len(" and 1 more")
-    assert told([], 3) == {"rounds": 3, "repeated": ""}
+    assert repeats([], 3) == {"rounds": 3, "repeated": ""}
 
 
 def test_the_messages_of_an_activation() -> None:
