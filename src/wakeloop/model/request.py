@@ -88,12 +88,11 @@ class Request:
         self.update |= result
 
     def remind(self, idle: int) -> None:
-        """Tell of idle rounds, where that is due: behind the last result, and stored there beside the reply."""
-        last = (
-            next((m for m in reversed(self.messages) if isinstance(m, ToolMessage)), None) if idle else None
-        )
-        if last is not None and reminder_due(idle, self.ledger, self.settings):
-            self.writes.append(with_suffix(last, self.say("repeating", **repeats(self.messages, idle))))
+        """Tell of idle rounds where that is due: behind the last result, and stored beside the reply."""
+        if reminder_due(idle, self.ledger, self.settings):
+            text = self.say("repeating", **repeats(self.messages, idle))
+            last = next(m for m in reversed(self.messages) if isinstance(m, ToolMessage))
+            self.writes.append(with_suffix(last, text))
             self.messages = self.kept = merge_messages(self.messages, [self.writes])
             self.state = {**self.state, "messages": self.messages}
 

@@ -17,12 +17,19 @@ SAME = {
     "continuation_prompt": None,
     "nudge_items": 30,
     "reply_retries": 2,
+    "max_tokens": None,
+    "max_cost": None,
+    "prices": {},
+    "max_seconds": None,
+    "on_budget": "report",
     "finish_reason": "required",
     "tool_description": None,
     "prompts": {},
 }
 WAKELOOP = {
     **SAME,
+    "max_idle_rounds": 10,
+    "max_requests": 500,
     "dialect": "parley",
     "statuses": None,
     "max_items": 200,
@@ -36,17 +43,11 @@ WAKELOOP = {
     "nag_when": "open",
     "guard_retries": 1,
     "on_guard_exhausted": "proceed",
-    "max_idle_rounds": 10,
-    "max_requests": 500,
-    "max_tokens": None,
-    "max_cost": None,
-    "prices": {},
-    "max_seconds": None,
-    "on_budget": "report",
 }
-DESCRIBED = {**WAKELOOP, "max_idle_rounds": 0, "max_requests": None}
+UNBOUNDED = {"max_idle_rounds": 0, "max_requests": None}
 CUBEPI = {
-    **DESCRIBED,
+    **WAKELOOP,
+    **UNBOUNDED,
     "dialect": "write_todos",
     "max_items": None,
     "in_progress": "exactly_one",
@@ -56,7 +57,8 @@ CUBEPI = {
 TABLE: dict[str, dict[str, Any]] = {
     "wakeloop": WAKELOOP,
     "agentparley": {
-        **DESCRIBED,
+        **WAKELOOP,
+        **UNBOUNDED,
         "statuses": ("done", "blocked"),
         "max_items": None,
         "in_progress": "any",
@@ -65,7 +67,8 @@ TABLE: dict[str, dict[str, Any]] = {
         "guard_retries": 0,
     },
     "loki": {
-        **DESCRIBED,
+        **WAKELOOP,
+        **UNBOUNDED,
         "dialect": "loki",
         "max_items": None,
         "in_progress": "any",
@@ -77,7 +80,8 @@ TABLE: dict[str, dict[str, Any]] = {
         "guard_retries": 0,
     },
     "lesson": {
-        **DESCRIBED,
+        **WAKELOOP,
+        **UNBOUNDED,
         "dialect": "checklist",
         "max_items": 20,
         "max_wake_cycles": 0,
