@@ -13,10 +13,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop.idle_rounds import repeats
 from wakeloop.loop.nudge import nudge
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.testing import ScriptedModel
+from wakeloop.testing import ScriptedModel, calls
 from wakeloop.text.characters import name_of, short_id
 from wakeloop.text.marks import added_to
 from wakeloop.todos.items import ID_SHOWN, STATUSES, Todo, brief
@@ -71,7 +72,13 @@ def test_no_list_makes_an_injected_text_longer_than_the_bound(
     listing = dialect.listing(todos, goal, now)
     told = {"list": listing, "open": len(todos), "total": len(todos)}
     texts = [dialect.nudge(todos, goal, now), nudge(dialect, now, todos, goal)[0]]
-    texts += [fill(key, dialect.name, {}, **told) for key in ("correction", "explain", "shown_again")]
+    texts += [
+        fill(key, dialect.name, {}, **told) for key in ("correction", "explain", "report", "shown_again")
+    ]
+    calls_ = calls(*(("look", {"path": goal + str(n) * 99}) for n in range(9)))
+    told |= repeats([calls_], 2**53)
+    assert len(told["repeated"]) <= 3 * 80 + 2 * len(", ") + len(" and 6 more")
+    texts.append(fill("looping", dialect.name, {}, **told))
     assert max(map(len, texts)) <= bound(min(most, len(todos)))
 
 

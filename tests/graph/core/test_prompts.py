@@ -80,6 +80,14 @@ def test_a_correction_and_an_explanation(thread: Make) -> None:
     matches("guard", last(agent))
 
 
+def test_rounds_that_bring_nothing(thread: Make) -> None:
+    agent = thread(
+        PLAN, *[looks("a"), calls(("todo_list", {}))] * 3, done(1, 2, 3), "bye",
+        tools=[look], change={"max_idle_rounds": 5},
+    )  # fmt: skip
+    matches("looping", last(agent))
+
+
 def test_a_nag(thread: Make) -> None:
     agent = thread(PLAN, looks("a"), looks("b"), done(1, 2, 3), "bye", tools=[look], change={"nag_after": 2})
     matches("nag", last(agent))
