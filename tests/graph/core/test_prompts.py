@@ -88,6 +88,11 @@ def test_rounds_that_bring_nothing(thread: Make) -> None:
     matches("looping", last(agent))
 
 
+def test_a_closing_report(thread: Make) -> None:
+    agent = thread(PLAN, HELD, "done so far", tools=[look], change={"max_requests": 2})
+    matches("report", last(agent))
+
+
 def test_a_nag(thread: Make) -> None:
     agent = thread(PLAN, looks("a"), looks("b"), done(1, 2, 3), "bye", tools=[look], change={"nag_after": 2})
     matches("nag", last(agent))
