@@ -25,9 +25,9 @@ def nudge(
         names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in told)
         peers = ", ".join(shorten(one_line(name)) for name in names)
         peers += f" and {len(owed) - len(told):,} more" if len(owed) > len(told) else ""
-        parts["reply"] = fill("nudge_reply", dialect.name, settings.prompts, peers=peers)
+        parts["reply"] = fill("nudge_reply", dialect.texts, settings.prompts, peers=peers)
     if results:
-        parts["subagent"] = fill("nudge_subagent", dialect.name, settings.prompts, results=results)
+        parts["subagent"] = fill("nudge_subagent", dialect.texts, settings.prompts, results=results)
     if count_open(todos):
         parts["todos"] = dialect.nudge(todos, goal, settings)
     return "\n\n".join(parts.values()), list(parts)

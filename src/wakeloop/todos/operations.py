@@ -26,6 +26,13 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeSeveral:
+    """Change several items, all of them or none."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """One item of a list that replaces the old one; without an id it is matched by its content."""
 
@@ -55,7 +62,7 @@ class Show:
     """Read the list; writes nothing."""
 
 
-Operation = Add | Change | Replace | Reset | Show
+Operation = Add | Change | ChangeSeveral | Replace | Reset | Show
 
 
 @dataclass(frozen=True, slots=True)
