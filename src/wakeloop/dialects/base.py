@@ -41,6 +41,7 @@ class Dialect:
 
     `tools` are pydantic models, named by their title or else their class; `writes` the names that write;
     `replaces` whether a call replaces the whole list (then two in a round are refused);
+    `next_items` is how many a nudge shows where the model has just seen them all, 0 for as many as ever;
     `manner` names a folder of texts that stand before the dialect's own;
     `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on; `renumbers`
     whether numbers begin at 1 again where the list is emptied.
@@ -54,6 +55,7 @@ class Dialect:
     renumbers: bool = False
     words: Mapping[str, str] = field(default_factory=dict, hash=False)
     manner: str = ""
+    next_items: int = 0
 
     @property
     def texts(self) -> str:

@@ -39,6 +39,7 @@ class Parley(Dialect):
     tools: tuple[type[BaseModel], ...] = (Write, UpdateSeveral, List)
     writes: frozenset[str] = frozenset(("todo_write", "todo_update"))
     statuses: tuple[str, ...] | None = None
+    next_items: int = 5
 
     def suited(self, settings: LoopSettings) -> Self:
         """Return the dialect with the statuses that the settings leave to the model."""
@@ -59,6 +60,7 @@ class Parley(Dialect):
             tools=(Write, narrow, List),
             statuses=settings.statuses,
             manner="plain" if plain else "",
+            next_items=0 if plain else self.next_items,
         )
 
     def operation(self, call: Any) -> Operation:

@@ -140,7 +140,15 @@ def parley(*statuses: str) -> dict[str, Any]:
 WHOLE = one_of("pending", "in_progress", "completed")
 WRITE_TODOS = {"write_todos": taking(todos=list_of(taking(content=STRING, status=WHOLE)))}
 TOOLS: dict[str, dict[str, Any]] = {
-    "wakeloop": parley("in_progress", "done", "blocked", "cancelled", "open"),
+    "wakeloop": {
+        **parley(),
+        "todo_update": taking(
+            id_=INTEGER,
+            ids_=list_of(INTEGER),
+            status=one_of("in_progress", "done", "blocked", "cancelled", "open"),
+            reason_=STRING,
+        ),
+    },
     "agentparley": parley("done", "blocked"),
     "loki": {
         "todo__init": taking(goal=STRING),

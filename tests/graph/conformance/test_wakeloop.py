@@ -264,3 +264,31 @@ def test_25_wakes_that_bring_progress_and_no_more(stage: Make) -> None:
     s = stage(NAME, {"guard_retries": 0}).run(chain([plan, "Soon."], steps), endless=True)
     assert (s.session["wakes"], s.ending) == (25, ("idle", "wake_budget"))
     assert [status for _, status in s.listed] == ["completed"] * 25 + ["pending"] * 5
+
+
+# -- the nudge -------------------------------------------------------------------------------------------
+
+
+def test_a_nudge_is_short_where_the_model_has_just_seen_the_list(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 3, "max_idle_wakes": 0, "guard_retries": 0})
+    far = [looks(f"file {n}") for n in range(10)]
+    s.run(write(*"abcdefg"), "A stop.", several([1, 3], "done"), "A stop.", *far, "A stop.", "A stop.")
+    assert [lines(nudge) for nudge in s.injected("wake")] == [
+        ["  [1] a", "  [2] b", "  [3] c", "  [4] d", "  [5] e"],  # behind the plan
+        ["  [2] b", "  [4] d", "  [5] e", "  [6] f", "  [7] g"],  # no more are open
+        ["  [2] b", "  [4] d", "  [5] e", "  [6] f", "  [7] g"],
+    ]
+    assert "… and 2 more (7 open, 0 blocked in all); `todo_list` shows them." in s.injected("wake")[0]
+
+
+def test_a_nudge_is_whole_where_the_list_was_shown_long_ago_or_has_grown(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 2, "max_idle_wakes": 0, "guard_retries": 0})
+    far = [looks(f"file {n}") for n in range(10)]
+    s.run(write(*"abcdefg"), *far, "A stop.", write("h"), "A stop.", "A stop.")
+    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [7, 5]
+
+
+def test_the_described_system_shows_its_list_whole(stage: Make) -> None:
+    s = stage("agentparley", {"max_wake_cycles": 1})
+    s.run(write(*"abcdefg"), "A stop.", "A stop.")
+    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [7]
