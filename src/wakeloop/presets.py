@@ -6,9 +6,21 @@ from types import MappingProxyType
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 
-_QUIET = {"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0, "max_items": None, "in_progress": "any"}
+_QUIET = {
+    "repeats": "store",
+    "max_idle_wakes": 0,
+    "nag_after": 0,
+    "guard_retries": 0,
+    "max_items": None,
+    "in_progress": "any",
+}
 _CUBEPI = LoopSettings(
-    dialect="write_todos", max_wake_cycles=0, max_idle_wakes=0, max_items=None, in_progress="exactly_one"
+    repeats="store",
+    dialect="write_todos",
+    max_wake_cycles=0,
+    max_idle_wakes=0,
+    max_items=None,
+    in_progress="exactly_one",
 )
 PRESETS = MappingProxyType(
     {
@@ -25,6 +37,7 @@ PRESETS = MappingProxyType(
         ),
         "lesson": LoopSettings(
             dialect="checklist",
+            repeats="store",
             max_items=20,
             max_wake_cycles=0,
             max_idle_wakes=0,

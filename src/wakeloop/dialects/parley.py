@@ -1,6 +1,6 @@
 """The dialect parley: numbered items, appended and updated."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -84,7 +84,10 @@ class Parley(Dialect):
             case Add():
                 new = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
                 short = [in_brief(todo) for todo in new]
-                lines = [f"Stored {_items(len(new))}:", *map(self.line, short), *self.cut_note(new, short)]
+                told = f"Stored {_items(len(new))}:" if new else "Stored nothing."
+                lines = [told, *map(self.line, short), *self.cut_note(new, short)]
+                if outcome.named:
+                    lines.append(f"On the list and open already: {_names(outcome.named)}.")
                 if not self.manner and len(new) == count_open(todos) > 1:
                     lines.append(LEAD)
                 return "\n".join(lines)
@@ -106,7 +109,7 @@ class Parley(Dialect):
         word = WORDS[stored[0]["status"]]
         if self.manner:
             return f"[{name_of(stored[0]['id'])}] {word}: {brief(stored[0]['content'])}. {self.count(todos)}"
-        names = ", ".join(f"[{name_of(todo['id'])}]" for todo in stored)
+        names = _names(todo["id"] for todo in stored)
         following = None if is_open(stored[0]) else next_open(outcome.board, stored[-1]["id"])
         led = [f"Next: {self.line(in_brief(following)).strip()}"] if following else []
         return " ".join([f"{names} {word}. {self.count(todos)}", *denied, *led])
@@ -155,6 +158,10 @@ def next_open(board: Board, key: int | str) -> Todo | None:
     return next(
         (rows[at] for at in range(place + 1, min(place + NEAR, len(rows))) if is_open(rows[at])), None
     )
+
+
+def _names(keys: Iterable[int | str]) -> str:
+    return ", ".join(f"[{name_of(key)}]" for key in keys)
 
 
 def _items(count: int) -> str:

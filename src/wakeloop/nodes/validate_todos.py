@@ -73,7 +73,12 @@ class ValidateTodos(Node):
             next_id=ledger.get("next_id", 1),
             refusals=ledger.get("refusals", {}),
         )
-        rules = Rules(self.settings.max_items, self.settings.in_progress, one_write=self.dialect.replaces)
+        rules = Rules(
+            self.settings.max_items,
+            self.settings.in_progress,
+            one_write=self.dialect.replaces,
+            repeats=self.settings.repeats,
+        )
         return calls, board, play_round(board, [self.operation(c, board, ledger) for c in calls], rules)
 
     def operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:

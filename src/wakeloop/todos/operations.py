@@ -67,11 +67,15 @@ Operation = Add | Change | ChangeSeveral | Replace | Reset | Show
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The limits that a list is held to: `max_items` None is no limit."""
+    """The limits that a list is held to: `max_items` None is no limit.
+
+    With `repeats` an appended item that equals an open one of the list is not stored again (`name`).
+    """
 
     max_items: int | None = None
     in_progress: Literal["any", "at_most_one", "exactly_one"] = "any"
     one_write: bool = False
+    repeats: Literal["store", "name"] = "store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class Outcome:
     """What became of one call: an error, or what to say of it; `board` is how it left the list.
 
     `touched` are the ids that it wrote, `dropped` the open items that a whole-list write left out, `denied`
-    the verifier's reasons by id.
+    the verifier's reasons by id, `named` the open items that an appended one repeats.
     """
 
     operation: Operation | None
@@ -123,3 +127,4 @@ class Outcome:
     touched: tuple[int | str, ...] = ()
     dropped: tuple[Todo, ...] = ()
     denied: Mapping[int | str, str] = field(default_factory=dict)
+    named: tuple[int | str, ...] = ()

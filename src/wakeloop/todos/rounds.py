@@ -112,18 +112,23 @@ def _add(board: Board, operation: Add, contents: tuple[str, ...], rules: Rules) 
     for place, content in enumerate(contents, 1):
         if not content.strip():
             raise Refused(f"item {place} is blank; every item needs a text")
+    texts = [content.strip() for content in contents]
+    named = dict[int | str, None]()
+    if rules.repeats == "name":
+        twins = [board.rows.open_like(text) for text in texts]
+        texts = [text for text, twin in zip(texts, twins, strict=True) if twin is None]
+        named = dict.fromkeys(twin["id"] for twin in twins if twin is not None)
     held = len(board.todos) - count_closed(board.todos)
-    if rules.max_items is not None and held + len(contents) > rules.max_items:
+    if rules.max_items is not None and texts and held + len(texts) > rules.max_items:
         raise Refused(
-            f"{len(contents)} more would make {held + len(contents)} items that are not closed; "
+            f"{len(texts)} more would make {held + len(texts)} items that are not closed; "
             f"at most {rules.max_items} are allowed, so close some or plan larger ones"
         )
     new: list[Todo] = [
-        {"id": board.next_id + n, "content": content.strip(), "status": "pending"}
-        for n, content in enumerate(contents)
+        {"id": board.next_id + n, "content": text, "status": "pending"} for n, text in enumerate(texts)
     ]
     after = replace(board, todos=board.rows.with_more(new), next_id=board.next_id + len(new))
-    return Outcome(operation, after, touched=tuple(todo["id"] for todo in new))
+    return Outcome(operation, after, touched=tuple(todo["id"] for todo in new), named=tuple(named))
 
 
 def _change_all(

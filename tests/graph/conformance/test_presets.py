@@ -25,6 +25,7 @@ WAKELOOP = {
     **SAME,
     "dialect": "parley",
     "statuses": None,
+    "repeats": "store",
     "max_items": 200,
     "in_progress": "at_most_one",
     "auto_continue": True,
@@ -46,7 +47,7 @@ CUBEPI = {
     "max_idle_wakes": 0,
 }
 TABLE: dict[str, dict[str, Any]] = {
-    "wakeloop": WAKELOOP,
+    "wakeloop": {**WAKELOOP, "repeats": "name"},
     "agentparley": {
         **WAKELOOP,
         "statuses": ("done", "blocked"),

@@ -45,6 +45,30 @@ def test_todo_write_says_what_is_stored(stage: Make) -> None:
     )
 
 
+def test_an_item_that_is_open_already_is_named_and_not_stored_again(stage: Make) -> None:
+    s = stage(NAME, {"max_items": 3, "max_wake_cycles": 0, "guard_retries": 0})
+    s.run(
+        write("a", "b", "b"),  # twice within one call: stored
+        write("a", " b ", "b"),  # the same plan again, though the list is full
+        update(1, "done"),
+        write("a", "b"),  # the first is closed by now
+        "Stopping.",
+    )
+    assert [(todo["id"], todo["content"]) for todo in s.todos] == [(1, "a"), (2, "b"), (3, "b"), (4, "a")]
+    assert [result.text for result in s.results if result.name == "todo_write"][1:] == [
+        "Stored nothing.\nOn the list and open already: [1], [2].",
+        "Stored 1 item:\n  [4] a\nOn the list and open already: [2].",
+    ]
+
+
+@pytest.mark.parametrize("name", ["agentparley", "loki"])
+def test_the_described_systems_store_it_again(stage: Make, name: str) -> None:
+    s = stage(name, {"auto_continue": True, "max_wake_cycles": 0})
+    add = calls(("todo__add", {"task": "a"})) if name == "loki" else write("a")
+    s.run(add, add, "Stopping.")
+    assert [todo["content"] for todo in s.todos] == ["a", "a"]
+
+
 def several(ids: Any, status: str, **more: Any) -> Any:
     return calls(("todo_update", {"ids": ids, "status": status, **more}))
 
