@@ -2,56 +2,48 @@
 
 from difflib import get_close_matches
 from types import MappingProxyType
+from typing import Any
 
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 
-_QUIET = {
+_DESCRIBED = {  # as none of the systems has it
+    "max_idle_wakes": 0,
     "max_idle_rounds": 0,
     "max_requests": None,
-    "max_idle_wakes": 0,
-    "nag_after": 0,
-    "guard_retries": 0,
-    "max_items": None,
-    "in_progress": "any",
+    "repeats": "store",
 }
-_CUBEPI = LoopSettings(
-    max_idle_rounds=0,
-    max_requests=None,
-    dialect="write_todos",
-    max_wake_cycles=0,
-    max_idle_wakes=0,
-    max_items=None,
-    in_progress="exactly_one",
-)
+_QUIET = {"nag_after": 0, "guard_retries": 0, "max_items": None, "in_progress": "any"}
+_CUBEPI = {
+    "dialect": "write_todos",
+    "max_wake_cycles": 0,
+    "max_items": None,
+    "in_progress": "exactly_one",
+}
+_SYSTEMS: dict[str, dict[str, Any]] = {
+    "agentparley": {**_QUIET, "statuses": ("done", "blocked")},
+    "loki": {
+        **_QUIET,
+        "dialect": "loki",
+        "auto_continue": False,
+        "max_wake_cycles": 10,
+        "stop_on_repeat": True,
+    },
+    "lesson": {
+        "dialect": "checklist",
+        "max_items": 20,
+        "max_wake_cycles": 0,
+        "nag_after": 3,
+        "nag_every": 1,
+        "nag_when": "always",
+        "guard_retries": 0,
+    },
+    "cubepi": _CUBEPI,
+    "cubepi-strict": {**_CUBEPI, "guard_retries": 2, "on_guard_exhausted": "block"},
+}
 PRESETS = MappingProxyType(
-    {
-        "wakeloop": LoopSettings(),
-        "agentparley": LoopSettings.model_validate({**_QUIET, "statuses": ("done", "blocked")}),
-        "loki": LoopSettings.model_validate(
-            {
-                **_QUIET,
-                "dialect": "loki",
-                "auto_continue": False,
-                "max_wake_cycles": 10,
-                "stop_on_repeat": True,
-            }
-        ),
-        "lesson": LoopSettings(
-            max_idle_rounds=0,
-            max_requests=None,
-            dialect="checklist",
-            max_items=20,
-            max_wake_cycles=0,
-            max_idle_wakes=0,
-            nag_after=3,
-            nag_every=1,
-            nag_when="always",
-            guard_retries=0,
-        ),
-        "cubepi": _CUBEPI,
-        "cubepi-strict": _CUBEPI.model_copy(update={"guard_retries": 2, "on_guard_exhausted": "block"}),
-    }
+    {"wakeloop": LoopSettings()}
+    | {name: LoopSettings.model_validate({**_DESCRIBED, **own}) for name, own in _SYSTEMS.items()}
 )
 
 

@@ -57,6 +57,8 @@ class LoopSettings(BaseModel):
     """Items not yet closed where a dialect appends, items in all where it replaces; None is no limit."""
     in_progress: Literal["any", "at_most_one", "exactly_one"] = "at_most_one"
     """How many items may be in progress; `exactly_one` allows none only when nothing is open (cubepi)."""
+    repeats: Literal["store", "name"] = "name"
+    """What becomes of an appended item that equals an open one: stored again, or named by its id."""
     statuses: tuple[str, ...] | None = None
     """Words that the model may set an item to, where the dialect has more; None is all (agentparley)."""
     nag_after: int = Field(5, ge=0, le=MOST)

@@ -1,7 +1,7 @@
 """The offline model's rules: from messages to the next reply."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage
@@ -84,6 +84,15 @@ class Job:
             (i for i, event in enumerate(self.told) if event.name == "write_file" and event.answered), None
         )
 
+    @computed_once
+    def known(self) -> Mapping[tuple[str, str], Event]:
+        """What the tools have brought, by tool and path."""
+        return results(self.told)
+
+    def looks(self, path: str) -> tuple[Move, ...]:
+        """The calls that a file still needs."""
+        return tuple(Move(name, {"path": path}) for name in FILE_TOOLS if (name, path) not in self.known)
+
     @property
     def open(self) -> list[Item]:
         """The open items."""
@@ -160,20 +169,24 @@ def stop_once(job: Job) -> Reply | None:
 
 
 def audit_next(job: Job) -> Reply | None:
-    """Read and measure the next file, then close its item; for the first file with one call a reply."""
-    item = next((item for item in job.open if item.text in job.by_text), None)
-    if item is None:
+    """Read and measure the next file; close it in the reply that begins what comes after it.
+
+    The first file takes one call a reply, and is closed on its own.
+    """
+    files = [item for item in job.open if item.text in job.by_text]
+    if not files:
         return None
-    path = job.by_text[item.text]
-    known = results(job.told)
-    calls = [Move(name, {"path": path}) for name in FILE_TOOLS if (name, path) not in known]
-    if path == job.paths[0]:
-        calls = calls[:1]
-    if calls:
-        return Reply(f"{path}: {', '.join(name for name, _ in calls)}.", tuple(calls))
-    read = known["read_file", path]
+    path = job.by_text[files[0].text]
+    first = path == job.paths[0]
+    if calls := job.looks(path):
+        return Reply(f"{path}: {', '.join(name for name, _ in calls)}.", calls[:1] if first else calls)
+    read = job.known["read_file", path]
     reason = f"It could not be read: {read.text}" if read.state == "error" else ""
-    return Reply(f"{path}: {summary(measured(known, path))}.", (job.close(item, reason),))
+    onward: tuple[Move, ...] = ()
+    if not first:
+        onward = job.looks(job.by_text[files[1].text]) if len(files) > 1 else (report_of(job),)
+    closing = job.close(files[0], reason)
+    return Reply(f"{path}: {summary(measured(job.known, path))}.", (closing, *onward))
 
 
 def hand_back(job: Job) -> Reply | None:
@@ -189,11 +202,13 @@ def write_report(job: Job) -> Reply | None:
     """Write the report once every file is closed."""
     if not job.open or job.report_call is not None:
         return None
-    content = report(job.paths, results(job.told), job.left_out, job.limit)
-    return Reply(
-        f"Every file is looked at; I write {REPORT}.",
-        (Move("write_file", {"path": REPORT, "content": content}),),
-    )
+    return Reply(f"Every file is looked at; I write {REPORT}.", (report_of(job),))
+
+
+def report_of(job: Job) -> Move:
+    """The call that writes the report."""
+    content = report(job.paths, job.known, job.left_out, job.limit)
+    return Move("write_file", {"path": REPORT, "content": content})
 
 
 def claim_the_end(job: Job) -> Reply | None:

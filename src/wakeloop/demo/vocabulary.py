@@ -31,10 +31,10 @@ class Parley(spoken.Parley):
                 stored = zip(LINE.findall(event.result), event.args["items"], strict=False)
                 items |= {key_of(name): Item(key_of(name), text) for (name, _), text in stored}
             elif event.name == "todo_update":
-                key = key_of(event.args.get("id"))
                 opens = event.accepted and event.args.get("status") in ("open", "in_progress")
                 status = "pending" if opens else "completed"
-                items[key] = replace(items.get(key, Item(key, "")), status=status)
+                for key in map(key_of, spoken.updated(event.args)):
+                    items[key] = replace(items.get(key, Item(key, "")), status=status)
         return list(items.values())
 
 

@@ -41,6 +41,8 @@ class Dialect:
 
     `tools` are pydantic models, named by their title or else their class; `writes` the names that write;
     `replaces` whether a call replaces the whole list (then two in a round are refused);
+    `next_items` is how many a nudge shows where the model has just seen them all, 0 for as many as ever;
+    `manner` names a folder of texts that stand before the dialect's own;
     `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on; `renumbers`
     whether numbers begin at 1 again where the list is emptied.
     """
@@ -52,6 +54,13 @@ class Dialect:
     needs_auto_continue: bool = False
     renumbers: bool = False
     words: Mapping[str, str] = field(default_factory=dict, hash=False)
+    manner: str = ""
+    next_items: int = 0
+
+    @property
+    def texts(self) -> str:
+        """The folder of its texts below `prompts/`; what is not there is looked for in the one above."""
+        return f"{self.name}/{self.manner}" if self.manner else self.name
 
     def suited(self, settings: LoopSettings) -> Self:
         """Return the dialect as an agent's settings want it; here with their words for its results."""
@@ -77,7 +86,7 @@ class Dialect:
         """Return what goes into the system prompt; an empty text for nothing."""
         if not (settings.inject_todo_instructions and self.active(settings)):
             return ""
-        return fill("instructions", self.name, settings.prompts)
+        return fill("instructions", self.texts, settings.prompts)
 
     def read(self, name: str, args: Mapping[str, Any]) -> Operation:
         """Turn a call into an operation.
@@ -134,7 +143,7 @@ class Dialect:
     ) -> list[str]:
         """Render the line that says what becomes of texts that are cut, where one is."""
         cut = any(new is not old for new, old in zip(short, todos, strict=True))
-        return [fill("cut_text", self.name, self.words if words is None else words)] if cut else []
+        return [fill("cut_text", self.texts, self.words if words is None else words)] if cut else []
 
     def more(self, todos: Sequence[Todo], hidden: int, settings: LoopSettings) -> list[str]:
         """Render the line that counts what a listing leaves out, or none."""
@@ -142,7 +151,7 @@ class Dialect:
             return []
         blocked = sum(todo["status"] == "blocked" for todo in todos)
         counts = {"hidden": hidden, "open": count_open(todos), "blocked": blocked}
-        return [fill("more", self.name, settings.prompts, **counts)]
+        return [fill("more", self.texts, settings.prompts, **counts)]
 
     def nudge(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the message that re-enters the model: what to do, then the live list."""
@@ -150,7 +159,7 @@ class Dialect:
         if settings.continuation_prompt is not None:
             return f"{settings.continuation_prompt}\n\n{listing}"
         counts = {"open": count_open(todos), "total": len(todos)}
-        return fill("nudge", self.name, settings.prompts, list=listing, **counts)
+        return fill("nudge", self.texts, settings.prompts, list=listing, **counts)
 
     def shows(self, outcome: Outcome) -> bool:
         """Tell whether the result of a call shows every open item with its text."""

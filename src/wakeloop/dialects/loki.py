@@ -83,7 +83,7 @@ class Loki(Dialect):
             case Reset(goal):
                 return _json({"goal": goal, "items": []})
             case Add():
-                return _json({"id": outcome.touched[0]})
+                return _json({"id": (outcome.touched or outcome.named)[0]})
             case Change(key):
                 if why := next(iter(outcome.denied.values()), None):
                     return self.error(f"task {key} was not accepted as done: {why}")

@@ -1,71 +1,45 @@
 """The dialect parley: numbered items, appended and updated."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import BaseModel, Field, create_model
 
-from wakeloop.dialects.base import Dialect, Texts
+from wakeloop.dialects.base import Dialect
+from wakeloop.dialects.parley_calls import MEANING, WORDS, List, Update, UpdateSeveral, Write
 from wakeloop.errors import SettingsError
-from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line
-from wakeloop.text.told import told
-from wakeloop.todos.items import Status, Todo, brief, count_closed, count_open, in_brief, is_closed
-from wakeloop.todos.operations import Add, Change, Operation, Outcome, Show
+from wakeloop.todos.items import (
+    Todo,
+    brief,
+    count_closed,
+    count_open,
+    count_running,
+    in_brief,
+    is_closed,
+    is_open,
+)
+from wakeloop.todos.operations import Add, Board, Change, ChangeSeveral, Operation, Outcome, Show
 
-Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
-MEANING: dict[Word, Status] = {
-    "in_progress": "in_progress",
-    "done": "completed",
-    "blocked": "blocked",
-    "cancelled": "cancelled",
-    "open": "pending",
-}
-WORDS = {status: word for word, status in MEANING.items()}
-
-
-def _no_bool(value: Any) -> Any:
-    """Refuse what Python would take for 1 or 0."""
-    if isinstance(value, bool):
-        raise ValueError("the number of an item is due here")  # noqa: TRY004 - pydantic reads ValueError
-    return value
-
-
-@told("Add items to the todo list, one text for each step. Returns the number of each new item.")
-class Write(BaseModel):
-    model_config = ConfigDict(title="todo_write")
-    items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
-        description="The texts of the new items, in the order of work."
-    )
-
-
-@told("Change the status of one item of the todo list.")
-class Update(BaseModel):
-    model_config = ConfigDict(title="todo_update")
-    id: Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})] = Field(
-        description="The number of the item."
-    )
-    status: Word = Field(description="The new status.")
-    reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
-        None, description="Why; required for blocked."
-    )
-
-
-@told("Show the whole todo list with numbers, statuses and the reasons of blocked items.")
-class List(BaseModel):
-    model_config = ConfigDict(title="todo_list")
+NEAR = 64  # items among which the next one is looked for: a round of n calls is not to cost their square
+LEAD = "Close each in the reply that begins the next."
 
 
 @dataclass(frozen=True)
 class Parley(Dialect):
-    """agentparley's vocabulary: `todo_write(items)`, `todo_update(id, status, reason)`, `todo_list()`."""
+    """agentparley's vocabulary: `todo_write(items)`, `todo_update(id, status, reason)`, `todo_list()`.
+
+    Where the settings leave all statuses to the model, `todo_update` takes several items at once, and words
+    and results lead to one reply an item: closed in the reply that begins the next.
+    """
 
     name: str = "parley"
-    tools: tuple[type[BaseModel], ...] = (Write, Update, List)
+    tools: tuple[type[BaseModel], ...] = (Write, UpdateSeveral, List)
     writes: frozenset[str] = frozenset(("todo_write", "todo_update"))
     statuses: tuple[str, ...] | None = None
+    next_items: int = 5
 
     def suited(self, settings: LoopSettings) -> Self:
         """Return the dialect with the statuses that the settings leave to the model."""
@@ -78,15 +52,16 @@ class Parley(Dialect):
             )
         words: Any = Literal[settings.statuses]
         field = (words, Field(description="The new status."))
-        narrow = create_model("Update", __base__=Update, __doc__=Update.__doc__, status=field)
-        return replace(own, tools=(Write, narrow, List), statuses=settings.statuses)
-
-    def instructions(self, settings: LoopSettings) -> str:
-        """Return the instructions; plain ones where the model only closes and blocks."""
-        plain = self.statuses is not None and "in_progress" not in self.statuses
-        if plain and settings.inject_todo_instructions and "instructions" not in settings.prompts:
-            return fill("instructions_plain", self.name, {})
-        return super().instructions(settings)
+        plain = "in_progress" not in settings.statuses
+        base = Update if plain else UpdateSeveral
+        narrow = create_model(base.__name__, __base__=base, __doc__=base.__doc__, status=field)
+        return replace(
+            own,
+            tools=(Write, narrow, List),
+            statuses=settings.statuses,
+            manner="plain" if plain else "",
+            next_items=0 if plain else self.next_items,
+        )
 
     def operation(self, call: Any) -> Operation:
         """Turn a call into an operation."""
@@ -95,6 +70,10 @@ class Parley(Dialect):
                 return Add(tuple(call.items))
             case Update():
                 return Change(call.id, MEANING[call.status], call.reason)
+            case UpdateSeveral():
+                status = MEANING[call.status]
+                changes = tuple(Change(key, status, call.reason) for key in call.numbers)
+                return changes[0] if len(changes) == 1 else ChangeSeveral(changes)
             case _:
                 return Show()
 
@@ -105,19 +84,40 @@ class Parley(Dialect):
             case Add():
                 new = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
                 short = [in_brief(todo) for todo in new]
-                lines = [f"Stored {_items(len(new))}:", *map(self.line, short), *self.cut_note(new, short)]
+                told = f"Stored {_items(len(new))}:" if new else "Stored nothing."
+                lines = [told, *map(self.line, short), *self.cut_note(new, short)]
+                if outcome.named:
+                    lines.append(f"On the list and open already: {_names(outcome.named)}.")
+                if not self.manner and len(new) == count_open(todos) > 1:
+                    lines.append(LEAD)
                 return "\n".join(lines)
-            case Change() as change:
-                todo = outcome.board.find(change.id)
-                assert todo is not None  # noqa: S101 - the rules have found it
-                if why := outcome.denied.get(todo["id"]):
-                    kept = WORDS[todo["status"]]
-                    told = f"[{name_of(todo['id'])}] was not accepted as done: {indented(why)}"
-                    return self.error(f"{told}. It is stored as {kept}.")
-                told = f"[{name_of(todo['id'])}] {WORDS[todo['status']]}: {brief(todo['content'])}"
-                return f"{told}. {self.count(todos)}"
+            case Change() | ChangeSeveral():
+                return self.changed(outcome)
             case _:
                 return "\n".join([*map(self.whole_line, todos), self.count(todos)])
+
+    def changed(self, outcome: Outcome) -> str:
+        """Say how items stand after a change, and which is next where the model is led on."""
+        todos = outcome.board.todos
+        found = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
+        denied = [
+            self.denial(todo, outcome.denied[todo["id"]]) for todo in found if todo["id"] in outcome.denied
+        ]
+        stored = [todo for todo in found if todo["id"] not in outcome.denied]
+        if not stored:
+            return self.error(" ".join(denied))
+        word = WORDS[stored[0]["status"]]
+        if self.manner:
+            return f"[{name_of(stored[0]['id'])}] {word}: {brief(stored[0]['content'])}. {self.count(todos)}"
+        names = _names(todo["id"] for todo in stored)
+        following = None if is_open(stored[0]) else next_open(outcome.board, stored[-1]["id"])
+        led = [f"Next: {self.line(in_brief(following)).strip()}"] if following else []
+        return " ".join([f"{names} {word}. {self.count(todos)}", *denied, *led])
+
+    def denial(self, todo: Todo, why: str) -> str:
+        """Say that the verifier did not accept an item, and how it is stored."""
+        told = f"[{name_of(todo['id'])}] was not accepted as done: {indented(why)}"
+        return f"{told}. It is stored as {WORDS[todo['status']]}."
 
     def count(self, todos: Sequence[Todo]) -> str:
         """Count the list in a sentence."""
@@ -148,6 +148,20 @@ class Parley(Dialect):
                 return count_open(outcome.board.todos) == len(outcome.touched)
             case _:
                 return False
+
+
+def next_open(board: Board, key: int | str) -> Todo | None:
+    """Return the open item that follows another closely, unless one is in progress somewhere."""
+    rows, place = board.rows, board.rows.place_of(key)
+    if place is None or count_running(rows):
+        return None
+    return next(
+        (rows[at] for at in range(place + 1, min(place + NEAR, len(rows))) if is_open(rows[at])), None
+    )
+
+
+def _names(keys: Iterable[int | str]) -> str:
+    return ", ".join(f"[{name_of(key)}]" for key in keys)
 
 
 def _items(count: int) -> str:

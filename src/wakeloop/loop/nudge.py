@@ -3,11 +3,39 @@
 from collections.abc import Sequence
 from typing import Any
 
+from langchain_core.messages import BaseMessage, ToolMessage
+
 from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import one_line, shorten
-from wakeloop.todos.items import Todo, count_open
+from wakeloop.text.marks import kind_of, text_of
+from wakeloop.todos.items import Todo, abridged, count_open, open_items
+
+RECENT = 20  # messages
+
+
+def shortened(
+    dialect: Dialect, settings: LoopSettings, messages: Sequence[BaseMessage], todos: Sequence[Todo]
+) -> LoopSettings:
+    """Return the settings for a nudge: with fewer items where the last messages have shown them all."""
+    few = min(dialect.next_items, settings.nudge_items)
+    if not few or count_open(todos) <= few or not _seen(dialect, messages[-RECENT:], todos):
+        return settings
+    return settings.model_copy(update={"nudge_items": few})
+
+
+def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo]) -> bool:
+    """Tell whether nudges and results of todo calls show every open item."""
+    told = [
+        text_of(message)
+        for message in messages
+        if kind_of(message) in ("wake", "guard")
+        or (isinstance(message, ToolMessage) and message.name in dialect.names)
+    ]
+    lines = {line for text in told for line in text.split("\n")}
+    plain = (dialect.line({**abridged(todo), "status": "pending"}) for todo in open_items(todos))
+    return all(line in lines or f"{line} (in progress)" in lines for line in plain)
 
 
 def nudge(
@@ -25,9 +53,9 @@ def nudge(
         names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in told)
         peers = ", ".join(shorten(one_line(name)) for name in names)
         peers += f" and {len(owed) - len(told):,} more" if len(owed) > len(told) else ""
-        parts["reply"] = fill("nudge_reply", dialect.name, settings.prompts, peers=peers)
+        parts["reply"] = fill("nudge_reply", dialect.texts, settings.prompts, peers=peers)
     if results:
-        parts["subagent"] = fill("nudge_subagent", dialect.name, settings.prompts, results=results)
+        parts["subagent"] = fill("nudge_subagent", dialect.texts, settings.prompts, results=results)
     if count_open(todos):
         parts["todos"] = dialect.nudge(todos, goal, settings)
     return "\n\n".join(parts.values()), list(parts)

@@ -8,7 +8,9 @@ from typing import Any
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings, WholeSettings, canonical
 
-FIXED = frozenset(("dialect", "tool_description", "max_items", "in_progress", "statuses", "prices"))
+FIXED = frozenset(
+    ("dialect", "tool_description", "max_items", "in_progress", "statuses", "repeats", "prices")
+)
 FIXED_PROMPTS = frozenset(("instructions", "last_check"))
 
 

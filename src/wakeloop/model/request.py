@@ -53,7 +53,7 @@ class Request:
 
     def say(self, name: str, **blanks: Any) -> str:
         """Return one of the package's texts, as these settings have it."""
-        return fill(name, self.dialect.name, self.settings.prompts, **blanks)
+        return fill(name, self.dialect.texts, self.settings.prompts, **blanks)
 
     def seen_by_hook(self) -> dict[str, Any]:
         """Return the state that `pre_model_hook` is given."""

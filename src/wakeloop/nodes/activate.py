@@ -128,7 +128,7 @@ class Activate(Node):
 
     def say(self, settings: LoopSettings, name: str) -> str:
         """Return one of the package's texts, as these settings have it."""
-        return fill(name, self.dialect.name, settings.prompts)
+        return fill(name, self.dialect.texts, settings.prompts)
 
     def overrides(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Check what a thread overrides, also against what its model can do."""

@@ -166,7 +166,7 @@ class FinalizationGuard(Node):
 
     def asked(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
         """Inject a user message and go back to the model."""
-        message = as_user(kind, fill(prompt, self.dialect.name, case.settings.prompts, **blanks))
+        message = as_user(kind, fill(prompt, self.dialect.texts, case.settings.prompts, **blanks))
         ledger["injected"] = [message.id or ""]
         if "list" in blanks:
             ledger["shown"] = message.id or ""

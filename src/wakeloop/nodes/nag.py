@@ -33,6 +33,6 @@ class Nag(Node):
         if last is None or not (left or settings.nag_when == "always"):
             return {}
         rounds = ledger.get("todo_stale_iterations", 0)
-        text = fill("nag", self.dialect.name, settings.prompts, rounds=rounds, open=left)
+        text = fill("nag", self.dialect.texts, settings.prompts, rounds=rounds, open=left)
         get_runtime().stream_writer({"type": "nag", "rounds": rounds, "open": left})
         return {"messages": [with_suffix(last, text)]}

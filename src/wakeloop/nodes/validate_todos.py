@@ -25,9 +25,9 @@ from wakeloop.todos.changes import changed_ids, changes
 from wakeloop.todos.items import Refused, Todo
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
 from wakeloop.todos.rounds import play_round
+from wakeloop.todos.verdicts import remembered
 
 NONE = AIMessage("")
-REMEMBERED_REFUSALS = 64  # of items that are gone: one may come back under its id
 
 Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
 Round = Generator[Question, str | None, tuple[Board, list[Outcome]]]
@@ -75,7 +75,12 @@ class ValidateTodos(Node):
             next_id=ledger.get("next_id", 1),
             refusals=ledger.get("refusals", {}),
         )
-        rules = Rules(self.settings.max_items, self.settings.in_progress, one_write=self.dialect.replaces)
+        rules = Rules(
+            self.settings.max_items,
+            self.settings.in_progress,
+            one_write=self.dialect.replaces,
+            repeats=self.settings.repeats,
+        )
         return calls, board, play_round(board, [self.operation(c, board, ledger) for c in calls], rules)
 
     def operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
@@ -134,13 +139,13 @@ class ValidateTodos(Node):
         ledger, by_hand = ledger_of(state), taken_in(state["todos"], {}) is not None
         ledger["next_id"] = after.next_id
         if after.refusals:
-            ledger["refusals"] = _remembered(after)
+            ledger["refusals"] = remembered(after)
         elif "refusals" in ledger:
             del ledger["refusals"]
         results = [self.answer(call, outcome, ledger) for call, outcome in zip(calls, outcomes, strict=True)]
         if results and effective(self.settings, ledger.get("settings")).max_idle_rounds:
             results[0].artifact = unless_further(before.todos, after.todos)
-        if any(map(_accepted, outcomes)):
+        if any(outcome.wrote for outcome in outcomes):
             ledger["todo_guard_suppressed"] = False
         for result, outcome in zip(results, outcomes, strict=True):
             if outcome.error is None and self.dialect.shows(outcome):
@@ -165,7 +170,7 @@ class ValidateTodos(Node):
             text, status = self.dialect.error(outcome.error), "error"
         else:
             text = self.dialect.result(outcome)
-            status = "success" if isinstance(outcome.operation, Show) or _accepted(outcome) else "error"
+            status = "success" if isinstance(outcome.operation, Show) or outcome.wrote else "error"
         return answer(call, text, status)
 
     def report(self, outcomes: list[Outcome], after: Board) -> None:
@@ -181,18 +186,3 @@ class ValidateTodos(Node):
                     continue
                 event = {"type": "verify", "id": key, "content": todo["content"], "accepted": why is None}
                 writer({**event, "reason": why, "refusals": after.refusals.get(str(key), 0)})
-
-
-def _accepted(outcome: Outcome) -> bool:
-    """Tell whether a call was a todo write that was stored, at least in part."""
-    if outcome.error is not None or outcome.operation is None or isinstance(outcome.operation, Show):
-        return False
-    return not outcome.denied or len(outcome.touched) > len(outcome.denied)
-
-
-def _remembered(board: Board) -> dict[str, int]:
-    """Keep what the verifier has refused of the items in the list, and of the last ones that are gone."""
-    listed = {str(todo["id"]) for todo in board.todos}
-    gone = [key for key in board.refusals if key not in listed]
-    forgotten = set(gone[:-REMEMBERED_REFUSALS])
-    return {key: count for key, count in board.refusals.items() if key not in forgotten}

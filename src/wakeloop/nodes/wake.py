@@ -9,7 +9,7 @@ from langgraph.runtime import get_runtime
 from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import woken
-from wakeloop.loop.nudge import nudge
+from wakeloop.loop.nudge import nudge, shortened
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import same_again
 from wakeloop.platform.runnables import Node
@@ -33,13 +33,14 @@ class Wake(Node):
         written = taken_in(state["todos"], ledger)  # by a hand, since the guard has ruled
         todos, owed = state["todos"] if written is None else written, replies_owed(state)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
-        text, reasons = nudge(self.dialect, settings, todos, state["todo_goal"], owed)
+        shown = shortened(self.dialect, settings, state["messages"], todos)
+        text, reasons = nudge(self.dialect, shown, todos, state["todo_goal"], owed)
         message = as_user("wake", text)
         event = {"cycle": cycle, "budget": settings.max_wake_cycles, "open": left, "reasons": reasons}
         get_runtime().stream_writer({"type": "wake", **event})
         after = woken(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
-        if left:
+        if left and shown is settings:
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = same_again(text_of(state["messages"][-1]), todos)

@@ -51,9 +51,9 @@ def check_prompt(name: str, text: str) -> None:
 
 @cache
 def _text(dialect: str, name: str) -> str:
-    here = files(__name__)
-    own = here / dialect / f"{name}.md"
-    path = own if own.is_file() else here / f"{name}.md"
+    path = files(__name__) / dialect / f"{name}.md"
+    if dialect and not path.is_file():
+        return _text(dialect.rpartition("/")[0], name)
     return path.read_text(encoding="utf-8").strip()
 
 

@@ -69,7 +69,7 @@ class Vocabulary(Protocol):
 
 
 class Parley:
-    """`todo_write(items)`, `todo_update(id, status, reason?)`, `todo_list()`."""
+    """`todo_write(items)`, `todo_update(id or ids, status, reason?)`, `todo_list()`."""
 
     names = frozenset({"todo_write", "todo_update", "todo_list"})
     needs = frozenset({"todo_write", "todo_update"})
@@ -84,9 +84,8 @@ class Parley:
         items: dict[int, Item] = {}
         for event in events:
             if isinstance(event, Done) and event.name == "todo_update":
-                key = _whole(event.args.get("id"))
-                if key in items:
-                    status = str(event.args.get("status"))
+                status = str(event.args.get("status"))
+                for key in {*map(_whole, updated(event.args))} & items.keys():
                     items[key] = replace(items[key], status=self._words.get(status, status))
             elif isinstance(event, str) or event.name in self.names:
                 items |= self._shown(event if isinstance(event, str) else event.result)
@@ -224,6 +223,12 @@ def events_of(messages: Sequence[BaseMessage]) -> Iterator[Done | str]:
             result = results.get(call["id"] or "")
             if result is not None and not was_refused(result):
                 yield Done(call["name"], call["args"], str(result.text))
+
+
+def updated(args: Mapping[str, Any]) -> list[object]:
+    """The items that a `todo_update` names, one or several."""
+    one, several = args.get("id"), args.get("ids")
+    return [*([] if one is None else [one]), *(several if isinstance(several, list) else [])]
 
 
 def _whole(value: object) -> int:

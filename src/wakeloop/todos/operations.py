@@ -26,6 +26,13 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeSeveral:
+    """Change several items, all of them or none."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """One item of a list that replaces the old one; without an id it is matched by its content."""
 
@@ -55,16 +62,20 @@ class Show:
     """Read the list; writes nothing."""
 
 
-Operation = Add | Change | Replace | Reset | Show
+Operation = Add | Change | ChangeSeveral | Replace | Reset | Show
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The limits that a list is held to: `max_items` None is no limit."""
+    """The limits that a list is held to: `max_items` None is no limit.
+
+    With `repeats` an appended item that equals an open one of the list is not stored again (`name`).
+    """
 
     max_items: int | None = None
     in_progress: Literal["any", "at_most_one", "exactly_one"] = "any"
     one_write: bool = False
+    repeats: Literal["store", "name"] = "store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +118,7 @@ class Outcome:
     """What became of one call: an error, or what to say of it; `board` is how it left the list.
 
     `touched` are the ids that it wrote, `dropped` the open items that a whole-list write left out, `denied`
-    the verifier's reasons by id.
+    the verifier's reasons by id, `named` the open items that an appended one repeats.
     """
 
     operation: Operation | None
@@ -116,3 +127,11 @@ class Outcome:
     touched: tuple[int | str, ...] = ()
     dropped: tuple[Todo, ...] = ()
     denied: Mapping[int | str, str] = field(default_factory=dict)
+    named: tuple[int | str, ...] = ()
+
+    @property
+    def wrote(self) -> bool:
+        """Whether it is a write that was stored, at least in part."""
+        if self.error is not None or self.operation is None or isinstance(self.operation, Show):
+            return False
+        return not self.denied or len(self.touched) > len(self.denied)

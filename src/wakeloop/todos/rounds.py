@@ -20,6 +20,7 @@ from wakeloop.todos.operations import (
     Add,
     Board,
     Change,
+    ChangeSeveral,
     Operation,
     Outcome,
     Question,
@@ -99,6 +100,8 @@ def _apply(
             return _add(board, operation, contents, rules)
         case Change():
             return (yield from _change(board, operation, call, verdicts))
+        case ChangeSeveral(changes):
+            return (yield from _change_all(board, operation, changes, call, verdicts))
         case Replace():
             return (yield from replaced(board, operation, rules, call, verdicts))
 
@@ -109,23 +112,54 @@ def _add(board: Board, operation: Add, contents: tuple[str, ...], rules: Rules) 
     for place, content in enumerate(contents, 1):
         if not content.strip():
             raise Refused(f"item {place} is blank; every item needs a text")
+    texts = [content.strip() for content in contents]
+    named = dict[int | str, None]()
+    if rules.repeats == "name":
+        twins = [board.rows.open_like(text) for text in texts]
+        texts = [text for text, twin in zip(texts, twins, strict=True) if twin is None]
+        named = dict.fromkeys(twin["id"] for twin in twins if twin is not None)
     held = len(board.todos) - count_closed(board.todos)
-    if rules.max_items is not None and held + len(contents) > rules.max_items:
+    if rules.max_items is not None and texts and held + len(texts) > rules.max_items:
         raise Refused(
-            f"{len(contents)} more would make {held + len(contents)} items that are not closed; "
+            f"{len(texts)} more would make {held + len(texts)} items that are not closed; "
             f"at most {rules.max_items} are allowed, so close some or plan larger ones"
         )
     new: list[Todo] = [
-        {"id": board.next_id + n, "content": content.strip(), "status": "pending"}
-        for n, content in enumerate(contents)
+        {"id": board.next_id + n, "content": text, "status": "pending"} for n, text in enumerate(texts)
     ]
     after = replace(board, todos=board.rows.with_more(new), next_id=board.next_id + len(new))
-    return Outcome(operation, after, touched=tuple(todo["id"] for todo in new))
+    return Outcome(operation, after, touched=tuple(todo["id"] for todo in new), named=tuple(named))
+
+
+def _change_all(
+    board: Board, operation: Operation, changes: Sequence[Change], call: int, verdicts: Verdicts
+) -> Generator[Question, str | None, Outcome]:
+    for change in changes:  # before the verifier is asked for any
+        _changed(board, change)
+    touched: list[int | str] = []
+    denied: dict[int | str, str] = {}
+    for change in changes:
+        outcome = yield from _change(board, change, call, verdicts)
+        board = outcome.board
+        touched += outcome.touched
+        denied |= outcome.denied
+    return Outcome(operation, board, touched=tuple(dict.fromkeys(touched)), denied=denied)
 
 
 def _change(
     board: Board, change: Change, call: int, verdicts: Verdicts
 ) -> Generator[Question, str | None, Outcome]:
+    old, new = _changed(board, change)
+    denied: dict[int | str, str] = {}
+    if new["status"] == "completed" and old["status"] != "completed":
+        new, board, why = yield from verify(board, new, call, verdicts, fallback=old)
+        if why is not None:
+            denied[old["id"]] = why
+    return Outcome(change, board.with_item(new), touched=(old["id"],), denied=denied)
+
+
+def _changed(board: Board, change: Change) -> tuple[Todo, Todo]:
+    """Return an item as it was and as a change wants it. Raises `Refused`."""
     old = board.find(change.id)
     if old is None:
         known = (
@@ -140,10 +174,4 @@ def _change(
             f"item [{name_of(old['id'])}] was refused {REFUSALS} times and stays blocked: "
             f"{one_line(old.get('reason', ''))}"
         )
-    new = with_status(old, change.status, reason, change.evidence)
-    denied: dict[int | str, str] = {}
-    if new["status"] == "completed" and old["status"] != "completed":
-        new, board, why = yield from verify(board, new, call, verdicts, fallback=old)
-        if why is not None:
-            denied[old["id"]] = why
-    return Outcome(change, board.with_item(new), touched=(old["id"],), denied=denied)
+    return old, with_status(old, change.status, reason, change.evidence)

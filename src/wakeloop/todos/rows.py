@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from wakeloop.todos.items import Todo
+from wakeloop.todos.items import Todo, is_open
 
 Blocks = tuple[tuple[Todo, ...], ...]
 BLOCK = 64
@@ -19,11 +19,12 @@ FEW = 4  # lookups that scan: an index pays from the next one on
 class _Index:
     """Places by id, shared by boards of which each has what the one before has; made when asked for."""
 
-    __slots__ = ("asked", "end", "where")
+    __slots__ = ("alike", "asked", "end", "read", "where")
 
     def __init__(self, end: int) -> None:
         self.asked, self.end = 0, end  # the items of the board that has most
         self.where: dict[str, int] = {}
+        self.read, self.alike = 0, dict[str, list[int]]()  # places by content, of so many items
 
 
 class Rows(Sequence[Todo]):
@@ -81,6 +82,15 @@ class Rows(Sequence[Todo]):
         place = self.place_of(key)
         found: Todo | None = None if place is None else self[place]
         return found if found is not None and found["id"] == key else None
+
+    def open_like(self, content: str) -> Todo | None:
+        """Return an open item with this content, among the newest of them."""
+        index = self.known
+        for place in range(index.read, self.size):
+            index.alike.setdefault(self[place]["content"], []).append(place)
+        index.read = max(index.read, self.size)
+        places = [place for place in index.alike.get(content, ())[-BLOCK:] if place < self.size]
+        return next((self[place] for place in places if is_open(self[place])), None)
 
     def with_item(self, todo: Todo) -> "Rows":
         """Return rows on which this item stands in the place of the one with its id."""

@@ -32,6 +32,7 @@ WAKELOOP = {
     "max_requests": 500,
     "dialect": "parley",
     "statuses": None,
+    "repeats": "store",
     "max_items": 200,
     "in_progress": "at_most_one",
     "auto_continue": True,
@@ -55,7 +56,7 @@ CUBEPI = {
     "max_idle_wakes": 0,
 }
 TABLE: dict[str, dict[str, Any]] = {
-    "wakeloop": WAKELOOP,
+    "wakeloop": {**WAKELOOP, "repeats": "name"},
     "agentparley": {
         **WAKELOOP,
         **UNBOUNDED,
@@ -152,7 +153,15 @@ def parley(*statuses: str) -> dict[str, Any]:
 WHOLE = one_of("pending", "in_progress", "completed")
 WRITE_TODOS = {"write_todos": taking(todos=list_of(taking(content=STRING, status=WHOLE)))}
 TOOLS: dict[str, dict[str, Any]] = {
-    "wakeloop": parley("in_progress", "done", "blocked", "cancelled", "open"),
+    "wakeloop": {
+        **parley(),
+        "todo_update": taking(
+            id_=INTEGER,
+            ids_=list_of(INTEGER),
+            status=one_of("in_progress", "done", "blocked", "cancelled", "open"),
+            reason_=STRING,
+        ),
+    },
     "agentparley": parley("done", "blocked"),
     "loki": {
         "todo__init": taking(goal=STRING),

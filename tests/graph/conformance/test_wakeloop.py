@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from stage import Make, looks
 
-from wakeloop.testing import calls
+from wakeloop import create_todo_agent, preset
+from wakeloop.testing import ScriptedModel, calls
 
 NAME = "wakeloop"
 
@@ -39,7 +40,110 @@ def test_todo_write_says_what_is_stored(stage: Make) -> None:
     s = stage(NAME).run(
         write("first text", "second text"), calls(change(1, "done"), change(2, "done")), "Done."
     )
-    assert s.results[0].content == "Stored 2 items:\n  [1] first text\n  [2] second text"
+    assert s.results[0].content == (
+        "Stored 2 items:\n  [1] first text\n  [2] second text\nClose each in the reply that begins the next."
+    )
+
+
+def test_an_item_that_is_open_already_is_named_and_not_stored_again(stage: Make) -> None:
+    s = stage(NAME, {"max_items": 3, "max_wake_cycles": 0, "guard_retries": 0})
+    s.run(
+        write("a", "b", "b"),  # twice within one call: stored
+        write("a", " b ", "b"),  # the same plan again, though the list is full
+        update(1, "done"),
+        write("a", "b"),  # the first is closed by now
+        "Stopping.",
+    )
+    assert [(todo["id"], todo["content"]) for todo in s.todos] == [(1, "a"), (2, "b"), (3, "b"), (4, "a")]
+    assert [result.text for result in s.results if result.name == "todo_write"][1:] == [
+        "Stored nothing.\nOn the list and open already: [1], [2].",
+        "Stored 1 item:\n  [4] a\nOn the list and open already: [2].",
+    ]
+
+
+@pytest.mark.parametrize("name", ["agentparley", "loki"])
+def test_the_described_systems_store_it_again(stage: Make, name: str) -> None:
+    s = stage(name, {"auto_continue": True, "max_wake_cycles": 0})
+    add = calls(("todo__add", {"task": "a"})) if name == "loki" else write("a")
+    s.run(add, add, "Stopping.")
+    assert [todo["content"] for todo in s.todos] == ["a", "a"]
+
+
+def several(ids: Any, status: str, **more: Any) -> Any:
+    return calls(("todo_update", {"ids": ids, "status": status, **more}))
+
+
+def test_one_call_closes_several(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write("a", "b", "c", "d"), several([1, "3", 1], "done"), update(2, "done"), "Stopping.")
+    assert [todo["status"] for todo in s.todos] == ["completed", "completed", "completed", "pending"]
+    assert [result.text for result in s.results[1:]] == [
+        "[1], [3] done. 2 of 4 closed, 2 open. Next: [4] d",
+        "[2] done. 3 of 4 closed, 1 open. Next: [4] d",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        ({"ids": [1, 9], "status": "done"}, "Error: there is no item 9; the ids are: 1, 2"),
+        (
+            {"id": 1, "ids": [2], "status": "blocked"},
+            "Error: item [1] can be blocked only with a reason; send one",
+        ),
+        (
+            {"ids": "[1", "status": "done"},
+            "todo_update: ids: a list is due here, and this text is no JSON, not '[1'",
+        ),
+        ({"ids": [], "status": "done"}, "todo_update: arguments: id or ids is due"),
+        ({"status": "done"}, "todo_update: arguments: id or ids is due"),
+        (
+            {"ids": [True], "status": "done"},
+            "todo_update: item 1: the number of an item is due here, not True",
+        ),
+    ],
+)
+def test_a_call_for_several_applies_whole_or_not_at_all(stage: Make, args: Any, error: str) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write("a", "b"), calls(("todo_update", args)), "Stopping.")
+    assert error in s.result
+    assert [todo["status"] for todo in s.todos] == ["pending", "pending"]
+
+
+def test_the_verifier_is_asked_for_each_of_several_and_for_none_of_a_refused_call() -> None:
+    asked = []
+
+    def verify(todo: Any, state: Any) -> str | None:
+        asked.append(todo["id"])
+        return "no proof" if todo["id"] == 2 else None
+
+    model = ScriptedModel(
+        [write("a", "b", "c"), several([1, 2, 9], "done"), several([1, 2], "done"), "Stopping."]
+    )
+    settings = preset(NAME).model_copy(update={"max_wake_cycles": 0, "guard_retries": 0})
+    result = create_todo_agent(model, verify=verify, settings=settings).invoke({"messages": [("user", "go")]})
+    assert asked == [1, 2]
+    assert [todo["status"] for todo in result["todos"]] == ["completed", "pending", "pending"]
+    assert [m.text for m in result["messages"] if m.type == "tool"][2] == (
+        "[1] done. 1 of 3 closed, 2 open. [2] was not accepted as done: no proof. It is stored as open. "
+        "Next: [2] b"
+    )
+
+
+def test_the_next_item_is_told_unless_one_is_in_progress(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(
+        write("a", "b", "c"),
+        update(1, "in_progress"),
+        update(3, "blocked", "no key"),
+        update(1, "done"),
+        "Stopping.",
+    )
+    assert [result.text for result in s.results[1:]] == [
+        "[1] in_progress. 0 of 3 closed, 3 open.",
+        "[3] blocked. 0 of 3 closed, 2 open.",
+        "[1] done. 1 of 3 closed, 1 open. Next: [2] b",
+    ]
 
 
 def test_todo_write_appends(stage: Make) -> None:
@@ -50,11 +154,11 @@ def test_todo_write_appends(stage: Make) -> None:
 @pytest.mark.parametrize(
     ("status", "stored", "said"),
     [
-        ("in_progress", "in_progress", "[1] in_progress: a. 0 of 1 closed, 1 open."),
-        ("done", "completed", "[1] done: a. 1 of 1 closed, 0 open."),
-        ("blocked", "blocked", "[1] blocked: a. 0 of 1 closed, 0 open."),
-        ("cancelled", "cancelled", "[1] cancelled: a. 1 of 1 closed, 0 open."),
-        ("open", "pending", "[1] open: a. 0 of 1 closed, 1 open."),
+        ("in_progress", "in_progress", "[1] in_progress. 0 of 1 closed, 1 open."),
+        ("done", "completed", "[1] done. 1 of 1 closed, 0 open."),
+        ("blocked", "blocked", "[1] blocked. 0 of 1 closed, 0 open."),
+        ("cancelled", "cancelled", "[1] cancelled. 1 of 1 closed, 0 open."),
+        ("open", "pending", "[1] open. 0 of 1 closed, 1 open."),
     ],
 )
 def test_every_status(stage: Make, status: str, stored: str, said: str) -> None:
@@ -184,3 +288,31 @@ def test_25_wakes_that_bring_progress_and_no_more(stage: Make) -> None:
     s = stage(NAME, {"guard_retries": 0}).run(chain([plan, "Soon."], steps), endless=True)
     assert (s.session["wakes"], s.ending) == (25, ("idle", "wake_budget"))
     assert [status for _, status in s.listed] == ["completed"] * 25 + ["pending"] * 5
+
+
+# -- the nudge -------------------------------------------------------------------------------------------
+
+
+def test_a_nudge_is_short_where_the_model_has_just_seen_the_list(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 3, "max_idle_wakes": 0, "guard_retries": 0})
+    far = [looks(f"file {n}") for n in range(10)]
+    s.run(write(*"abcdefg"), "A stop.", several([1, 3], "done"), "A stop.", *far, "A stop.", "A stop.")
+    assert [lines(nudge) for nudge in s.injected("wake")] == [
+        ["  [1] a", "  [2] b", "  [3] c", "  [4] d", "  [5] e"],  # behind the plan
+        ["  [2] b", "  [4] d", "  [5] e", "  [6] f", "  [7] g"],  # no more are open
+        ["  [2] b", "  [4] d", "  [5] e", "  [6] f", "  [7] g"],
+    ]
+    assert "… and 2 more (7 open, 0 blocked in all); `todo_list` shows them." in s.injected("wake")[0]
+
+
+def test_a_nudge_is_whole_where_the_list_was_shown_long_ago_or_has_grown(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 2, "max_idle_wakes": 0, "guard_retries": 0})
+    far = [looks(f"file {n}") for n in range(10)]
+    s.run(write(*"abcdefg"), *far, "A stop.", write("h"), "A stop.", "A stop.")
+    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [7, 5]
+
+
+def test_the_described_system_shows_its_list_whole(stage: Make) -> None:
+    s = stage("agentparley", {"max_wake_cycles": 1})
+    s.run(write(*"abcdefg"), "A stop.", "A stop.")
+    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [7]

@@ -197,7 +197,7 @@ def test_a_long_text(thread: Make) -> None:
 def test_every_text_has_a_file_and_every_file_a_text() -> None:
     names = {path.stem for path in WORDS.rglob("*.md")}
     assert set(BLANKS) <= names
-    assert names - set(BLANKS) <= {"instructions_plain"}
+    assert names == set(BLANKS)
 
 
 @pytest.mark.parametrize(

@@ -137,10 +137,8 @@ def test_the_run_has_four_wakes_one_nag_one_correction(root):
         ["todo_update"],
         "text",  # stops with open items; the wake goes on
         [*FILE_TOOLS],
-        ["todo_update"],
-        [*FILE_TOOLS],
-        ["todo_update"],
-        ["write_file"],
+        ["todo_update", *FILE_TOOLS],
+        ["todo_update", "write_file"],
         "text",  # calls it done, through three wakes
         "text",
         "text",

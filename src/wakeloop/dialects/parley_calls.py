@@ -1,0 +1,80 @@
+"""The calls of the dialect parley: their schemas."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from wakeloop.dialects.base import ListOrText, Texts
+from wakeloop.text.told import told
+from wakeloop.todos.items import Status
+
+Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
+MEANING: dict[Word, Status] = {
+    "in_progress": "in_progress",
+    "done": "completed",
+    "blocked": "blocked",
+    "cancelled": "cancelled",
+    "open": "pending",
+}
+WORDS = {status: word for word, status in MEANING.items()}
+
+
+def _no_bool(value: Any) -> Any:
+    """Refuse what Python would take for 1 or 0."""
+    if isinstance(value, bool):
+        raise ValueError("the number of an item is due here")  # noqa: TRY004 - pydantic reads ValueError
+    return value
+
+
+@told("Add items to the todo list, one text for each step. Returns the number of each new item.")
+class Write(BaseModel):
+    model_config = ConfigDict(title="todo_write")
+    items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
+        description="The texts of the new items, in the order of work."
+    )
+
+
+Number = Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})]
+
+
+@told("Change the status of one item of the todo list.")
+class Update(BaseModel):
+    model_config = ConfigDict(title="todo_update")
+    id: Number = Field(description="The number of the item.")
+    status: Word = Field(description="The new status.")
+    reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
+        None, description="Why; required for blocked."
+    )
+
+
+@told(
+    "Change the status of one item of the todo list, or of several at once, also beside the next one's calls."
+)
+class UpdateSeveral(BaseModel):
+    model_config = ConfigDict(title="todo_update")
+    id: Annotated[Number | None, WithJsonSchema({"type": "integer"})] = Field(
+        None, description="The number of the item."
+    )
+    ids: Annotated[
+        list[Number] | None, ListOrText, WithJsonSchema({"type": "array", "items": {"type": "integer"}})
+    ] = Field(None, description="The numbers of several items that get the same status.")
+    status: Word = Field(description="The new status.")
+    reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
+        None, description="Why; required for blocked."
+    )
+
+    @model_validator(mode="after")
+    def _which(self) -> Self:
+        if not self.numbers:
+            raise ValueError("id or ids is due: the number of the item, or of several")
+        return self
+
+    @property
+    def numbers(self) -> tuple[int | str, ...]:
+        """The numbers of all items that are meant, each once."""
+        return tuple(dict.fromkeys([*([] if self.id is None else [self.id]), *(self.ids or ())]))
+
+
+@told("Show the whole todo list with numbers, statuses and the reasons of blocked items.")
+class List(BaseModel):
+    model_config = ConfigDict(title="todo_list")
