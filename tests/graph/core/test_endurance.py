@@ -15,7 +15,7 @@ from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.loop.progress import PRINT, REMEMBERED
 from wakeloop.model.request import REMEMBERED_PROMPTS
 from wakeloop.nodes.activate import REMEMBERED_EVENTS
-from wakeloop.nodes.validate_todos import REMEMBERED_REFUSALS
+from wakeloop.todos.verdicts import REMEMBERED
 from wakeloop.prompts import _text
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -90,7 +90,7 @@ def test_an_index_holds_what_stands_in_the_conversation() -> None:
 
 def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
     """A list that is replaced for ever, whose items a verifier refuses: only the last ones are remembered."""
-    rounds = 3 * REMEMBERED_REFUSALS
+    rounds = 3 * REMEMBERED
 
     def wrote(i: int) -> AIMessage:
         return calls(("write_todos", {"todos": [{"content": f"item {i}", "status": "completed"}]}))
@@ -105,7 +105,7 @@ def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
     values = agent.get_state(THREAD).values
     assert values["todos"] == [todo(rounds, f"item {rounds - 1}", "in_progress")]
     assert list(values["todo_ledger"]["refusals"]) == [
-        str(i) for i in range(rounds - REMEMBERED_REFUSALS, rounds + 1)
+        str(i) for i in range(rounds - REMEMBERED, rounds + 1)
     ]
 
 
