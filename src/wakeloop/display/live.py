@@ -93,9 +93,8 @@ class Live:
             yield row(f"{spinner} {told}", "cyan")
         budget = f" (budget {screen.budget})" if screen.budget else ""
         status = f"{screen.summary}{budget}  {screen.title}"
-        width = max(self.console.width, 10)
-        told_in = wrap(status, width, max_lines=STATUS_ROWS, placeholder=" …")
-        yield from (row(told, "dim") for told in told_in)
+        told_in = wrap(status, max(self.console.width, 10))
+        yield from (row(told, "dim") for told in told_in[:STATUS_ROWS])
 
 
 def row(text: str, style: str = "") -> Text:

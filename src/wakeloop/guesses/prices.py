@@ -42,13 +42,10 @@ def _check_price(name: str, price: Mapping[Any, Any]) -> None:
             hint = f"did you mean {near!r}?" if near else f"it has {', '.join(parts)}."
             raise SettingsError(f"The price of {name!r} has no {part!r}; {hint}")
         if not (_is_price(value) or (value is None and part == "cached")):
-            raise SettingsError(
-                f"The price of {name!r} cannot have {_told(value)} as its {part}: a number is due, per million "
-                "tokens."
-            )
-    if missing := [
-        part for part, field in Price.model_fields.items() if field.is_required() and part not in price
-    ]:
+            told = f"The price of {name!r} cannot have {_told(value)} as its {part}"
+            raise SettingsError(f"{told}: a number is due, per million tokens.")
+    needed = [part for part, field in Price.model_fields.items() if field.is_required()]
+    if missing := [part for part in needed if part not in price]:
         raise SettingsError(f"The price of {name!r} needs its {' and its '.join(missing)}: write {SHAPE}.")
 
 

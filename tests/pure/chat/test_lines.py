@@ -189,6 +189,12 @@ def test_set_over_loki() -> None:
 THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"], ids=["1", "12", "2"])
 
 
+MOST = [
+    *("max_auto_continues", "max_cost", "max_idle_rounds", "max_idle_wakes"),
+    *("max_requests", "max_seconds", "max_tokens", "max_wake_cycles"),
+]
+
+
 @pytest.mark.parametrize(
     ("before", "offered"),
     [
@@ -196,7 +202,7 @@ THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"],
         ("hel", []),
         (".se", [".session", ".set"]),
         (".set max_a", ["max_auto_continues"]),
-        (".set max_", ["max_auto_continues", "max_idle_wakes", "max_wake_cycles"]),
+        (".set max_", MOST),
         (".set dia", []),
         (".set auto_continue ", ["false", "null", "true"]),
         (".set nag_when a", ["always"]),
