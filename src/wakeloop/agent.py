@@ -21,7 +21,9 @@ from wakeloop.errors import SettingsError, ToolError, ToolNameError
 from wakeloop.graph import Schemas, draw
 from wakeloop.guesses import values
 from wakeloop.guesses.arguments import AGENT, GRAPH, spelled
+from wakeloop.loop.prices import check_priced
 from wakeloop.model.named import model_named
+from wakeloop.model.usage import name_of
 from wakeloop.model.voices import Voices
 from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.call_model import CallModel
@@ -57,12 +59,13 @@ def build_todo_graph(
     values.check_callable("verify", verify)
     values.check_callable("pre_model_hook", pre_model_hook)
     chat = _model(model)
+    check_priced(base, name_of(chat))
     asynchronous = verify is not None and (
         iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
     )
     voices = Voices.of(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
-        "activate": Activate(dialect, base, asynchronous, todo_tools=voices.full is not None),
+        "activate": Activate(dialect, base, asynchronous, voices.full is not None, voices.name),
         "call_model": CallModel(
             dialect,
             base,

@@ -4,23 +4,30 @@ Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custo
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.todos.changes import changed_ids, changes
 from wakeloop.todos.items import Todo
 
+Budget = Literal["request_budget", "token_budget", "cost_budget", "time_budget"]
+"""What an activation may spend, in the order in which it is asked whether it is spent."""
+BUDGETS: frozenset[str] = frozenset(get_args(Budget))
 StopReason = Literal[
-    "waiting", "settled", "disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"
+    "waiting",
+    "settled",
+    "disabled",
+    "drained",
+    "step_limit",
+    Budget,
+    "wake_budget",
+    "repeated_reply",
+    "stalled",
 ]
 Ending = Literal[
     StopReason,
     "looping",
-    "request_budget",
-    "token_budget",
-    "cost_budget",
-    "time_budget",
     "guard_blocked",
     "truncated",
     "empty_reply",
@@ -34,8 +41,8 @@ Ending = Literal[
 class Spent(TypedDict):
     """What an activation has spent: requests, tokens (`cached` is part of `input`), cost, seconds.
 
-    `cost` is None without a price for the model, `estimated` tells that a reply came without its tokens,
-    `failed_calls` counts calls outside the todo tools whose result was an error.
+    `cost` is None where a reply had no price, and before the first; `estimated` tells that a reply came
+    without its tokens; `failed_calls` counts calls outside the todo tools whose result was an error.
     """
 
     requests: int
@@ -119,7 +126,7 @@ class Nagged(TypedDict):
 
 
 class Guarded(TypedDict):
-    """The guard asks for a correction, or for an explanation, instead of the end named by `reason`."""
+    """The guard asks for a correction, an explanation or a closing report; else `reason` ends the run."""
 
     type: Literal["guard"]
     action: Literal["correct", "explain", "report"]
@@ -141,7 +148,7 @@ class Verified(TypedDict):
 
 
 class Spending(TypedDict):
-    """A reply was stored: what the activation has spent by now, and the budget nearest to its end.
+    """A reply has come: what the activation has spent by now, and the budget nearest to its end.
 
     `nearest` is `requests`, `tokens`, `cost` or `seconds`, None where nothing is bounded; `share` is the part
     of it that is spent.

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from wakeloop.loop.gates import Case, disabled, wake_budget
+from wakeloop.loop.gates import Case, disabled, over_budget, wake_budget
 from wakeloop.loop.ledger import CARRIED, Ledger
 from wakeloop.loop.progress import count_settled
+from wakeloop.loop.spending import over
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import StopReason
+from wakeloop.stream import Budget, StopReason
 from wakeloop.todos.items import Todo, is_open
 
 
@@ -36,7 +37,7 @@ def gone_on(old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiti
     if waiting:
         return notes
     spent = notes.get("wake_cycles", 0)
-    notes["end"] = unanswered(spent, settings)
+    notes["end"] = unanswered(spent, settings, over(notes, settings))
     return notes if notes["end"] else woken(notes, spent + 1, todos)
 
 
@@ -51,7 +52,7 @@ def woken(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:
     }
 
 
-def unanswered(spent: int, settings: LoopSettings) -> StopReason | None:
-    """Tell why a subagent's result is not answered: the gates that rule on the budget, in their order."""
-    case = Case(open=0, settings=settings, wakes=spent)
-    return disabled(case) or wake_budget(case)
+def unanswered(spent: int, settings: LoopSettings, over: Budget | None = None) -> StopReason | None:
+    """Tell why a subagent's result is not answered: the gates that rule on the budgets, in their order."""
+    case = Case(open=0, settings=settings, wakes=spent, over=over)
+    return disabled(case) or over_budget(case) or wake_budget(case)

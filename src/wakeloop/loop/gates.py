@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import Ending, StopReason
+from wakeloop.stream import BUDGETS, Budget, Ending, StopReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Case:
     `open` counts items, `wakes`, `idle_wakes` and `retries` (corrections) are spent in this activation,
     `steps_left` are supersteps. `end` is what has ended the run already, `again` why the reply is asked
     again, `asking` what the last request was for where it was no ordinary one, `called_by` the reason that
-    called the guard, `unformatted` whether a format is still to be asked for.
+    called the guard, `unformatted` whether a format is still to be asked for, `over` the budget that is
+    spent, `reported` whether the activation's closing request was made.
     """
 
     open: int
@@ -45,6 +46,8 @@ class Case:
     retries: int = 0
     suppressed: bool = False
     unformatted: bool = False
+    over: Budget | None = None
+    reported: bool = False
     costs: Costs = GRAPH
 
 
@@ -73,6 +76,11 @@ def step_limit(case: Case) -> StopReason | None:
     return "step_limit" if case.steps_left < case.costs.wake else None
 
 
+def over_budget(case: Case) -> StopReason | None:
+    """What the activation may spend is spent (rule 19)."""
+    return case.over
+
+
 def wake_budget(case: Case) -> StopReason | None:
     """The activation's wakes are spent."""
     return "wake_budget" if case.wakes >= case.settings.max_wake_cycles else None
@@ -90,7 +98,20 @@ def stalled(case: Case) -> StopReason | None:
 
 
 def hindered(case: Case, steps: int) -> StopReason | None:
-    """Tell why not one more request may follow, be it a correction: a drain, or fewer than `steps` left."""
+    """Tell why not one more request may follow: a drain, fewer than `steps` left, or a spent budget."""
     if case.drained:
         return "drained"
-    return "step_limit" if case.steps_left < steps else None
+    return "step_limit" if case.steps_left < steps else case.over
+
+
+def ended(case: Case) -> Ending | None:
+    """Return what has ended the run already; of a budget spent within a turn, the first gate has a say."""
+    asks = case.end is None and case.again is not None and case.asking != "explain"
+    reason = case.over if asks else case.end
+    return waiting(case) or reason if reason in BUDGETS else reason
+
+
+def may_report(case: Case) -> bool:
+    """Tell whether the one closing request may follow the end by a budget."""
+    wanted = case.settings.on_budget == "report" and case.settings.auto_continue and not case.reported
+    return wanted and bool(case.open) and not case.drained and case.steps_left >= case.costs.request

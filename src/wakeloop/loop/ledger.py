@@ -21,6 +21,7 @@ Run = Annotated[T, "run"]
 Round = Annotated[T, "round"]
 """Until the next reply."""
 
+COST = 6  # its place in what is spent
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
@@ -35,6 +36,16 @@ def _just(*kinds: type) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _known(values: list[Any]) -> list[Any]:
+    """Numbers that are known, but for the cost."""
+    if None in values[:COST] + values[COST + 1 :]:
+        raise ValueError("other values than these are noted here")
+    return values
+
+
+Numbers = Annotated[list[Count | None], Field(min_length=7, max_length=8), AfterValidator(_known)]
+
+
 class Ledger(TypedDict, total=False):
     """The graph's private counters and notes: one channel, one value, plain JSON.
 
@@ -46,6 +57,8 @@ class Ledger(TypedDict, total=False):
 
     # the budget, and what is counted against it
     wake_cycles: Activation[Count]
+    spent: Activation[Numbers]
+    reported: Activation[bool]  # the closing request behind a spent budget was made
     budget: Activation[Count]  # the most wakes, as it was told when the activation began
     idle_wakes: Activation[Count]
     todo_stale_iterations: Thread[Count]
@@ -61,7 +74,7 @@ class Ledger(TypedDict, total=False):
     nag: Round[bool]  # whether a reminder is due behind the round; there in a round only
     end: Run[Ending | None]
     again: Run[str]  # why the reply is asked again: `empty`, `unread`, `cut`, `format: …`
-    asking: Run[Literal["format", "explain"]]
+    asking: Run[Literal["format", "explain", "report"]]
     ruling: Activation[Ruling]
     # the round in hand
     todo_calls: Round[list[str]]

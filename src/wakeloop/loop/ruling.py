@@ -11,7 +11,10 @@ from wakeloop.loop.gates import (
     Case,
     disabled,
     drained,
+    ended,
     hindered,
+    may_report,
+    over_budget,
     repeated_reply,
     settled,
     stalled,
@@ -19,23 +22,29 @@ from wakeloop.loop.gates import (
     waiting,
     wake_budget,
 )
-from wakeloop.stream import Ending, StopReason
+from wakeloop.stream import BUDGETS, Ending, StopReason
 
-Ruling = Literal["wake", "correct", "explain", "format", "retry", Ending]
+Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", Ending]
 """What follows: another turn, one more request of some kind, or the end of that name."""
 
-GATES = (waiting, settled, disabled, drained, step_limit, wake_budget, repeated_reply, stalled)
+GATES = (waiting, settled, disabled, drained, step_limit, over_budget, wake_budget, repeated_reply, stalled)
 GUARDED = frozenset(("wake_budget", "repeated_reply", "stalled"))
 
 
 def rule(case: Case) -> Ruling:
-    """Say what follows.
+    """Say what follows; before an end by a spent budget that may be the one closing request."""
+    ruling = unreported(case)
+    return "report" if ruling in BUDGETS and may_report(case) else ruling
+
+
+def unreported(case: Case) -> Ruling:
+    """Say what follows, were there no closing request.
 
     What has ended the run already, what is asked again, the end of a correction's turn (for which only the
-    first two gates have a say), the gates.
+    first two gates and a spent budget have a say), the gates.
     """
-    if case.end is not None:
-        return case.end
+    if (end := ended(case)) is not None:
+        return end
     if case.asking == "explain":
         return "guard_blocked"
     if case.again is not None:
@@ -51,7 +60,7 @@ def rule(case: Case) -> Ruling:
 def stop(case: Case) -> Ending | None:
     """Return why the run would end, were there no guard; None where it wakes."""
     if case.called_by is not None:
-        return waiting(case) or settled(case) or case.called_by
+        return waiting(case) or settled(case) or case.over or case.called_by
     return first_stop(case)
 
 
@@ -76,7 +85,7 @@ def correction(case: Case, reason: Ending) -> Ruling:
         return hindered(case, case.costs.correction) or "correct"
     if not allowed or case.settings.on_guard_exhausted == "proceed" or case.drained:
         return reason
-    return "step_limit" if case.steps_left < case.costs.request else "explain"
+    return hindered(case, case.costs.request) or "explain"
 
 
 def last_request(case: Case, reason: Ending) -> Ruling:

@@ -6,10 +6,12 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, SecretStr
 
 from wakeloop.errors import ModelError
+from wakeloop.platform.runnables import Node
 from wakeloop.text.secrets import NAMES_A_SECRET, without_secrets
 
 SHORTEST = 6  # characters of a secret: a shorter one would be found in innocent words
@@ -105,6 +107,25 @@ def _cleaned(value: Any, secrets: Sequence[str], room: int = DEEPEST) -> Any:
 
 def _tells(error: BaseException, secrets: Sequence[str]) -> bool:
     return any(without_secrets(said, secrets) != said for said in (repr(error), str(error)))
+
+
+class DiscreetNode(Node):
+    """A node whose errors tell no secrets of its models: what it raises is stored with the thread."""
+
+    @property
+    def models(self) -> tuple[object, ...]:
+        """The models that it asks."""
+        raise NotImplementedError
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
+        """Run in a synchronous graph."""
+        with Discreet(*self.models):
+            return super().invoke(input, config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+        """Run in an asynchronous graph."""
+        with Discreet(*self.models):
+            return await super().ainvoke(input, config, **kwargs)
 
 
 class Discreet:

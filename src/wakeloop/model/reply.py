@@ -165,6 +165,7 @@ def _stored(raw: AIMessage, pairs: Sequence[Pair], known: Callable[[str], bool])
     return unmarked(renamed(reply.model_copy(update=holding(reply, pairs))))  # type: ignore[return-value]
 
 
-def without_calls(raw: AIMessage) -> AIMessage:
-    """Return a reply without its calls: where none was allowed, none is stored."""
-    return raw.model_copy(update=holding(raw, []))
+def without_calls(raw: AIMessage, no_text: str = "") -> AIMessage:
+    """Return a reply without its calls: where none was allowed, none is stored; `no_text` stands for none."""
+    kept = raw.model_copy(update=holding(raw, []))
+    return kept.model_copy(update={"content": no_text}) if no_text and not text_of(kept) else kept

@@ -6,12 +6,14 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable, RunnableBinding
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError
+from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.named import bound, in_format
 from wakeloop.model.no_call import is_openai, no_call
+from wakeloop.model.usage import name_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.formats import openai_tools, with_tools
 from wakeloop.settings import LoopSettings
@@ -70,6 +72,11 @@ class Voices:
         """Whether the model has a say in it; a pydantic model takes 8 µs to say that it has none."""
         return hasattr(self.bare, "streaming")
 
+    @computed_once
+    def name(self) -> str:
+        """The model's name as its client has it."""
+        return name_of(self.bare)
+
     @property
     def streaming(self) -> bool:
         """Whether the model streams of its own accord."""
@@ -80,13 +87,23 @@ class Voices:
         """Whether a stream that never began is asked for again whole: the body may have been no stream."""
         return is_openai(self.bare)
 
+    def hearing(self, config: RunnableConfig, asking: str | None, settings: LoopSettings) -> Hearing:
+        """Return the ear for a request."""
+        return Hearing(
+            config,
+            streaming=self.streaming,
+            formats=asking == "format",
+            asks_whole=asking != "format" and self.asks_whole,
+            finishes=settings.finish_reason == "required",
+        )
+
     def voice(self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool) -> Voice:
-        """Return the model as a request needs it; `asking` for a format, an explanation, or None."""
+        """Return the model as a request needs it; `asking` for a format, a last word, or None."""
         if asking == "format" and self.formatted is not None:
             beside = self.formatted_with_tools if _has_calls(wire) else None
             return Voice(beside or self.formatted)
         own = self.quiet_without_todos
-        if asking == "explain":
+        if asking in ("explain", "report"):
             quiet = own if own is not None and not todo_tools else self.quiet
             return Voice((quiet if _has_calls(wire) else None) or self.bare, may_call=False)
         if self.full is not None and todo_tools:

@@ -18,6 +18,7 @@ from wakeloop.loop.activation import anew, gone_on
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import nudge
 from wakeloop.loop.overrides import check_overrides, effective
+from wakeloop.loop.prices import check_priced
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
@@ -40,6 +41,7 @@ class Activate(Node):
     settings: LoopSettings
     asynchronous_verify: bool
     todo_tools: bool
+    model: str = ""  # its name, for its price
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
@@ -95,9 +97,8 @@ class Activate(Node):
         wakes = ledger.get("wake_cycles", 0)
         if woken:
             runtime.stream_writer({"type": "wake", "cycle": wakes, **counts, "reasons": woken})
-        update["todo_session"] = {"state": "running", "reason": None}
-        update["todo_ledger"] = ledger
-        return update
+        session = {"state": "running", "reason": None}
+        return {**update, "todo_session": session, "todo_ledger": ledger}
 
     def written(
         self,
@@ -132,7 +133,9 @@ class Activate(Node):
     def overrides(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Check what a thread overrides, also against what its model can do."""
         overrides = check_overrides(self.settings, asked)
-        if not self.todo_tools and self.dialect.active(effective(self.settings, overrides)):
+        settings = effective(self.settings, overrides)
+        check_priced(settings, self.model)
+        if not self.todo_tools and self.dialect.active(settings):
             raise SettingsError("This agent's model cannot call tools, so auto_continue stays off.")
         return overrides
 

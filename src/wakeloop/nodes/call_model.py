@@ -1,6 +1,8 @@
 """One request to the model."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
@@ -14,24 +16,25 @@ from wakeloop.loop.ledger import ROUND, without
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import note_progress
 from wakeloop.loop.replies import answered, noted, noted_format, refused, unread
+from wakeloop.loop.spending import event, note_round, over, spend
 from wakeloop.model.asking import aask, ask
 from wakeloop.model.broken_stream import Hearing, an_assistants
-from wakeloop.model.redaction import Discreet
+from wakeloop.model.redaction import DiscreetNode
 from wakeloop.model.reply import Reply, read_reply, without_calls
 from wakeloop.model.request import Request, Systems
 from wakeloop.model.structured import formatted
+from wakeloop.model.usage import Overheard, usage_of
 from wakeloop.model.voices import Voice, Voices
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
-from wakeloop.stream import todos_changed
+from wakeloop.stream import Ending, todos_changed
 from wakeloop.thread.other_runs import standing
 from wakeloop.todos.items import count_open
 
 
 @dataclass(frozen=True, eq=False)
-class CallModel(Node):
+class CallModel(DiscreetNode):
     """Ask the model once, store its reply, and decide what the forks behind it will read."""
 
     dialect: Dialect
@@ -42,6 +45,12 @@ class CallModel(Node):
     hook: Runnable[Any, Any] | None = None
     channels: frozenset[str] = frozenset()  # what a hook may write
     systems: Systems = field(default_factory=dict)
+    clock: Callable[[], float] = monotonic
+
+    @property
+    def models(self) -> tuple[object, ...]:
+        """All the ways in which it asks."""
+        return self.voices.bare, self.voices.without_todos, self.voices.full
 
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the reply as an update; what the model raises reaches the caller."""
@@ -49,8 +58,9 @@ class CallModel(Node):
         if (update := exchange.not_asked()) is not None:
             return update
         if self.hook is not None:
-            exchange.request.hooked(self.hook.invoke(exchange.request.seen_by_hook(), config), self.channels)
-        wire, heard = exchange.wire, exchange.hearing(config)
+            given = self.hook.invoke(exchange.request.seen_by_hook(), exchange.overheard.within(config))
+            exchange.request.hooked(given, self.channels)
+        wire, heard = exchange.wire, self.voices.hearing(config, exchange.asking, exchange.settings)
         return exchange.stored(ask(exchange.way.model, wire, heard), heard, config)
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -59,27 +69,19 @@ class CallModel(Node):
         if (update := exchange.not_asked()) is not None:
             return update
         if self.hook is not None:
-            given = await self.hook.ainvoke(exchange.request.seen_by_hook(), config)
+            given = await self.hook.ainvoke(
+                exchange.request.seen_by_hook(), exchange.overheard.within(config)
+            )
             exchange.request.hooked(given, self.channels)
-        wire, heard = exchange.wire, exchange.hearing(config)
+        wire, heard = exchange.wire, self.voices.hearing(config, exchange.asking, exchange.settings)
         return exchange.stored(await aask(exchange.way.model, wire, heard), heard, config)
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
-        """Run in a synchronous graph; what is raised is stored with the thread, so it tells no keys."""
-        with Discreet(self.voices.bare, self.voices.without_todos, self.voices.full):
-            return super().invoke(input, config, **kwargs)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
-        """Run in an asynchronous graph, as discreetly."""
-        with Discreet(self.voices.bare, self.voices.without_todos, self.voices.full):
-            return await super().ainvoke(input, config, **kwargs)
 
 
 class Exchange:
     """One request and its reply, from the state to the update. Raises `InputError` for a refused input."""
 
     def __init__(self, state: Any, node: CallModel) -> None:
-        self.node, self.state = node, state
+        self.node, self.state, self.began = node, state, node.clock()
         self.ledger = ledger_of(state)
         if sentence := self.ledger.get("refused"):
             raise InputError(sentence)
@@ -87,14 +89,17 @@ class Exchange:
         self.messages: list[AnyMessage] = state["messages"]
         self.todos = state["todos"]
         self.update: dict[str, Any] = {}
+        self.overheard = Overheard()
         self.asking = self.ledger.get("asking")
         self.active = node.dialect.active(self.settings)
 
     def not_asked(self) -> dict[str, Any] | None:
         """Return the update of a step that asks nothing: the guard ends the run, or hands it over."""
+        note_round(self.ledger, self.messages)
+        end: Ending | None = None if self.asking == "report" else over(self.ledger, self.settings)
         if self.state.get("todo_handoff"):
-            return {"todo_ledger": {**without(self.ledger, ROUND), "end": "handed_over"}}
-        return None
+            end = "handed_over"
+        return None if end is None else {"todo_ledger": {**without(self.ledger, ROUND), "end": end}}
 
     @computed_once
     def request(self) -> Request:
@@ -116,24 +121,19 @@ class Exchange:
         """How the model is asked: with which tools, and whether it may call them."""
         return self.node.voices.voice(self.asking, self.wire, todo_tools=self.active)
 
-    def hearing(self, config: RunnableConfig) -> Hearing:
-        """Return the ear for this request."""
-        return Hearing(
-            config,
-            streaming=self.node.voices.streaming,
-            formats=self.asking == "format",
-            asks_whole=self.asking != "format" and self.node.voices.asks_whole,
-            finishes=self.settings.finish_reason == "required",
-        )
-
     def stored(self, raw: Any, heard: Hearing, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that a reply brings: the message, and what the forks read."""
-        if heard.unread is not None and self.asking != "format":
+        lost = heard.unread
+        if self.asking == "format":
+            self.formatted(lost or raw, heard)
+        elif lost is not None and self.asking != "report":
             self.ledger = unread(answered(self.ledger), self.settings)
-        elif self.asking == "format":
-            self.formatted(heard.unread or raw, heard)
         else:
-            self.replied(raw, heard)
+            self.replied(raw if lost is None else AIMessage(""), heard)
+        used = usage_of(raw if lost is None else lost.message, self.wire)
+        seconds = self.node.clock() - self.began
+        spend(self.ledger, [used, *self.overheard.used], seconds, self.settings, self.node.voices.name)
+        get_runtime().stream_writer(event(self.ledger, self.settings))
         if self.request.writes:
             self.update["messages"] = self.request.writes
         if "nag" not in self.ledger and (here := standing(config)):
@@ -166,8 +166,9 @@ class Exchange:
     def replied(self, raw: Any, heard: Hearing) -> None:
         """Store an ordinary reply, unless it is asked again, or an explanation."""
         message = an_assistants(raw)
-        reply = self.read(message if self.way.may_call else without_calls(message), heard)
-        if self.asking == "explain":
+        placeholder = self.request.say("empty_reply") if self.asking == "report" else ""
+        reply = self.read(message if self.way.may_call else without_calls(message, placeholder), heard)
+        if self.asking in ("explain", "report"):
             self.ledger = refused(answered(self.ledger)) if reply.refused else answered(self.ledger)
         else:
             self.ledger = noted(

@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.runtime import get_runtime
-from langgraph.types import Command, Send
+from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
@@ -17,13 +17,15 @@ from wakeloop.loop.gates import Case
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import count_settled, judge_wake, same_again
-from wakeloop.loop.ruling import rule, stop
+from wakeloop.loop.ruling import rule, stop, unreported
+from wakeloop.loop.spending import note_round, over, told
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import Ending, Session, todos_changed
 from wakeloop.text.marks import as_user, text_of
+from wakeloop.thread.handing_over import handed_over
 from wakeloop.thread.other_runs import Run, acheck, check, run_of
 from wakeloop.todos.items import count_open
 
@@ -59,6 +61,8 @@ class FinalizationGuard(Node):
         """Take in a list that a tool wrote, then rule, and do as the ruling says."""
         ledger = ledger_of(state)
         ledger.pop("asked_at", None)
+        note_round(ledger, state["messages"])
+        ledger.pop("nag", None)
         written = taken_in(state["todos"], ledger)
         if written is None:
             return self.followed(state, ledger)
@@ -77,8 +81,8 @@ class FinalizationGuard(Node):
                 return self.retry(ledger, case)
             case "correct":
                 return self.correct(state, ledger, case)
-            case "explain":
-                return self.explain(state, ledger, case)
+            case "explain" | "report":
+                return self.last_word(state, ledger, case, ruling)
             case "format":
                 return self.asked({**ledger, "asking": "format"}, case, "format", "format")
             case _:
@@ -113,6 +117,8 @@ class FinalizationGuard(Node):
             retries=ledger.get("todo_guard_retries", {}).get(GUARD, 0),
             suppressed=ledger.get("todo_guard_suppressed", False),
             unformatted=self.formats and asking != "format" and ledger.get("spoke", False),
+            over=over(ledger, settings),
+            reported=ledger.get("reported", False),
         )
 
     def retry(self, ledger: Ledger, case: Case) -> dict[str, Any]:
@@ -133,12 +139,16 @@ class FinalizationGuard(Node):
         _report("correct", spent, case, reason)
         return self.asked(ledger, case, "correction", "guard", **self.blanks(state, case))
 
-    def explain(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
-        """Demand a plain explanation of what is left open."""
-        _report("explain", case.retries, case, stop(case))
-        ledger["asking"] = "explain"
-        update = self.asked(ledger, case, "explain", "guard", **self.blanks(state, case))
-        ledger["todo_guard_blocked"] = {"guard": GUARD, "message": update["messages"][0].content}
+    def last_word(self, state: Any, ledger: Ledger, case: Case, asking: Any) -> dict[str, Any]:
+        """Demand a plain explanation of what is left open, or a closing report behind a spent budget."""
+        reason: Any = stop(case) if asking == "explain" else unreported(case)
+        _report(asking, case.retries, case, reason)
+        update = self.asked(ledger, case, asking, "guard", **self.blanks(state, case))
+        ledger["asking"] = asking
+        if asking == "explain":
+            ledger["todo_guard_blocked"] = {"guard": GUARD, "message": update["messages"][0].content}
+        else:
+            ledger |= {"reported": True, "end": reason}  # whatever the request spends
         return update
 
     def blanks(self, state: Any, case: Case) -> dict[str, Any]:
@@ -157,8 +167,9 @@ class FinalizationGuard(Node):
     def end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
         """End the run, by way of the parent if it is handed over."""
         session = session_at(case, reason, state.get("waiting_on") or (), ledger.get("writes", 0))
+        session["spent"] = told(ledger)
         if reason == "handed_over":
-            return _handed_over(state, session)
+            return handed_over(state, session)
         if ledger.get("asking") == "explain":
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
@@ -183,14 +194,3 @@ def _report_end(session: Session) -> None:
 def _report(action: str, retry: int, case: Case, reason: Ending | None) -> None:
     counts = {"retry": retry, "retries": case.settings.guard_retries, "open": case.open}
     get_runtime().stream_writer({"type": "guard", "action": action, **counts, "reason": reason})
-
-
-def _handed_over(state: Any, session: Session) -> Command[Any]:
-    """Send a tool's way to the parent with all of this run: history, siblings, list, session."""
-    goto: list[Any] = []
-    update: dict[str, Any] = {}
-    for entry in state.get("todo_handoff") or ():
-        goto += [Send(g["node"], g["arg"]) if "arg" in g else g["node"] for g in entry["goto"]]
-        update |= entry["update"]
-    run = {"messages": list(state["messages"]), "todos": list(state["todos"]), "todo_session": session}
-    return Command(graph=Command.PARENT, goto=goto, update={**run, **update})

@@ -1,7 +1,8 @@
 """Executes one tool call that is not a todo call."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, Self
 
 from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
@@ -16,8 +17,8 @@ from langgraph.types import Command, Send
 from wakeloop.errors import ToolError
 from wakeloop.model.answers import answer, error_answer, no_such_tool, sentence_of
 from wakeloop.model.redaction import secrets_of
+from wakeloop.model.timing import TimedNode
 from wakeloop.platform.direct_calls import Direct, unheard
-from wakeloop.platform.runnables import Node
 from wakeloop.state import PRIVATE
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import new_id, unmarked
@@ -28,7 +29,7 @@ NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoi
 
 
 @dataclass(frozen=True, eq=False)
-class RunTools(Node):
+class RunTools(TimedNode):
     """Run one call: with a fault it is answered, else the tool is called; what it raises is the result.
 
     `injected` are `ToolNode`s of one tool each, for tools that are given state, store or runtime by the
@@ -39,6 +40,7 @@ class RunTools(Node):
     injected: Mapping[str, ToolNode] = field(default_factory=dict)
     direct: Mapping[str, Direct] = field(default_factory=dict)
     model: object = None  # whose secrets no error may tell
+    clock: Callable[[], float] = monotonic
     todo_tools: frozenset[str] = frozenset()  # which a call to a tool that is gone is told of, too
 
     @classmethod
@@ -50,7 +52,7 @@ class RunTools(Node):
         direct = {
             name: way for name, tool in tools.items() if (way := Direct.of(tool)) and name not in injected
         }
-        return cls(tools, injected, direct, model, todo_tools)
+        return cls(tools, injected, direct, model, todo_tools=todo_tools)
 
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update."""

@@ -20,6 +20,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "cut_text": frozenset(),
     "correction": frozenset(("open", "list")),
     "explain": frozenset(("open", "list")),
+    "report": frozenset(("open", "list")),
     "nag": frozenset(("rounds", "open")),
     "shown_again": frozenset(("list",)),
     "activate": frozenset(),

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
 KEY = "wakeloop"
+TOOK = "wakeloop_ms"  # on a result, how long its call took: no provider is sent what stands there
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
 KINDS: frozenset[str] = frozenset(get_args(Kind))
 _LETTERS = ascii_letters + digits
@@ -49,6 +50,21 @@ def added_to(message: BaseMessage) -> int:
         return 0
     chars = message.additional_kwargs[KEY].get("chars", 0)
     return max(0, min(chars, len(str(message.text)))) if type(chars) is int else 0
+
+
+def milliseconds(result: ToolMessage) -> int:
+    """Return how long a call took, as `timed` has written it on its result; 0 where it has not."""
+    took = result.response_metadata.get(TOOK, 0)
+    return took if type(took) is int and took > 0 else 0
+
+
+def timed(result: ToolMessage, seconds: float) -> ToolMessage:
+    """Write on a result how long its call took, where that is a millisecond or more."""
+    took = {TOOK: ms} if (ms := round(seconds * 1000)) > 0 else {}
+    if not took and TOOK not in result.response_metadata:
+        return result
+    kept = {key: value for key, value in result.response_metadata.items() if key != TOOK}
+    return result.model_copy(update={"response_metadata": {**kept, **took}})
 
 
 def as_user(kind: Kind, text: str) -> HumanMessage:

@@ -9,13 +9,14 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.loop.ledger import notes_of
+from wakeloop.loop.spending import told
 from wakeloop.stream import Session
 from wakeloop.text.marks import by_model, by_user, opens, text_of
 from wakeloop.thread.held import Held, held
 from wakeloop.todos.items import count_open
 
 LAST = "finalization_guard"
-NUMBERS = ("open", "wakes", "budget", "list")
+NUMBERS = ("open", "wakes", "budget", "list", "spent")
 
 
 def session_of(given: object) -> Session:
@@ -61,6 +62,7 @@ def counted(given: Held | StateSnapshot) -> Session:
     refused = ledger.get("refused")  # such an input leaves the session as it was
     if (view.midway and not refused) or session["state"] == "running":
         session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}
+        session["spent"] = told(ledger)
     if view.parked:
         session |= {"state": "waiting", "reason": "interrupted", "on": view.on}
     return session

@@ -9,7 +9,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wakeloop.loop.ending import at_rest, yields
-from wakeloop.loop.ledger import notes_of
+from wakeloop.loop.ledger import Ledger, notes_of
+from wakeloop.loop.spending import note_round
+from wakeloop.loop.spending import told as spent_of
 from wakeloop.thread.standing import counted, resting_node, unfinished
 from wakeloop.todos.items import count_open
 
@@ -44,14 +46,16 @@ async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
 
 def as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run that is ended from outside leaves in its thread."""
-    rest = at_rest(notes_of(values))
+    notes: Ledger = {**notes_of(values)}
+    note_round(notes, values.get("messages") or ())
+    rest = at_rest(notes)
     rest.pop("refused", None)
     rest["ruling"] = "drained"
     update: dict[str, Any] = {"todo_ledger": rest}
     if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
         still = count_open(values.get("todos") or ())
-        told = {"open": still, "reason": "drained", "state": yields("drained", still)}
-        told["list"] = rest.get("writes", 0)
+        told: dict[str, Any] = {"open": still, "reason": "drained", "state": yields("drained", still)}
+        told |= {"list": rest.get("writes", 0), "spent": spent_of(rest)}
         update["todo_session"] = {k: v for k, v in {**counted(before), **told}.items() if k != "on"}
         rest["tail"] = values["messages"][-1].id or ""
     return update

@@ -1,0 +1,126 @@
+"""What an activation has spent, and which budget is at its end."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, cast
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.prices import Usage, cost_of
+from wakeloop.settings import MOST, LoopSettings
+from wakeloop.stream import Budget, Spending, Spent
+from wakeloop.text.marks import milliseconds
+
+BILLION = 1_000_000_000
+
+
+class Spendings(NamedTuple):
+    """The list of numbers as it is noted: whole ones, which add up exactly and are short in a checkpoint.
+
+    `cost` is in billionths, None once a reply had no price; `estimated` is noted where it is 1.
+    """
+
+    requests: int = 0
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    milliseconds: int = 0
+    failed: int = 0
+    cost: int | None = None
+    estimated: int = 0
+
+
+def spendings(notes: Ledger) -> Spendings:
+    """Read what is noted; nothing is, before an activation's first request."""
+    return Spendings(*notes.get("spent", ()))
+
+
+def note(notes: Ledger, spent: Spendings) -> None:
+    """Note spendings, within what a checkpoint can hold."""
+    numbers = [value if value is None else min(value, MOST - 1) for value in spent]
+    notes["spent"] = numbers if spent.estimated else numbers[:-1]
+
+
+def spend(
+    notes: Ledger, used: Sequence[Usage], seconds: float, settings: LoopSettings, configured: str
+) -> None:
+    """Count a request, whatever became of its reply: its own usage, and that of what was asked beside it.
+
+    `configured` is the model's name as its client has it.
+    """
+    spent = spendings(notes)
+    costs = [cost_of(usage, settings.prices, configured) for usage in used]
+    known = [cost for cost in costs if cost is not None]
+    before = spent.cost if spent.requests else 0
+    priced = before is not None and len(known) == len(costs)
+    note(
+        notes,
+        spent._replace(
+            requests=spent.requests + 1,
+            input=spent.input + sum(usage.input for usage in used),
+            cached=spent.cached + sum(usage.cached for usage in used),
+            output=spent.output + sum(usage.output for usage in used),
+            milliseconds=spent.milliseconds + round(seconds * 1000),
+            cost=(before or 0) + sum(known) if priced else None,
+            estimated=int(spent.estimated or any(usage.estimated for usage in used)),
+        ),
+    )
+
+
+def note_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
+    """Count a round that has run: the time of its longest call, and the calls that ended in an error."""
+    if "nag" not in notes:
+        return
+    results: dict[str, ToolMessage] = {}
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            results[message.tool_call_id] = message
+        elif isinstance(message, AIMessage) and message.tool_calls:  # a tool may add messages of other kinds
+            there = results.keys() - set(notes.get("todo_calls", ()))
+            found = [results[call["id"]] for call in message.tool_calls if call["id"] in there]
+            longest = max(map(milliseconds, found), default=0)
+            failed = sum(result.status == "error" for result in found)
+            if longest or failed:
+                spent = spendings(notes)
+                more = {"milliseconds": spent.milliseconds + longest, "failed": spent.failed + failed}
+                note(notes, spent._replace(**more))
+            return
+
+
+def over(notes: Ledger, settings: LoopSettings) -> Budget | None:
+    """Return the first budget that is reached; None where none is."""
+    return next((reason for reason, _, spent, most in _bounded(notes, settings) if spent >= most), None)
+
+
+def told(notes: Ledger) -> Spent:
+    """Say what is spent, as a session and an event have it."""
+    spent = spendings(notes)
+    return {
+        "requests": spent.requests,
+        "input": spent.input,
+        "cached": spent.cached,
+        "output": spent.output,
+        "cost": None if spent.cost is None else spent.cost / BILLION,
+        "seconds": spent.milliseconds / 1000,
+        "estimated": bool(spent.estimated),
+        "failed_calls": spent.failed,
+    }
+
+
+def event(notes: Ledger, settings: LoopSettings) -> Spending:
+    """Return the event behind a request: what is spent, and the budget that is nearest to its end."""
+    shares = [(spent / most, name) for _, name, spent, most in _bounded(notes, settings)]
+    share, nearest = max(shares, key=lambda pair: pair[0], default=(0.0, None))
+    return {"type": "spent", "spent": told(notes), "nearest": nearest, "share": share}
+
+
+def _bounded(notes: Ledger, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:
+    """Yield each budget that is set: its reason, its name, what is spent, and the most."""
+    spent = spendings(notes)
+    budgets: tuple[tuple[Any, str, float | None, float | None], ...] = (
+        ("request_budget", "requests", spent.requests, settings.max_requests),
+        ("token_budget", "tokens", spent.input + spent.output, settings.max_tokens),
+        ("cost_budget", "cost", None if spent.cost is None else spent.cost / BILLION, settings.max_cost),
+        ("time_budget", "seconds", spent.milliseconds / 1000, settings.max_seconds),
+    )
+    return (cast(Any, one) for one in budgets if one[2] is not None and one[3] is not None)

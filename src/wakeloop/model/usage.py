@@ -1,0 +1,85 @@
+"""What a reply tells of its tokens and of its model."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import LLMResult
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+
+from wakeloop.loop.prices import Usage
+
+CHARACTERS = 4  # to a token, where a server counts none
+NAMES = ("model_name", "model", "model_id")  # where clients and replies have a model's name
+
+
+def name_of(model: BaseChatModel) -> str:
+    """Return the name by which a client asks for its model, "" where it does not tell."""
+    return _named(getattr(model, key, None) for key in NAMES)
+
+
+def usage_of(reply: Any, sent: Iterable[BaseMessage]) -> Usage:
+    """Return what a request used, as its reply says, or as the characters of both are; a format's has `raw`.
+
+    A server that counts no token of the input has not counted.
+    """
+    said = reply.get("raw") if isinstance(reply, Mapping) else reply
+    message = said if isinstance(said, AIMessage) else AIMessage("")
+    reported = reported_in(message)
+    if reported is not None:
+        return reported
+    name = _named(message.response_metadata.get(key) for key in NAMES)
+    return Usage(_tokens(sent), 0, _tokens([message]), estimated=True, model=name)
+
+
+def reported_in(reply: AIMessage) -> Usage | None:
+    """Return the tokens that a reply reports, in the one form of LangChain's clients; None without."""
+    told = reply.usage_metadata
+    if not isinstance(told, Mapping) or not (asked := _count(told, "input_tokens")):
+        return None
+    details = told.get("input_token_details")
+    cached = _count(details, "cache_read") if isinstance(details, Mapping) else 0
+    name = _named(reply.response_metadata.get(key) for key in NAMES)
+    return Usage(asked, min(cached, asked), _count(told, "output_tokens"), model=name)
+
+
+class Overheard(BaseCallbackHandler):
+    """Hears what models report that a hook asks: `hook.invoke(state, heard.within(config))`."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.used: list[Usage] = []
+
+    def within(self, config: RunnableConfig) -> RunnableConfig:
+        """Return a config in which it listens."""
+        return merge_configs(config, {"callbacks": [self]})
+
+    def on_llm_end(self, response: LLMResult, **_: Any) -> None:
+        """Keep what a reply reports; what reports nothing is not counted."""
+        said = getattr(response.generations[0][0], "message", None) if response.generations else None
+        if isinstance(said, AIMessage) and (usage := reported_in(said)) is not None:
+            self.used.append(usage)
+
+
+def _count(told: Mapping[str, Any], key: str) -> int:
+    value = told.get(key)
+    return value if type(value) is int and 0 < value < 2**53 else 0
+
+
+def _named(found: Iterable[object]) -> str:
+    return next((name.removeprefix("models/") for name in found if isinstance(name, str) and name), "")
+
+
+def _tokens(messages: Iterable[BaseMessage]) -> int:
+    """Estimate the tokens of texts and calls."""
+    characters = 0
+    for message in messages:
+        content = message.content
+        characters += len(content if isinstance(content, str) else str(message.text))
+        for call in getattr(message, "tool_calls", ()):
+            characters += len(call["name"]) + len(str(call["args"]))
+    return -(-characters // CHARACTERS)
