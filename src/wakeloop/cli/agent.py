@@ -40,8 +40,12 @@ def graph_of(
 
 
 def settings_of(recipe: Recipe) -> LoopSettings:
-    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole."""
-    settings = preset(recipe.preset).model_copy(update=recipe.settings)
+    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole.
+
+    The offline model costs nothing.
+    """
+    free = {"max_cost": None} if recipe.demo else {}
+    settings = preset(recipe.preset).model_copy(update={**recipe.settings, **free})
     return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
 
 

@@ -68,7 +68,7 @@ def spent_budget(
 
 def as_typed(limit: float) -> str:
     """A budget as it is typed."""
-    return f"{limit:.15g}"
+    return f"{limit:.12f}".rstrip("0").rstrip(".")
 
 
 def newer(typed: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,7 +94,8 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
     model = found.get("model") or ""
     if not model and not before.demo:
         raise usage("No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL.")
-    check_priced(found.settings)
+    if not before.demo:
+        refuse_unpriced(found.settings)
     name = found.get("preset") or "wakeloop"
     chosen = preset(name).model_dump(mode="json")
     settings = found.settings.model_dump(mode="json")
@@ -115,7 +116,7 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
     )
 
 
-def check_priced(settings: LoopSettings) -> None:
+def refuse_unpriced(settings: LoopSettings) -> None:
     """Refuse a limit of cost where nothing has a price."""
     if settings.max_cost is not None and not settings.prices:
         where = config_folder() / "config.yaml"

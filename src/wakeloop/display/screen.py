@@ -139,6 +139,11 @@ class Screen:
         told = f"{words.plural(event['rounds'], 'round')} without a change to the list, {event['open']} open"
         return [Line("nag", f"graph reminder: {told}")]
 
+    def on_parked(self, event: Mapping[str, Any]) -> list[Line]:
+        """The run has ended; its session tells also what no event of this run did."""
+        self.spent = event["session"].get("spent") or self.spent
+        return []
+
     def on_guard(self, event: Mapping[str, Any]) -> list[Line]:
         """The guard asks for a correction, an explanation, or the last word."""
         reason, action = one_line(str(event["reason"])), event["action"]

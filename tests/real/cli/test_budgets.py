@@ -119,6 +119,11 @@ def test_nothing_open_needs_a_message_and_an_agents_file_is_raised_itself(ended:
     ]
 
 
+def test_a_list_is_edited_whatever_its_run_may_cost(ended: Callable[..., str]) -> None:
+    ended("cost_budget", max_cost="0.25", settings=PRICES)
+    assert wakeloop("todo", "mine", "add", "one more")[::2] == (0, "")
+
+
 PLAN = Reply(calls=[("todo_update", {"id": 1, "status": "done"})])
 ITS = "Its last run spent its max_requests; "
 
@@ -170,3 +175,149 @@ def test_resume_says_what_the_thread_has_and_a_raised_option_stays(
     assert stored["todo_settings"] == kept
     assert Recipe.read(known.recipe.written()) == known.recipe
     assert shown == kept.get("max_requests", base)
+
+
+# -- real runs -------------------------------------------------------------------------------------------
+
+NONE = "in the folder; list_files shows what there is."
+LIST = Reply(calls=[("todo_write", {"items": ["a", "b"]})])
+
+
+def looks(number: int) -> Reply:
+    """A call that was never made before; it fails."""
+    return Reply(calls=[("read_file", {"path": f"none{number}.txt"})])
+
+
+@pytest.fixture
+def run(
+    ended: Callable[..., str], serve: Callable[..., Server]
+) -> Callable[..., tuple[Server, int, list[str], str]]:
+    """Run against a server that plays a function; return it, exit code, lines and errors."""
+
+    def started(script: Any, *args: str) -> tuple[Server, int, list[str], str]:
+        server = serve(script=script)
+        where = ["--model", "m", "--base-url", server.url, "--thread", "mine"]
+        code, out, err = wakeloop("run", "go", *where, *args)
+        return server, code, out.splitlines(), err
+
+    return started
+
+
+def endless(number: int, asked: dict[str, Any]) -> Reply:
+    """A list, then a new call for ever; without tools a report."""
+    if asked.get("tool_choice") == "none" or "tools" not in asked:
+        return Reply("Nothing was found.")
+    return LIST if number == 1 else looks(number)
+
+
+def unseconded(line: str) -> str:
+    """A summary without its seconds."""
+    return line.rpartition(", ")[0]
+
+
+@pytest.mark.loopback
+def test_a_run_ends_by_its_requests_and_says_how_to_go_on(run: Any) -> None:
+    server, code, out, err = run(endless, "--max-requests", "3")
+    assert (code, err, len(server.requests)) == (3, "", 4)
+    assert [unseconded(line) if line.startswith("thread mine: ") else line for line in out[4:]] == [
+        'tool: read_file(path="none2.txt")',
+        f"tool error: read_file: There is no 'none2.txt' {NONE}",
+        "budget: 100% of max_requests is spent",
+        'tool: read_file(path="none3.txt")',
+        f"tool error: read_file: There is no 'none3.txt' {NONE}",
+        "last word: the run ends (request_budget) with 2 open; the model is asked what is done and what is not",
+        "model: Nothing was found.",
+        "  [ ] 1 a",
+        "  [ ] 2 b",
+        "Out of budget with 2 open: max_requests of this activation is spent.",
+        "thread mine: 0 wakes, 4 requests, 60 tokens, 133% of max_requests",
+        "2 calls failed",
+        "To go on: wakeloop resume mine",
+        "To give it more: wakeloop resume mine --max-requests 6",
+    ]
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize(
+    ("typed", "requests", "reason", "way"),
+    [
+        (["--max-tokens", "30"], 3, "token_budget", "--max-tokens 60"),
+        (["--max-cost", "0.00004", *("--set", *PRICES)], 3, "cost_budget", "--max-cost 0.00008"),
+        (["--max-seconds", "0.001"], 2, "time_budget", "--max-seconds 0.002"),
+        (["--max-requests", "2", "--set", "on_budget=stop"], 2, "request_budget", "--max-requests 4"),
+    ],
+)
+def test_each_budget_ends_a_run(run: Any, typed: list[str], requests: int, reason: str, way: str) -> None:
+    server, code, out, err = run(endless, *typed, "--json")
+    assert (code, len(server.requests)) == (3, requests)
+    assert json.loads(out[0])["session"]["reason"] == reason
+    assert err.splitlines()[-1] == f"To give it more: wakeloop resume mine {way}"
+
+
+@pytest.mark.loopback
+def test_without_a_list_a_spent_budget_is_a_failure(run: Any) -> None:
+    server, code, out, _ = run(lambda number, asked: looks(number), "--max-requests", "2")
+    assert (code, len(server.requests)) == (1, 2)
+    assert [out[-4], *out[-2:]] == [
+        "Out of budget with 0 open: max_requests of this activation is spent.",
+        "2 calls failed",
+        "To give it more: wakeloop resume mine 'your message' --max-requests 4",
+    ]
+
+
+@pytest.mark.loopback
+def test_a_settled_list_over_failed_calls_is_no_plain_success(run: Any) -> None:
+    script = [
+        LIST,
+        looks(2),
+        Reply(calls=[
+            ("todo_update", {"id": 1, "status": "done"}),
+            ("todo_update", {"id": 2, "status": "blocked", "reason": "the disk is full"}),
+        ]),
+        Reply("Done."),
+    ]  # fmt: skip
+    _, code, out, err = run(lambda number, asked: script[number - 1], "--json")
+    final = json.loads(out[0])
+    assert (code, final["session"]["reason"], final["failed_calls"], final["blocked"]) == (0, "settled", 1, 1)
+    ends = err.splitlines()[-3:]
+    assert ends == [
+        "Settled: nothing on the list is open.",
+        ends[1],
+        "1 call failed, 1 item blocked",
+    ]
+    assert unseconded(ends[1]) == "thread mine: 0 wakes, 4 requests, 60 tokens"
+
+
+@pytest.mark.loopback
+def test_a_run_that_goes_on_hears_no_option_over_the_threads_own(
+    ended: Callable[..., str], serve: Callable[..., Server]
+) -> None:
+    server = serve(Reply(calls=[("run_shell", {"command": "true"})]), Reply("Bye."))
+    ended("stalled", own={"max_requests": 7}, url=server.url, tools="shell")
+    assert wakeloop("resume", "mine", "more")[0] == 4
+    refused = wakeloop("resume", "mine", "n", "--max-requests", "40")
+    told = "The thread sets max_requests itself, and its run has not ended: leave the option out."
+    assert refused == (2, "", f"wakeloop: {told}\n")
+    assert wakeloop("resume", "mine", "n")[0] == 3
+
+
+@pytest.mark.loopback
+def test_a_chat_says_how_to_raise_a_budget_of_its_thread(
+    ended: Callable[..., str], serve: Callable[..., Server]
+) -> None:
+    ended("stalled", left=False, name="other")  # the folders of the fixture
+    server = serve(script=endless)
+    typed = ".set max_cost 1\n.set max_tokens 30\ngo\n.exit\n"
+    code, out, err = wakeloop(
+        "chat", "--model", "m", "--base-url", server.url, "--thread", "mine", input=typed
+    )
+    assert (code, len(server.requests)) == (2, 3)
+    assert err.startswith("max_cost needs prices: write them into ")
+    said = out.splitlines()
+    assert said[1] == "max_tokens is 30 in this thread (else null)."
+    assert unseconded(said[-3]) == "0 wakes, 3 requests, 45 tokens, 150% of max_tokens"
+    assert [said[-4], *said[-2:]] == [
+        "Out of budget with 2 open: max_tokens of this activation is spent.",
+        "1 call failed",
+        "To give it more: .set max_tokens 60",
+    ]

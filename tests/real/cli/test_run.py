@@ -54,6 +54,16 @@ def test_the_default_preset_makes_six_requests_and_ends_stalled(shell: Shell, se
         "wakes": 3,
         "budget": 25,
         "list": ANY,
+        "spent": {
+            "requests": 6,
+            "input": 60,
+            "cached": 0,
+            "output": 30,
+            "cost": None,
+            "seconds": ANY,
+            "estimated": False,
+            "failed_calls": 0,
+        },
     }
     assert final["answer"] == "Nothing to see."
     assert final["messages"] == len(server.requests[-1]["messages"])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from wakeloop.cli.configured import BOUNDS, check_priced
+from wakeloop.cli.configured import BOUNDS, refuse_unpriced
 from wakeloop.cli.failures import usage
 from wakeloop.cli.recipe import WORDS, value_of
 from wakeloop.config.levels import BESIDE, canonical_key, may_vary
@@ -28,7 +28,7 @@ def changed(base: LoopSettings, own: Mapping[str, Any], given: str, text: str) -
     new = {**canonical(own), key: value}
     check_overrides(base, new)
     if key in BOUNDS:
-        check_priced(base.model_copy(update=new))
+        refuse_unpriced(base.model_copy(update=new))
     read = getattr(base.model_copy(update={key: value}), key)
     return {**new, key: list(read) if isinstance(read, tuple) else read}
 
