@@ -40,12 +40,8 @@ def graph_of(
 
 
 def settings_of(recipe: Recipe) -> LoopSettings:
-    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole.
-
-    The offline model costs nothing.
-    """
-    free = {"max_cost": None} if recipe.demo else {}
-    settings = preset(recipe.preset).model_copy(update={**recipe.settings, **free})
+    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole."""
+    settings = preset(recipe.preset).model_copy(update=recipe.settings)
     return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
 
 

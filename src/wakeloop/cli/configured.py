@@ -94,8 +94,7 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
     model = found.get("model") or ""
     if not model and not before.demo:
         raise usage("No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL.")
-    if not before.demo:
-        refuse_unpriced(found.settings)
+    refuse_unpriced(found.settings)
     name = found.get("preset") or "wakeloop"
     chosen = preset(name).model_dump(mode="json")
     settings = found.settings.model_dump(mode="json")
