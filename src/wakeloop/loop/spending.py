@@ -1,4 +1,4 @@
-"""What an activation has spent, and which budget is at its end."""
+"""What an activation has spent, and which budget is spent."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast

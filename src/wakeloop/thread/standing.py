@@ -57,12 +57,15 @@ def counted(given: Held | StateSnapshot) -> Session:
         "wakes": ledger.get("wake_cycles", 0),
         "budget": ledger.get("budget", 0),
         "list": ledger.get("writes", 0),
+        "spent": told(ledger),
     }
     session: Session = {**fresh, **stored, "open": left}  # type: ignore[typeddict-item]
     refused = ledger.get("refused")  # such an input leaves the session as it was
     if (view.midway and not refused) or session["state"] == "running":
         session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}
-        session["spent"] = told(ledger)
+        session["spent"] = fresh["spent"]
+    elif stored and "spent" not in stored:  # an older release counted nothing
+        del session["spent"]
     if view.parked:
         session |= {"state": "waiting", "reason": "interrupted", "on": view.on}
     return session

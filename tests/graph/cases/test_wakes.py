@@ -3,6 +3,7 @@
 import asyncio
 from itertools import repeat
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from langchain_core.tools import tool
@@ -125,6 +126,7 @@ def test_c09_a_question_is_pending(kept: Rig) -> None:
         "wakes": 0,
         "budget": 25,
         "list": 1,
+        "spent": ANY,
     }
     assert marks(kept.messages) == []
     kept.run(Command(resume="Go"))
@@ -306,7 +308,15 @@ def test_c12_parent_and_child(kept: Rig) -> None:
     kept.model.assert_done()
     assert visits == ["after"]
     assert "yes" in [m.content for m in results(kept.messages)]
-    session = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25, "list": 2}
+    session = {
+        "state": "dormant",
+        "reason": "settled",
+        "open": 0,
+        "wakes": 2,
+        "budget": 25,
+        "list": 2,
+        "spent": ANY,
+    }
     assert kept.state["todo_session"] == session
     assert marks(kept.messages) == ["wake", "wake"]
     kept.follow_up()

@@ -2,6 +2,7 @@
 
 import operator
 from typing import Annotated, Any, TypedDict
+from unittest.mock import ANY
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -433,6 +434,7 @@ def test_the_session_says_handed_over() -> None:
         "wakes": 0,
         "budget": 25,
         "list": 1,
+        "spent": ANY,
     }
     assert [event["session"]["reason"] for event in events] == ["handed_over"]
     assert len(model.requests) == 2  # nothing is asked after the hand-over
@@ -542,6 +544,7 @@ def test_an_agent_as_the_tool_of_another() -> None:
         "wakes": 0,
         "budget": 25,
         "list": 2,
+        "spent": ANY,
     }
     assert wire_faults([*model.requests, *inner_model.requests]) == []
 

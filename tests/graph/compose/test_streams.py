@@ -2,8 +2,10 @@
 
 import asyncio
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
+from clocks import Clock, by
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -92,9 +94,10 @@ def test_updates_name_the_nodes(door: str) -> None:
 @pytest.mark.parametrize("door", DOORS)
 def test_values_end_with_what_invoke_returns(door: str) -> None:
     _, agent = scripted()
-    chunks = streamed(door, agent, stream_mode="values")
     _, other = scripted()
-    out = other.invoke(GO)
+    for graph in (agent, other):
+        by(Clock(), graph)
+    chunks, out = streamed(door, agent, stream_mode="values"), other.invoke(GO)
     last = chunks[-1]
     assert (
         last.keys() >= out.keys()
@@ -146,7 +149,15 @@ EVENTS: list[dict[str, Any]] = [
     {"type": "todos", "changed": [2]},
     {
         "type": "parked",
-        "session": {"state": "dormant", "reason": "settled", "open": 0, "wakes": 2, "budget": 25, "list": 3},
+        "session": {
+            "state": "dormant",
+            "reason": "settled",
+            "open": 0,
+            "wakes": 2,
+            "budget": 25,
+            "list": 3,
+            "spent": ANY,
+        },
     },
 ]
 
@@ -155,6 +166,9 @@ EVENTS: list[dict[str, Any]] = [
 def test_custom_events(door: str) -> None:
     _, agent = scripted()
     events = streamed(door, agent, stream_mode="custom")
+    spent = [e["spent"]["requests"] for e in events if e["type"] == "spent"]
+    assert spent == [1, 2, 3, 4, 5, 6, 7, 8]
+    events = [e for e in events if e["type"] != "spent"]
     lists = [[todo["status"] for todo in e.pop("todos")] for e in events if e["type"] == "todos"]
     assert events == EVENTS
     assert lists == [["pending", "pending"], ["completed", "pending"], ["completed", "completed"]]
@@ -173,7 +187,8 @@ def test_several_modes_and_subgraphs(door: str) -> None:
     inner = [chunk for chunk in chunks if chunk[0]]
     assert {namespace[0].split(":")[0] for namespace, *_ in inner} == {"child"}
     assert [name for _, mode, chunk in inner if mode == "updates" for name in chunk] == NODES
-    assert [event["type"] for _, mode, event in inner if mode == "custom"] == [e["type"] for e in EVENTS]
+    told = [event["type"] for _, mode, event in inner if mode == "custom" and event["type"] != "spent"]
+    assert told == [e["type"] for e in EVENTS]
     outer = [chunk for namespace, mode, chunk in chunks if not namespace and mode == "updates"]
     assert [list(chunk) for chunk in outer] == [["child"]]
 

@@ -7,6 +7,7 @@ delivery of the final text to a peer that is still owed a reply.
 
 from itertools import chain, repeat
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -194,7 +195,7 @@ def test_parked_waiting_on_something_it_is_not_nudged(stage: Make) -> None:
     s = stage(NAME, tools=[wait_for]).run(write("a"), calls(("wait_for", {"on": "peer"})), "I have asked.")
     assert (s.asked, s.notices) == (3, [])
     assert s.session == {
-        "state": "waiting", "reason": "waiting", "open": 1, "wakes": 0, "budget": 25, "list": 1,
+        "state": "waiting", "reason": "waiting", "open": 1, "wakes": 0, "budget": 25, "list": 1, "spent": ANY,
         "on": "peer",
     }  # fmt: skip
 

@@ -86,7 +86,8 @@ def session(
     """A session as it is stored: without numbers while running; the list's is compared if given."""
     if state == "running":
         return {"state": state, "reason": reason}
-    return {"state": state, "reason": reason, "open": open, "wakes": wakes, "budget": budget, "list": writes}
+    counts = {"open": open, "wakes": wakes, "budget": budget, "list": writes}
+    return {"state": state, "reason": reason, **counts, "spent": ANY}
 
 
 def settings(**changes: Any) -> Any:
@@ -120,7 +121,12 @@ class Thread:
             return self.graph.invoke(given, config, **more)
         return asyncio.run(self.graph.ainvoke(given, config, **more))
 
-    def events(self, given: Any, **more: Any) -> list[dict[str, Any]]:
+    def events(self, given: Any, *, spent: bool = False, **more: Any) -> list[dict[str, Any]]:
+        """What is streamed; what is told of each request only if wanted."""
+        found = self.streamed(given, **more)
+        return found if spent else [event for event in found if event["type"] != "spent"]
+
+    def streamed(self, given: Any, **more: Any) -> list[dict[str, Any]]:
         given = {"messages": [("user", given)]} if isinstance(given, str) else given
         if self.door == "sync":
             return list(self.graph.stream(given, self.at(), stream_mode="custom", **more))

@@ -184,7 +184,7 @@ def test_the_same_events_come_from_a_subgraph() -> None:
         e
         for _, e in graph.stream({"messages": [("user", "go")]}, config, stream_mode="custom", subgraphs=True)
     ]
-    assert [e["type"] for e in told] == ["activated", "todos", "todos", "parked"]
+    assert [e["type"] for e in told] == ["activated", "spent", "todos", "spent", "todos", "spent", "parked"]
     assert session_of(graph.get_state(config)) == session("dormant", "settled", 0)
 
 

@@ -22,7 +22,15 @@ from wakeloop.testing.vocabulary import CHECKLIST, WRITE_TODOS, Loki
 
 REPORT = "wakeloop-report.md"
 GO = {"configurable": {"thread_id": "1"}}
-SETTLED = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 4, "budget": 25, "list": ANY}
+SETTLED = {
+    "state": "dormant",
+    "reason": "settled",
+    "open": 0,
+    "wakes": 4,
+    "budget": 25,
+    "list": ANY,
+    "spent": ANY,
+}
 
 
 class Watched(OfflineAuditor):

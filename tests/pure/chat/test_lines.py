@@ -189,12 +189,6 @@ def test_set_over_loki() -> None:
 THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"], ids=["1", "12", "2"])
 
 
-MOST = [
-    *("max_auto_continues", "max_cost", "max_idle_rounds", "max_idle_wakes"),
-    *("max_requests", "max_seconds", "max_tokens", "max_wake_cycles"),
-]
-
-
 @pytest.mark.parametrize(
     ("before", "offered"),
     [
@@ -202,7 +196,20 @@ MOST = [
         ("hel", []),
         (".se", [".session", ".set"]),
         (".set max_a", ["max_auto_continues"]),
-        (".set max_", MOST),
+        (".set max_r", ["max_requests"]),
+        (
+            ".set max_",
+            [
+                "max_auto_continues",
+                "max_cost",
+                "max_idle_rounds",
+                "max_idle_wakes",
+                "max_requests",
+                "max_seconds",
+                "max_tokens",
+                "max_wake_cycles",
+            ],
+        ),
         (".set dia", []),
         (".set auto_continue ", ["false", "null", "true"]),
         (".set nag_when a", ["always"]),

@@ -20,6 +20,7 @@ ORDER = [
     "disabled",
     "drained",
     "step_limit",
+    "time_budget",  # one of four: the order among them is the spendings'
     "wake_budget",
     "repeated_reply",
     "stalled",
@@ -31,6 +32,7 @@ STOPS: dict[str, dict[str, Any]] = {  # what alone makes each gate answer
     "disabled": {"settings": settings(auto_continue=False, stop_on_repeat=True)},
     "drained": {"drained": True},
     "step_limit": {"steps_left": 4},
+    "time_budget": {"over": "time_budget"},
     "wake_budget": {"wakes": 25},
     "repeated_reply": {"repeated": True},
     "stalled": {"idle_wakes": 3},
@@ -45,7 +47,8 @@ GOES_ON: dict[str, Any] = {
 
 
 def test_the_order_of_the_gates() -> None:
-    assert [gate.__name__ for gate in GATES] == ORDER
+    names = [gate.__name__ for gate in GATES]
+    assert names == ["over_budget" if name == "time_budget" else name for name in ORDER]
 
 
 def test_nothing_stops_a_case_that_just_goes_on() -> None:
@@ -71,6 +74,7 @@ def test_the_first_gate_that_answers_ends_the_run(stops: tuple[bool, ...]) -> No
         ({"settings": settings(auto_continue=False, max_wake_cycles=0)}, "disabled"),
         ({"steps_left": 5}, None),
         ({"steps_left": 4}, "step_limit"),
+        ({"over": "cost_budget"}, "cost_budget"),
         ({"settings": settings(max_wake_cycles=3), "wakes": 2}, None),
         ({"settings": settings(max_wake_cycles=3), "wakes": 3}, "wake_budget"),
         ({"settings": settings(max_wake_cycles=3), "wakes": 4}, "wake_budget"),
@@ -91,6 +95,8 @@ def test_each_gate_at_its_edge(change: dict[str, Any], reason: str | None) -> No
         ("disabled", True),
         ("drained", False),
         ("step_limit", False),
+        ("request_budget", False),
+        ("time_budget", False),
         ("wake_budget", True),
         ("repeated_reply", True),
         ("stalled", True),

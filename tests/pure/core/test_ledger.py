@@ -1,5 +1,6 @@
 """The notes: each key declared once, its life, its check."""
 
+from contextlib import nullcontext
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -38,10 +39,13 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
         1,
     ),
     **dict.fromkeys(("writes", "budget"), 1),
-    **dict.fromkeys(("todo_guard_suppressed", "unasked", "nag", "waking", "worked", "spoke"), True),
+    **dict.fromkeys(
+        ("todo_guard_suppressed", "unasked", "nag", "waking", "worked", "spoke", "reported"), True
+    ),
     **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused"), "x"),
     **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
     **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
+    "spent": [1, 2, 0, 3, 4, 0, None],
     "todo_finalization_correction": True,
     "todo_guard_blocked": {"guard": "x", "message": "y"},
     "called_by": "stalled",
@@ -60,7 +64,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
     "todo_finalization_correction": [True, None],
     "todo_guard_blocked": [{}, None],
     "end": [None],
-    **{k: [] for k in ("called_by", "asking", "ruling", "next", "after", "began", "asked_at")},
+    **{k: [] for k in ("called_by", "asking", "ruling", "next", "after", "began", "asked_at", "spent")},
     "open_at_wake": [[5], ["x"]],
     "settings": [{}, {"x": None}],
 }
@@ -124,3 +128,23 @@ def test_the_notes_of_older_threads_are_read(old: Any, new: Any) -> None:
 
 def test_a_state_without_notes() -> None:
     assert notes_of({}) == notes_of({"todo_ledger": None}) == {}
+
+
+@pytest.mark.parametrize(
+    ("spent", "fits"),
+    [
+        ([1, 2, 0, 3, 4, 0, 5], True),
+        ([1, 2, 0, 3, 4, 0, None, 1], True),
+        ([1, 2, 0, 3, 4, 0], False),
+        ([1, 2, 0, 3, 4, 0, 5, 1, 1], False),
+        ([None, 2, 0, 3, 4, 0, 5], False),
+        ([1, 2, 0, 3, 4, 0, 5, None], False),
+        ([1, 2, 0, 3, 4, 0, 5.5], False),
+        ([1, 2, 0, 3, -4, 0, 5], False),
+        ([1, 2, 0, 3, 2**53, 0, 5], False),
+        ([True, 2, 0, 3, 4, 0, 5], False),
+    ],
+)
+def test_what_is_spent_is_a_list_of_whole_numbers(spent: list[Any], fits: bool) -> None:
+    with nullcontext() if fits else pytest.raises(DamagedError, match="under 'spent'"):
+        check_ledger({"spent": spent})

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -74,7 +75,7 @@ def test_set_writes_the_whole_dict_and_the_next_activation_reads_it(talk_with, p
     assert talk.own == {"max_wake_cycles": 1, "nag_after": 9}
     talk.run("go")
     assert talk.snapshot.values["todo_session"] == {
-        "state": "idle", "reason": "wake_budget", "open": 2, "wakes": 1, "budget": 1, "list": 1,
+        "state": "idle", "reason": "wake_budget", "open": 2, "wakes": 1, "budget": 1, "list": 1, "spent": ANY,
     }  # fmt: skip
     assert does(talk, ".set max_wake_cycles null") == [
         "max_wake_cycles is 25; this thread does not override it."
@@ -156,7 +157,15 @@ def test_a_stopped_run_keeps_what_it_did_and_the_next_text_has_a_whole_budget(ta
     assert does(talk, ".stop") == ["The run is ended."]
     assert does(talk, ".stop") == ["Nothing waits, and nothing was broken off."]
     session = talk.snapshot.values["todo_session"]
-    assert session == {"state": "idle", "reason": "drained", "open": 2, "wakes": 1, "budget": 2, "list": 1}
+    assert session == {
+        "state": "idle",
+        "reason": "drained",
+        "open": 2,
+        "wakes": 1,
+        "budget": 2,
+        "list": 1,
+        "spent": ANY,
+    }
     assert does(talk, ".todo done 1") == ["list: 1/2 closed", "  [x] 1 one", "  [ ] 2 two"]
     talk.run("again")
     assert talk.snapshot.values["todo_session"]["wakes"] == 2

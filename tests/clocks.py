@@ -1,0 +1,24 @@
+"""A clock for the nodes that read one: it stands still until it is told to go on."""
+
+import threading
+from typing import Any
+
+
+class Clock:
+    """Time that goes on only when it is told to, in each thread by itself."""
+
+    def __init__(self) -> None:
+        self.local = threading.local()
+
+    def __call__(self) -> float:
+        return getattr(self.local, "now", 0.0)
+
+    def goes_on(self, seconds: float) -> None:
+        self.local.now = self() + seconds
+
+
+def by(clock: Clock, graph: Any) -> Clock:
+    """Let the nodes of an agent, compiled or not, read this clock."""
+    for name in ("call_model", "run_tools"):
+        object.__setattr__(getattr(graph, "builder", graph).nodes[name].runnable, "clock", clock)
+    return clock

@@ -1,0 +1,344 @@
+"""What is counted, what it costs, which budget is reached: plain values."""
+
+from typing import Any
+
+import pytest
+from agents import settings
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Command
+
+from wakeloop import SettingsError
+from wakeloop.loop.activation import anew, gone_on, unanswered
+from wakeloop.loop.prices import Usage, check_priced, cost_of, price_of
+from wakeloop.loop.spending import event, note_round, over, spend, told
+from wakeloop.model.timing import with_time
+from wakeloop.model.usage import name_of, reported_in, usage_of
+from wakeloop.testing import ScriptedModel, calls
+from wakeloop.text.marks import TOOK, milliseconds, timed
+
+PRICES = {
+    "gpt": {"input": 2, "output": 8},
+    "gpt-mini": {"input": 0.15, "cached": 0.075, "output": 0.6},
+    "default": {"input": 1, "output": 1},
+}
+BARE = {key: value for key, value in PRICES.items() if key != "default"}
+USED = Usage(1000, 400, 100, model="gpt-mini-2026")
+
+
+def priced(prices: Any = PRICES, **more: Any) -> Any:
+    return settings(prices=prices, **more)
+
+
+def spent(*used: Usage, seconds: float = 0.25, base: Any = None, configured: str = "") -> dict[str, Any]:
+    """The notes after a request each."""
+    notes: Any = {}
+    for usage in used:
+        spend(notes, [usage], seconds, base or settings(), configured)
+    return notes
+
+
+# -- what is counted -------------------------------------------------------------------------------------
+
+
+def test_nothing_is_spent_before_the_first_request() -> None:
+    assert told({}) == {
+        "requests": 0, "input": 0, "cached": 0, "output": 0, "cost": None, "seconds": 0.0,
+        "estimated": False, "failed_calls": 0,
+    }  # fmt: skip
+
+
+def test_requests_add_up() -> None:
+    notes = spent(USED, Usage(10, 0, 5, estimated=True), USED)
+    assert notes == {"spent": [3, 2010, 800, 205, 750, 0, None, 1]}
+    assert told(notes) == {
+        "requests": 3, "input": 2010, "cached": 800, "output": 205, "cost": None, "seconds": 0.75,
+        "estimated": True, "failed_calls": 0,
+    }  # fmt: skip
+
+
+def test_what_a_hook_asked_is_no_request() -> None:
+    notes: Any = {}
+    spend(notes, [USED, Usage(7, 0, 3, model="gpt")], 1, priced(), "")
+    assert notes == {"spent": [1, 1007, 400, 103, 1000, 0, 180_000 + 38_000]}
+
+
+def test_no_number_outgrows_a_checkpoint() -> None:
+    notes = spent(Usage(2**53 - 1, 0, 1), Usage(2**53 - 1, 0, 1))
+    assert notes["spent"][:4] == [2, 2**53 - 1, 0, 2]
+
+
+def test_a_new_activation_begins_anew_and_a_subagents_result_goes_on() -> None:
+    notes = {**spent(USED), "reported": True}
+    assert not {"spent", "reported"} & anew(notes, []).keys()
+    went_on = gone_on(notes, [], settings(max_requests=2), waiting=False)
+    assert (went_on["spent"], went_on["reported"], went_on["end"]) == (notes["spent"], True, None)
+    assert gone_on(notes, [], settings(max_requests=1), waiting=False)["end"] == "request_budget"
+    assert "end" not in gone_on(notes, [], settings(max_requests=1), waiting=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "over_", "end"),
+    [
+        ({}, None, None),
+        ({}, "token_budget", "token_budget"),
+        ({"max_wake_cycles": 2}, "token_budget", "token_budget"),
+        ({"max_wake_cycles": 2}, None, "wake_budget"),
+        ({"auto_continue": False}, "token_budget", "disabled"),
+    ],
+)
+def test_why_a_subagents_result_is_not_answered(change: Any, over_: Any, end: Any) -> None:
+    assert unanswered(2, settings(**change), over_) == end
+
+
+GO = HumanMessage("go")
+ROUND = calls(("look", {}, "a"), ("look", {}, "b"), ("todo_write", {}, "t"))
+
+
+def result(key: str, took: float = 0, status: Any = "success") -> ToolMessage:
+    return timed(ToolMessage("x", tool_call_id=key, status=status), took)
+
+
+@pytest.mark.parametrize(
+    ("messages", "counted"),
+    [
+        ([GO, ROUND, result("a", 0.2), result("b", 1.5), result("t")], [0, 0, 0, 0, 1500, 0, None]),
+        ([GO, ROUND, result("a", 2, "error"), result("b", status="error")], [0, 0, 0, 0, 2000, 2, None]),
+        ([GO, ROUND, result("t", 9, "error"), result("a"), result("b")], None),  # the list's own
+        ([result("a", 5), GO, ROUND, result("b"), GO], None),  # an older result of this id
+        ([ROUND, result("stranger", 5, "error")], None),
+        ([], None),
+    ],
+)
+def test_what_a_round_adds(messages: list[AnyMessage], counted: Any) -> None:
+    notes: Any = {"nag": False, "todo_calls": ["t"]}
+    note_round(notes, messages)
+    assert notes.get("spent") == counted
+
+
+def test_only_a_round_is_counted_as_one() -> None:
+    notes: Any = {}
+    note_round(notes, [ROUND, result("a", 5, "error")])
+    assert notes == {}
+
+
+# -- how long a call took --------------------------------------------------------------------------------
+
+
+def test_a_result_tells_how_long_its_call_took() -> None:
+    plain = ToolMessage("x", tool_call_id="a", response_metadata={"own": 1})
+    assert timed(plain, 0.0004) is plain
+    took = timed(plain, 1.25)
+    assert (took.response_metadata, milliseconds(took)) == ({"own": 1, TOOK: 1250}, 1250)
+    assert timed(took, 0).response_metadata == {"own": 1}  # what a tool wrote there itself
+
+
+@pytest.mark.parametrize("forged", [-5, "9", 1.5, None, True])
+def test_what_is_no_time_counts_as_none(forged: object) -> None:
+    assert milliseconds(ToolMessage("x", tool_call_id="a", response_metadata={TOOK: forged})) == 0
+
+
+def test_every_form_of_a_result_is_timed() -> None:
+    one, other = ToolMessage("x", tool_call_id="a"), ToolMessage("x", tool_call_id="b")
+    forms: list[Any] = [
+        {"messages": [one, other]},
+        {"messages": [one], "todo_handoff": []},
+        [Command(update={"messages": [other]}), {"messages": [one]}],
+        [Command(update={"messages": [one], "x": 1}), Command(update={"x": 2})],
+    ]
+    for form in forms:
+        with_time(form, "a", 2)
+        parts = form if isinstance(form, list) else [form]
+        parts = [part.update if isinstance(part, Command) else part for part in parts]
+        took = [(m.tool_call_id, milliseconds(m)) for part in parts for m in part.get("messages", ())]
+        assert {("a", 2000)} <= set(took) <= {("a", 2000), ("b", 0)}
+
+
+# -- what it costs ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "prices", "found"),
+    [
+        ("gpt-mini-2026", PRICES, "gpt-mini"),
+        ("gpt-5", PRICES, "gpt"),
+        ("claude", PRICES, "default"),
+        ("", PRICES, "default"),
+        ("default", BARE, None),
+        ("claude", BARE, None),
+        ("", {}, None),
+    ],
+)
+def test_the_longest_key_that_begins_the_name(model: str, prices: Any, found: str | None) -> None:
+    table = priced(prices).prices
+    assert price_of(model, table) == (found and table[found])
+
+
+@pytest.mark.parametrize(
+    ("usage", "configured", "prices", "cost"),
+    [
+        (USED, "", PRICES, 600 * 150 + 400 * 75 + 100 * 600),
+        (Usage(1000, 400, 100, model="gpt"), "", PRICES, 1000 * 2000 + 100 * 8000),  # no price of its own
+        (Usage(1000, 400, 100), "gpt-mini", BARE, 180_000),  # the reply has no name
+        (Usage(1000, 400, 100, model="router"), "gpt-mini", BARE, 180_000),  # its name has no price
+        (Usage(1000, 400, 100, model="router"), "gpt-mini", PRICES, 1_100_000),  # but the default
+        (Usage(1000, 400, 100, model="router"), "other", BARE, None),
+        (USED, "gpt-mini", {}, None),
+    ],
+)
+def test_what_a_request_costs(usage: Usage, configured: str, prices: Any, cost: int | None) -> None:
+    assert cost_of(usage, priced(prices).prices, configured) == cost
+
+
+def test_costs_add_up_exactly_and_one_without_a_price_makes_the_sum_unknown() -> None:
+    tenth = Usage(50_000, 0, 0, model="gpt")  # 0.1
+    ten = spent(*[tenth] * 10, base=priced(BARE))
+    assert told(ten)["cost"] == 1.0
+    assert over(ten, priced(BARE, max_cost=1)) == "cost_budget"
+    assert told(spent(tenth, Usage(1, 0, 0, model="x"), tenth, base=priced(BARE)))["cost"] is None
+
+
+@pytest.mark.parametrize(
+    ("model", "prices", "fits"),
+    [("gpt-5", BARE, True), ("x", PRICES, True), ("x", BARE, False), ("", BARE, False), ("gpt", {}, False)],
+)
+def test_a_bound_on_the_cost_needs_a_price(model: str, prices: Any, fits: bool) -> None:
+    check_priced(priced(prices), model)
+    if fits:
+        return check_priced(priced(prices, max_cost=1), model)
+    with pytest.raises(SettingsError, match="max_cost needs a price, and prices has none for") as raised:
+        check_priced(priced(prices, max_cost=1), model)
+    assert repr(model) in str(raised.value) if model else "does not tell its name" in str(raised.value)
+    return None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_requests": 0}, {"max_tokens": -1}, {"max_cost": 0}, {"max_cost": float("nan")},
+        {"max_seconds": 0}, {"max_seconds": True}, {"on_budget": "ask"}, {"prices": {"gpt": {"input": 1}}},
+        {"prices": {"gpt": {"input": -1, "output": 1}}},
+        {"prices": {"gpt": {"input": 1, "output": 1, "x": 1}}},
+    ],
+)  # fmt: skip
+def test_wrong_budgets_are_refused_with_a_sentence(wrong: Any) -> None:
+    with pytest.raises(SettingsError, match=f"The setting '{next(iter(wrong))}"):
+        settings(**wrong)
+
+
+# -- which budget ----------------------------------------------------------------------------------------
+
+AT = {"max_requests": 2, "max_tokens": 2200, "max_cost": 0.00036, "max_seconds": 0.5}
+MORE = {"max_requests": 3, "max_tokens": 2201, "max_cost": 0.000361, "max_seconds": 0.501}
+REASONS = ["request_budget", "token_budget", "cost_budget", "time_budget"]
+TWO = spent(USED, USED, base=priced())
+
+
+@pytest.mark.parametrize("first", range(5))
+def test_the_first_budget_that_is_reached_is_the_reason(first: int) -> None:
+    names = list(AT)
+    limits = {name: (MORE if place < first else AT)[name] for place, name in enumerate(names)}
+    assert over(TWO, priced(**limits)) == [*REASONS, None][first]
+
+
+@pytest.mark.parametrize("name", AT)
+def test_a_budget_is_spent_when_it_is_reached(name: str) -> None:
+    assert over(TWO, priced(**{"max_requests": None, name: AT[name]})) == REASONS[list(AT).index(name)]
+    assert over(TWO, priced(**{"max_requests": None, name: MORE[name]})) is None
+
+
+def test_what_has_no_price_reaches_no_bound() -> None:
+    assert over(spent(USED), priced({}, max_cost=0.001)) is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "nearest", "share"),
+    [
+        ({"max_requests": None}, None, 0.0),
+        ({"max_requests": 8}, "requests", 0.25),
+        ({"max_requests": 8, "max_tokens": 4400}, "tokens", 0.5),
+        ({"max_requests": 8, "max_tokens": 8800, "max_seconds": 0.625}, "seconds", 0.8),
+        ({"max_requests": 8, "max_cost": 0.00012}, "cost", 3.0),
+    ],
+)
+def test_the_event_tells_the_budget_nearest_to_its_end(limits: Any, nearest: Any, share: float) -> None:
+    assert event(TWO, priced(**limits)) == {
+        "type": "spent", "spent": told(TWO), "nearest": nearest, "share": share,
+    }  # fmt: skip
+
+
+# -- what a reply tells ----------------------------------------------------------------------------------
+
+
+def reply(text: str = "four", usage: Any = None, **told_: Any) -> AIMessage:
+    return AIMessage(text, usage_metadata=usage, response_metadata=told_)
+
+
+OPENAI = {
+    "input_tokens": 90, "output_tokens": 10, "total_tokens": 100,
+    "input_token_details": {"cache_read": 64, "audio": 0}, "output_token_details": {"reasoning": 4},
+}  # fmt: skip
+ANTHROPIC = {
+    "input_tokens": 90, "output_tokens": 10, "total_tokens": 100,
+    "input_token_details": {"cache_read": 60, "cache_creation": 20},
+}  # fmt: skip
+PLAIN = {"input_tokens": 90, "output_tokens": 10, "total_tokens": 100}
+
+
+@pytest.mark.parametrize(
+    ("usage", "names", "used"),
+    [
+        (OPENAI, {"model_name": "gpt-mini-2026"}, Usage(90, 64, 10, model="gpt-mini-2026")),
+        (ANTHROPIC, {"model": "claude", "model_name": "claude"}, Usage(90, 60, 10, model="claude")),
+        (PLAIN, {"model": "models/gemini"}, Usage(90, 0, 10, model="gemini")),
+        (PLAIN, {"model_name": 5}, Usage(90, 0, 10)),
+    ],
+)
+def test_what_clients_report(usage: Any, names: Any, used: Usage) -> None:
+    assert usage_of(reply(usage=usage, **names), []) == used
+    assert usage_of({"raw": reply(usage=usage, **names), "parsed": None}, []) == used  # in a format
+
+
+def test_more_cached_than_asked_is_no_more_than_asked() -> None:
+    assert reported_in(reply(usage={**PLAIN, "input_token_details": {"cache_read": 99}})) == Usage(90, 90, 10)
+
+
+SENT = [HumanMessage("x" * 7), calls(("look", {"path": "y"})), ToolMessage("z", tool_call_id="1")]
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [None, {**PLAIN, "input_tokens": 0}, {**PLAIN, "input_tokens": -3}, {**PLAIN, "input_tokens": 2**60}],
+)
+def test_what_is_not_reported_is_estimated(usage: Any) -> None:
+    said = reply("answer").model_copy(update={"usage_metadata": usage})
+    assert usage_of(said, SENT) == Usage(7, 0, 2, estimated=True)  # 7 + 4 + 13 + 1 and 6 characters
+    assert usage_of(None, SENT) == Usage(7, 0, 0, estimated=True)  # a reply that the client lost
+    blocks = AIMessage([{"type": "text", "text": "an"}, {"type": "text", "text": "swer"}])
+    assert usage_of(blocks, []) == Usage(0, 0, 2, estimated=True)
+
+
+def test_the_name_that_a_client_asks_for() -> None:
+    class Named(ScriptedModel):
+        model: str = ""
+        model_name: str = ""
+
+    assert name_of(ScriptedModel("x")) == ""
+    assert name_of(Named("x", model="models/one")) == "one"
+    assert name_of(Named("x", model="one", model_name="two")) == "two"
+
+
+# -- bytes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("numbers", "size"),
+    [
+        ([1, 200, 0, 20, 5, 0, None, 1], 16),
+        ([30, 60_000, 50_000, 9_000, 60_000, 1, 400_000_000], 26),
+        ([500, 9_000_000, 8_000_000, 300_000, 9_000_000, 9, 90_000_000_000], 40),
+    ],
+)
+def test_what_is_noted_takes_40_bytes_of_a_row_at_most(numbers: list[Any], size: int) -> None:
+    with_it = JsonPlusSerializer().dumps_typed({"wake_cycles": 1, "spent": numbers})[1]
+    assert len(with_it) - len(JsonPlusSerializer().dumps_typed({"wake_cycles": 1})[1]) == size
