@@ -179,6 +179,7 @@ def test_resume_says_what_the_thread_has_and_a_raised_option_stays(
 
 # -- real runs -------------------------------------------------------------------------------------------
 
+ASKED = "the model is asked what is done and what is not"
 NONE = "in the folder; list_files shows what there is."
 LIST = Reply(calls=[("todo_write", {"items": ["a", "b"]})])
 
@@ -225,7 +226,7 @@ def test_a_run_ends_by_its_requests_and_says_how_to_go_on(run: Any) -> None:
         "budget: 100% of max_requests is spent",
         'tool: read_file(path="none3.txt")',
         f"tool error: read_file: There is no 'none3.txt' {NONE}",
-        "last word: the run ends (request_budget) with 2 open; the model is asked what is done and what is not",
+        f"last word: the run ends (request_budget) with 2 open; {ASKED}",
         "model: Nothing was found.",
         "  [ ] 1 a",
         "  [ ] 2 b",
