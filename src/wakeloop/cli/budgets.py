@@ -8,7 +8,7 @@ from wakeloop.cli.configured import BOUNDS
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.report import again
 from wakeloop.cli.store import Place
-from wakeloop.display.words import BUDGETS
+from wakeloop.display.words import LIMITS
 from wakeloop.errors import SettingsError
 from wakeloop.loop.overrides import check_overrides, effective
 from wakeloop.settings import canonical
@@ -56,7 +56,7 @@ def spent_budget(
     session: Mapping[str, Any], recipe: Recipe | None, own: Mapping[str, Any]
 ) -> tuple[str | None, Any]:
     """The setting whose budget ended the last run, and what it is now in a thread with values of its own."""
-    name = BUDGETS.get(str(session.get("reason")))
+    name = LIMITS.get(str(session.get("reason")))
     if name is None or recipe is None:
         return name, None
     try:

@@ -19,7 +19,7 @@ from wakeloop.config.levels import (
     resolve,
     role_level,
 )
-from wakeloop.display.words import BUDGETS
+from wakeloop.display.words import LIMITS
 from wakeloop.guesses.prices import SHAPE
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
@@ -33,7 +33,7 @@ OPTIONS = {  # options that are no --set, and what a level calls them
     "tools": ("tools", "--tools"),
 }
 SET = "--set"
-BOUNDS = {name: f"--{name.replace('_', '-')}" for name in BUDGETS.values()}  # each a --set of its own
+BOUNDS = {name: f"--{name.replace('_', '-')}" for name in LIMITS.values()}  # each a --set of its own
 NOBODY = "null"  # the name that leaves a role or an agent
 
 

@@ -104,8 +104,10 @@ def view_of(job: Job, before: StateSnapshot) -> View:
         title=job.thread,
         todo_tools=dialect_named(settings_of(job.recipe).dialect).names,
         todos=list(before.values.get("todos") or ()),
-        wakes=counted(before)["wakes"] if unfinished(before) else 0,
     )
+    if unfinished(before):
+        session = counted(before)
+        screen.wakes, screen.spent = session["wakes"], session["spent"]
     if job.as_json:
         return Plain(screen, sys.stderr)
     return Live(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)

@@ -85,16 +85,16 @@ def as_object(
     `questions` (`id` and `value` of each interrupt that waits), `usage` (`input_tokens`, `output_tokens`,
     `total_tokens` of this run's requests), `error` (a sentence, or None).
     """
-    values, session = snapshot.values or {}, session_of(snapshot)
+    values, session = snapshot.values or {}, counted(snapshot)
     return {
         "thread": thread,
-        "session": session,
+        "session": session_of(snapshot),
         "todos": list(values.get("todos") or ()),
         "goal": str(values.get("todo_goal") or ""),
         "answer": answer_of(snapshot),
         "structured_response": values.get("structured_response"),
         "messages": len(values.get("messages") or ()),
-        "wakes": counted(snapshot)["wakes"],
+        "wakes": session["wakes"],
         "failed_calls": failed_calls(session),
         "blocked": count_blocked(values.get("todos") or ()),
         "questions": [{"id": one.id, "value": one.value} for one in snapshot.interrupts],

@@ -3,12 +3,15 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.spending import told as spent_in
 from wakeloop.stream import Spent
 from wakeloop.text.marks import kind_of
 from wakeloop.todos.items import Todo
@@ -22,16 +25,6 @@ STREAM: tuple[Literal["custom", "updates", "messages"], ...] = (
 
 
 NEAR = 0.8  # of a budget, from which on its end is announced
-NOTHING: Spent = {
-    "requests": 0,
-    "input": 0,
-    "cached": 0,
-    "output": 0,
-    "cost": None,
-    "seconds": 0,
-    "estimated": False,
-    "failed_calls": 0,
-}
 SHOWN = 16_384  # characters of a reply on its way: a view shows a few rows of them
 
 
@@ -62,7 +55,7 @@ class Screen:
     streamed: str = ""
     wakes: int = 0
     budget: int = 0
-    spent: Spent = field(default_factory=NOTHING.copy)
+    spent: Spent = field(default_factory=partial(spent_in, Ledger()))
     nearest: str = ""
     announced: set[str] = field(default_factory=set)
     read: int = 0
@@ -95,7 +88,7 @@ class Screen:
     def on_activated(self, event: Mapping[str, Any]) -> list[Line]:
         """An activation began: its budgets are whole."""
         self.wakes, self.budget = 0, event["budget"]
-        self.spent, self.nearest, self.announced = NOTHING.copy(), "", set()
+        self.spent, self.nearest, self.announced = spent_in(Ledger()), "", set()
         return []
 
     def on_spent(self, event: Mapping[str, Any]) -> list[Line]:

@@ -9,7 +9,7 @@ from wakeloop.stream import Spent
 from wakeloop.text.characters import is_seen
 from wakeloop.todos.items import Todo, is_closed
 
-BUDGETS = {
+LIMITS = {
     "request_budget": "max_requests",
     "token_budget": "max_tokens",
     "cost_budget": "max_cost",
@@ -28,7 +28,7 @@ ENDINGS = {
     "stalled": "Idle with {open} open: several wakes in a row brought no progress.",
     **{
         reason: f"Out of budget with {{open}} open: {name} of this activation is spent."
-        for reason, name in BUDGETS.items()
+        for reason, name in LIMITS.items()
     },
     "looping": "Went round in a circle with {open} open: several rounds in a row brought nothing new.",
     "guard_blocked": "Idle with {open} open, also after being asked; the model's explanation is above.",

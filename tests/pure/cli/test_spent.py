@@ -9,7 +9,9 @@ import pytest
 
 from wakeloop.display.live import Live
 from wakeloop.display.screen import Screen
-from wakeloop.display.words import ending, nearest, spending, trouble
+from wakeloop.display.words import LIMITS, ending, nearest, spending, trouble
+from wakeloop.settings import LoopSettings
+from wakeloop.stream import BUDGETS
 
 ONE: Any = {
     "requests": 1,
@@ -65,6 +67,11 @@ def test_what_was_spent(spent: Any, told: str) -> None:
 )
 def test_the_budget_nearest_to_its_end(name: str | None, share: float, told: str) -> None:
     assert nearest(name, share) == told
+
+
+def test_every_budget_has_its_setting() -> None:
+    assert set(LIMITS) == BUDGETS
+    assert set(LIMITS.values()) < set(LoopSettings.model_fields)
 
 
 def items(*statuses: str) -> Any:

@@ -303,6 +303,19 @@ def test_a_run_that_goes_on_hears_no_option_over_the_threads_own(
 
 
 @pytest.mark.loopback
+def test_a_broken_run_goes_on_with_what_it_has_spent_and_a_new_limit(run: Any) -> None:
+    def breaks(number: int, asked: dict[str, Any]) -> Reply:
+        return Reply(status=400) if number == 2 else endless(number, asked)
+
+    server, code, _, _ = run(breaks)
+    assert (code, len(server.requests)) == (1, 2)
+    code, out, err = wakeloop("resume", "mine", "--max-requests", "3")
+    assert (code, err, len(server.requests)) == (3, "", 5)  # one stored before, two now, the last word
+    [told] = lines(out, "thread mine: ")
+    assert unseconded(told) == "thread mine: 0 wakes, 4 requests, 60 tokens, 133% of max_requests"
+
+
+@pytest.mark.loopback
 def test_a_chat_says_how_to_raise_a_budget_of_its_thread(
     ended: Callable[..., str], serve: Callable[..., Server]
 ) -> None:
