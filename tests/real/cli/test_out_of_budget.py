@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from chat_server import Reply, Server
-from processes import lines, wakeloop
+from processes import Shell, lines, wakeloop
 
 from wakeloop.cli.configured import configured
 from wakeloop.cli.reader import reader
@@ -62,6 +62,14 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
         return name
 
     return leave
+
+
+@pytest.mark.parametrize("command", ["run", "resume", "chat", "serve"])
+def test_help_names_every_budget(command: str) -> None:
+    code, out, _ = wakeloop(command, "--help")
+    assert code == 0
+    for option in ("--max-requests N", "--max-tokens N", "--max-cost SUM", "--max-seconds N"):
+        assert len(lines(out, f"  {option} ")) == 1
 
 
 PRICES = ['prices={"m": {"input": 1, "output": 2}}']
@@ -154,6 +162,7 @@ ITS = "Its last run spent its max_requests; "
 )
 def test_resume_says_what_the_thread_has_and_a_raised_option_stays(
     ended: Callable[..., str],
+    does: Callable[..., tuple[int, str, str]],
     serve: Callable[..., Server],
     own: Any,
     typed: list[str],
@@ -163,7 +172,7 @@ def test_resume_says_what_the_thread_has_and_a_raised_option_stays(
 ) -> None:
     server = serve(PLAN, Reply("Bye."))
     ended("request_budget", max_requests="20", own=own, url=server.url)
-    code, out, err = wakeloop("resume", "mine", *typed)
+    code, out, err = does("resume", "mine", *typed)
     assert (code, err) == (0, ""), err
     assert lines(out, ITS) == [ITS + said]
     with writing(Place.of(None)) as store:
@@ -190,15 +199,28 @@ def looks(number: int) -> Reply:
 
 
 @pytest.fixture
+def does(ended: Callable[..., str], shell: Shell, tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in a process of its own, whose end closes what a model's client has open."""
+    shell.env = {key: value for key, value in shell.env.items() if not key.startswith("WAKELOOP_")}
+    shell.env |= {"XDG_DATA_HOME": str(tmp_path), "WAKELOOP_CONFIG": str(tmp_path / "config")}
+
+    def done(*args: str, typed: str | None = None) -> tuple[int, str, str]:
+        process = shell(*args, typed=typed)
+        return process.returncode, process.stdout, process.stderr
+
+    return done
+
+
+@pytest.fixture
 def run(
-    ended: Callable[..., str], serve: Callable[..., Server]
+    does: Callable[..., tuple[int, str, str]], serve: Callable[..., Server]
 ) -> Callable[..., tuple[Server, int, list[str], str]]:
     """Run against a server that plays a function; return it, exit code, lines and errors."""
 
     def started(script: Any, *args: str) -> tuple[Server, int, list[str], str]:
         server = serve(script=script)
         where = ["--model", "m", "--base-url", server.url, "--thread", "mine"]
-        code, out, err = wakeloop("run", "go", *where, *args)
+        code, out, err = does("run", "go", *where, *args)
         return server, code, out.splitlines(), err
 
     return started
@@ -291,25 +313,27 @@ def test_a_settled_list_over_failed_calls_is_no_plain_success(run: Any) -> None:
 
 @pytest.mark.loopback
 def test_a_run_that_goes_on_hears_no_option_over_the_threads_own(
-    ended: Callable[..., str], serve: Callable[..., Server]
+    ended: Callable[..., str], does: Callable[..., tuple[int, str, str]], serve: Callable[..., Server]
 ) -> None:
     server = serve(Reply(calls=[("run_shell", {"command": "true"})]), Reply("Bye."))
     ended("stalled", own={"max_requests": 7}, url=server.url, tools="shell")
-    assert wakeloop("resume", "mine", "more")[0] == 4
-    refused = wakeloop("resume", "mine", "n", "--max-requests", "40")
+    assert does("resume", "mine", "more")[0] == 4
+    refused = does("resume", "mine", "n", "--max-requests", "40")
     told = "The thread sets max_requests itself, and its run has not ended: leave the option out."
     assert refused == (2, "", f"wakeloop: {told}\n")
-    assert wakeloop("resume", "mine", "n")[0] == 3
+    assert does("resume", "mine", "n")[0] == 3
 
 
 @pytest.mark.loopback
-def test_a_broken_run_goes_on_with_what_it_has_spent_and_a_new_limit(run: Any) -> None:
+def test_a_broken_run_goes_on_with_what_it_has_spent_and_a_new_limit(
+    run: Any, does: Callable[..., tuple[int, str, str]]
+) -> None:
     def breaks(number: int, asked: dict[str, Any]) -> Reply:
         return Reply(status=400) if number == 2 else endless(number, asked)
 
     server, code, _, _ = run(breaks)
     assert (code, len(server.requests)) == (1, 2)
-    code, out, err = wakeloop("resume", "mine", "--max-requests", "3")
+    code, out, err = does("resume", "mine", "--max-requests", "3")
     assert (code, err, len(server.requests)) == (3, "", 5)  # one stored before, two now, the last word
     [told] = lines(out, "thread mine: ")
     assert unseconded(told) == "thread mine: 0 wakes, 4 requests, 60 tokens, 133% of max_requests"
@@ -317,14 +341,12 @@ def test_a_broken_run_goes_on_with_what_it_has_spent_and_a_new_limit(run: Any) -
 
 @pytest.mark.loopback
 def test_a_chat_says_how_to_raise_a_budget_of_its_thread(
-    ended: Callable[..., str], serve: Callable[..., Server]
+    does: Callable[..., tuple[int, str, str]], serve: Callable[..., Server]
 ) -> None:
-    ended("stalled", left=False, name="other")  # the folders of the fixture
     server = serve(script=endless)
     typed = ".set max_cost 1\n.set max_tokens 30\ngo\n.exit\n"
-    code, out, err = wakeloop(
-        "chat", "--model", "m", "--base-url", server.url, "--thread", "mine", input=typed
-    )
+    where = ["--model", "m", "--base-url", server.url, "--thread", "mine"]
+    code, out, err = does("chat", *where, typed=typed)
     assert (code, len(server.requests)) == (2, 3)
     assert err.startswith("max_cost needs prices: write them into ")
     said = out.splitlines()
