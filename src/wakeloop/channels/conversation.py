@@ -1,6 +1,6 @@
 """The conversation: messages found by id, and their reducer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from hashlib import blake2s
 from itertools import chain
@@ -24,21 +24,23 @@ from wakeloop.text.characters import shorten
 class Messages(Keyed[Any]):
     """The conversation, found by message id; results are also found by the call that they answer.
 
-    `sound` counts the messages at its beginning that are known to be in a legal order, every call answered.
+    `sound` counts the messages at its beginning that are known to be in a legal order, every call answered;
+    `measured` those whose size is known, and that size.
     """
 
-    __slots__ = ("sound",)
+    __slots__ = ("measured", "sound")
+    measured: tuple[int, int]
     sound: int
 
     def __init__(self, items: Iterable[Any] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items, where)
-        self.sound = 0
+        self.sound, self.measured = 0, (0, 0)
         if where is None:
             self.where.update({("call", m.tool_call_id): i for i, m in enumerate(self) if m.type == "tool"})
 
     def __copy__(self) -> Self:
         new = super().__copy__()
-        new.sound = self.sound
+        new.sound, new.measured = self.sound, self.measured
         return new
 
     @staticmethod
@@ -50,9 +52,17 @@ class Messages(Keyed[Any]):
         """Replace the message of the same id in its place, or append it; return the place."""
         place = super().put(item)
         self.sound = min(self.sound, place)
+        if place < self.measured[0]:
+            self.measured = 0, 0
         if item.type == "tool":
             self.where["call", item.tool_call_id] = place
         return place
+
+    def size(self, of: Callable[[Any], int]) -> int:
+        """Return the sum of the sizes of all messages; those known before are not looked at again."""
+        places, known = self.measured
+        self.measured = len(self), known + sum(map(of, self[places:]))
+        return self.measured[1]
 
     def made(self, call_id: str, place: int) -> bool:
         """Tell whether a call of this id was made before this place; the place is noted where it was not."""

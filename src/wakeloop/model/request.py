@@ -11,6 +11,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
 from wakeloop.loop.ledger import Ledger
 from wakeloop.model.legality import is_legal
+from wakeloop.model.usage import characters_in
 from wakeloop.model.wire_order import Lines, legal, system_prompt
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
@@ -112,6 +113,12 @@ class Request:
         asked = wire and not isinstance(wire[-1], AIMessage)
         more = [] if asked else [as_user("activate", self.say("activate"))]
         return [*([system] if system else []), *wire, *more]
+
+    def characters(self) -> int:
+        """Count roughly what is sent: the history as the model sees it, and the instructions."""
+        seen = self.messages if self.seen is None else self.seen
+        seen = seen if isinstance(seen, Messages) else Messages(seen)
+        return len(self.dialect.instructions(self.settings)) + seen.size(characters_in)
 
     def in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
         """Return the messages in an order that every server takes, as they are where they have it."""

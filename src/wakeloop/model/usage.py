@@ -1,6 +1,6 @@
 """What a reply tells of its tokens and of its model."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -21,10 +21,10 @@ def name_of(model: BaseChatModel) -> str:
     return _named(getattr(model, key, None) for key in NAMES)
 
 
-def usage_of(reply: Any, sent: Iterable[BaseMessage]) -> Usage:
-    """Return what a request used, as its reply says, or as the characters of both are; a format's has `raw`.
+def usage_of(reply: Any, sent: Callable[[], int]) -> Usage:
+    """Return what a request used, as its reply says, or as its characters are; a format's has `raw`.
 
-    A server that counts no token of the input has not counted.
+    `sent` counts the characters of the request. A server that counts no token of the input has not counted.
     """
     said = reply.get("raw") if isinstance(reply, Mapping) else reply
     message = said if isinstance(said, AIMessage) else AIMessage("")
@@ -32,7 +32,7 @@ def usage_of(reply: Any, sent: Iterable[BaseMessage]) -> Usage:
     if reported is not None:
         return reported
     name = _named(message.response_metadata.get(key) for key in NAMES)
-    return Usage(_tokens(sent), 0, _tokens([message]), estimated=True, model=name)
+    return Usage(_tokens(sent()), 0, _tokens(characters_in(message)), estimated=True, model=name)
 
 
 def reported_in(reply: AIMessage) -> Usage | None:
@@ -74,12 +74,13 @@ def _named(found: Iterable[object]) -> str:
     return next((name.removeprefix("models/") for name in found if isinstance(name, str) and name), "")
 
 
-def _tokens(messages: Iterable[BaseMessage]) -> int:
-    """Estimate the tokens of texts and calls."""
-    characters = 0
-    for message in messages:
-        content = message.content
-        characters += len(content if isinstance(content, str) else str(message.text))
-        for call in getattr(message, "tool_calls", ()):
-            characters += len(call["name"]) + len(str(call["args"]))
+def characters_in(message: BaseMessage) -> int:
+    """Count the characters of a message's text and calls."""
+    content = message.content
+    text = len(content if isinstance(content, str) else str(message.text))
+    calls = message.tool_calls if isinstance(message, AIMessage) else ()
+    return text + sum(len(call["name"]) + len(str(call["args"])) for call in calls)
+
+
+def _tokens(characters: int) -> int:
     return -(-characters // CHARACTERS)

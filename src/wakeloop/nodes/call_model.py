@@ -130,7 +130,7 @@ class Exchange:
             self.ledger = unread(answered(self.ledger), self.settings)
         else:
             self.replied(raw if lost is None else AIMessage(""), heard)
-        used = usage_of(raw if lost is None else lost.message, self.wire)
+        used = usage_of(raw if lost is None else lost.message, self.request.characters)
         seconds = self.node.clock() - self.began
         spend(self.ledger, [used, *self.overheard.used], seconds, self.settings, self.node.voices.name)
         get_runtime().stream_writer(event(self.ledger, self.settings))

@@ -9,11 +9,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 
 from wakeloop import SettingsError
+from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.loop.activation import anew, gone_on, unanswered
 from wakeloop.loop.prices import Usage, check_priced, cost_of, price_of
 from wakeloop.loop.spending import event, note_round, over, spend, told
 from wakeloop.model.timing import with_time
-from wakeloop.model.usage import name_of, reported_in, usage_of
+from wakeloop.model.usage import characters_in, name_of, reported_in, usage_of
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.text.marks import TOOK, milliseconds, timed
 
@@ -295,15 +296,23 @@ PLAIN = {"input_tokens": 90, "output_tokens": 10, "total_tokens": 100}
     ],
 )
 def test_what_clients_report(usage: Any, names: Any, used: Usage) -> None:
-    assert usage_of(reply(usage=usage, **names), []) == used
-    assert usage_of({"raw": reply(usage=usage, **names), "parsed": None}, []) == used  # in a format
+    assert usage_of(reply(usage=usage, **names), unasked) == used
+    assert usage_of({"raw": reply(usage=usage, **names), "parsed": None}, unasked) == used  # in a format
+
+
+def unasked() -> int:
+    raise AssertionError("nothing has to be estimated")
 
 
 def test_more_cached_than_asked_is_no_more_than_asked() -> None:
     assert reported_in(reply(usage={**PLAIN, "input_token_details": {"cache_read": 99}})) == Usage(90, 90, 10)
 
 
-SENT = [HumanMessage("x" * 7), calls(("look", {"path": "y"})), ToolMessage("z", tool_call_id="1")]
+SENT = Messages([HumanMessage("x" * 7), calls(("look", {"path": "y"})), ToolMessage("z", tool_call_id="1")])
+
+
+def sent() -> int:
+    return SENT.size(characters_in)
 
 
 @pytest.mark.parametrize(
@@ -312,10 +321,10 @@ SENT = [HumanMessage("x" * 7), calls(("look", {"path": "y"})), ToolMessage("z", 
 )
 def test_what_is_not_reported_is_estimated(usage: Any) -> None:
     said = reply("answer").model_copy(update={"usage_metadata": usage})
-    assert usage_of(said, SENT) == Usage(7, 0, 2, estimated=True)  # 7 + 4 + 13 + 1 and 6 characters
-    assert usage_of(None, SENT) == Usage(7, 0, 0, estimated=True)  # a reply that the client lost
+    assert usage_of(said, sent) == Usage(7, 0, 2, estimated=True)  # 7 + 4 + 13 + 1 and 6 characters
+    assert usage_of(None, sent) == Usage(7, 0, 0, estimated=True)  # a reply that the client lost
     blocks = AIMessage([{"type": "text", "text": "an"}, {"type": "text", "text": "swer"}])
-    assert usage_of(blocks, []) == Usage(0, 0, 2, estimated=True)
+    assert usage_of(blocks, lambda: 0) == Usage(0, 0, 2, estimated=True)
 
 
 def test_the_name_that_a_client_asks_for() -> None:
@@ -326,6 +335,24 @@ def test_the_name_that_a_client_asks_for() -> None:
     assert name_of(ScriptedModel("x")) == ""
     assert name_of(Named("x", model="models/one")) == "one"
     assert name_of(Named("x", model="one", model_name="two")) == "two"
+
+
+def test_a_history_is_measured_once() -> None:
+    measured: list[str] = []
+
+    def size(message: Any) -> int:
+        measured.append(message.id)
+        return len(message.text)
+
+    def said(key: str, text: str) -> HumanMessage:
+        return HumanMessage(text, id=key)
+
+    history: Any = merge_messages([], [[said("a", "1"), said("b", "22")]])
+    assert history.size(size) == history.size(size) == 3
+    longer: Any = merge_messages(history, [said("c", "333")])
+    assert (longer.size(size), measured) == (6, ["a", "b", "c"])
+    changed: Any = merge_messages(longer, [said("c", "4444")])
+    assert (changed.size(size), longer.size(size)) == (7, 6)
 
 
 # -- bytes -----------------------------------------------------------------------------------------------
