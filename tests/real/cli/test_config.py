@@ -354,6 +354,20 @@ def test_a_wrong_budget_is_one_sentence(folder: Path, given: list[str], says: st
         assert (code, out, err) == (2, "", f"wakeloop: {says.format(folder=folder)}\n")
 
 
+def test_a_model_without_a_price_has_no_limit_of_cost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
+    (folder / "config.yaml").write_text(PRICES)
+    code, out, err = wakeloop("run", "x", "--model", "openai:other", "--max-cost", "1")
+    told = (
+        "wakeloop: max_cost needs a price, and prices has none for the model 'other': give one under a key "
+    )
+    assert (code, out, err.splitlines()) == (
+        2,
+        "",
+        [f"{told}that begins the model's name, or under 'default'."],
+    )
+
+
 def test_a_thread_without_prices_takes_those_of_today(folder: Path) -> None:
     kept = configured(None, options(model="m"))
     (folder / "config.yaml").write_text(f"{PRICES}nag_after: 1\n")
