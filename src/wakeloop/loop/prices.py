@@ -32,8 +32,8 @@ def cost_of(usage: Usage, prices: Mapping[str, Price], configured: str) -> int |
     The reply's own name for the model counts. One that has no price costs what the `configured` name does:
     the money is spent, and nothing may be raised for it.
     """
-    price = price_of(usage.model or configured, prices) or price_of(configured, prices)
-    if price is None:
+    price = prices and (price_of(usage.model or configured, prices) or price_of(configured, prices))
+    if not price:
         return None
     cached = price.input if price.cached is None else price.cached
     fresh = usage.input - usage.cached

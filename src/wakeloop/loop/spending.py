@@ -1,7 +1,7 @@
 """What an activation has spent, and which budget is spent."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
@@ -48,23 +48,15 @@ def spend(
 
     `configured` is the model's name as its client has it.
     """
-    spent = spendings(notes)
-    costs = [cost_of(usage, settings.prices, configured) for usage in used]
-    known = [cost for cost in costs if cost is not None]
-    before = spent.cost if spent.requests else 0
-    priced = before is not None and len(known) == len(costs)
-    note(
-        notes,
-        spent._replace(
-            requests=spent.requests + 1,
-            input=spent.input + sum(usage.input for usage in used),
-            cached=spent.cached + sum(usage.cached for usage in used),
-            output=spent.output + sum(usage.output for usage in used),
-            milliseconds=spent.milliseconds + round(seconds * 1000),
-            cost=(before or 0) + sum(known) if priced else None,
-            estimated=int(spent.estimated or any(usage.estimated for usage in used)),
-        ),
-    )
+    requests, asked, cached, output, took, failed, cost, estimated = spendings(notes)
+    cost = cost if requests else 0
+    for usage in used:
+        asked, cached, output = asked + usage.input, cached + usage.cached, output + usage.output
+        more = cost_of(usage, settings.prices, configured)
+        cost = None if cost is None or more is None else cost + more
+        estimated = int(estimated or usage.estimated)
+    took += round(seconds * 1000)
+    note(notes, Spendings(requests + 1, asked, cached, output, took, failed, cost, estimated))
 
 
 def note_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
@@ -117,10 +109,11 @@ def event(notes: Ledger, settings: LoopSettings) -> Spending:
 def _bounded(notes: Ledger, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:
     """Yield each budget that is set: its reason, its name, what is spent, and the most."""
     spent = spendings(notes)
-    budgets: tuple[tuple[Any, str, float | None, float | None], ...] = (
-        ("request_budget", "requests", spent.requests, settings.max_requests),
-        ("token_budget", "tokens", spent.input + spent.output, settings.max_tokens),
-        ("cost_budget", "cost", None if spent.cost is None else spent.cost / BILLION, settings.max_cost),
-        ("time_budget", "seconds", spent.milliseconds / 1000, settings.max_seconds),
-    )
-    return (cast(Any, one) for one in budgets if one[2] is not None and one[3] is not None)
+    if (most := settings.max_requests) is not None:
+        yield "request_budget", "requests", spent.requests, most
+    if (most := settings.max_tokens) is not None:
+        yield "token_budget", "tokens", spent.input + spent.output, most
+    if (bound := settings.max_cost) is not None and spent.cost is not None:
+        yield "cost_budget", "cost", spent.cost / BILLION, bound
+    if (bound := settings.max_seconds) is not None:
+        yield "time_budget", "seconds", spent.milliseconds / 1000, bound

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiosqlite
+from clocks import Clock, by
 from forms import Server
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -120,6 +121,7 @@ class Rig:
         self.models.append(self.model)
         chat = self.model if self.form is None else self.model.chat
         self.agent = create_todo_agent(chat, checkpointer=self.saver, **self.options)
+        by(Clock(), self.agent)  # so that every way stores the same
         return self
 
     def speaks(self, form: Any) -> "Rig":

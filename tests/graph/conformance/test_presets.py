@@ -17,12 +17,19 @@ SAME = {
     "continuation_prompt": None,
     "nudge_items": 30,
     "reply_retries": 2,
+    "max_tokens": None,
+    "max_cost": None,
+    "prices": {},
+    "max_seconds": None,
+    "on_budget": "report",
     "finish_reason": "required",
     "tool_description": None,
     "prompts": {},
 }
 WAKELOOP = {
     **SAME,
+    "max_idle_rounds": 10,
+    "max_requests": 500,
     "dialect": "parley",
     "statuses": None,
     "max_items": 200,
@@ -37,8 +44,10 @@ WAKELOOP = {
     "guard_retries": 1,
     "on_guard_exhausted": "proceed",
 }
+UNBOUNDED = {"max_idle_rounds": 0, "max_requests": None}
 CUBEPI = {
     **WAKELOOP,
+    **UNBOUNDED,
     "dialect": "write_todos",
     "max_items": None,
     "in_progress": "exactly_one",
@@ -49,6 +58,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "wakeloop": WAKELOOP,
     "agentparley": {
         **WAKELOOP,
+        **UNBOUNDED,
         "statuses": ("done", "blocked"),
         "max_items": None,
         "in_progress": "any",
@@ -58,6 +68,7 @@ TABLE: dict[str, dict[str, Any]] = {
     },
     "loki": {
         **WAKELOOP,
+        **UNBOUNDED,
         "dialect": "loki",
         "max_items": None,
         "in_progress": "any",
@@ -70,6 +81,7 @@ TABLE: dict[str, dict[str, Any]] = {
     },
     "lesson": {
         **WAKELOOP,
+        **UNBOUNDED,
         "dialect": "checklist",
         "max_items": 20,
         "max_wake_cycles": 0,

@@ -71,7 +71,9 @@ def test_no_list_makes_an_injected_text_longer_than_the_bound(
     listing = dialect.listing(todos, goal, now)
     told = {"list": listing, "open": len(todos), "total": len(todos)}
     texts = [dialect.nudge(todos, goal, now), nudge(dialect, now, todos, goal)[0]]
-    texts += [fill(key, dialect.name, {}, **told) for key in ("correction", "explain", "shown_again")]
+    texts += [
+        fill(key, dialect.name, {}, **told) for key in ("correction", "explain", "report", "shown_again")
+    ]
     assert max(map(len, texts)) <= bound(min(most, len(todos)))
 
 

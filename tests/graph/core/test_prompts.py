@@ -80,6 +80,11 @@ def test_a_correction_and_an_explanation(thread: Make) -> None:
     matches("guard", last(agent))
 
 
+def test_a_closing_report(thread: Make) -> None:
+    agent = thread(PLAN, HELD, "done so far", tools=[look], change={"max_requests": 2})
+    matches("report", last(agent))
+
+
 def test_a_nag(thread: Make) -> None:
     agent = thread(PLAN, looks("a"), looks("b"), done(1, 2, 3), "bye", tools=[look], change={"nag_after": 2})
     matches("nag", last(agent))

@@ -11,10 +11,11 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
+from langchain_core.messages import AIMessage
 from rig import DOORS, Rig, statuses
 
 from wakeloop import preset
-from wakeloop.testing import calls
+from wakeloop.testing import calls, says
 
 HERE = Path(__file__).parent
 ONE_WAKE = preset("wakeloop").model_copy(
@@ -28,8 +29,14 @@ WAKING = pytest.mark.parametrize("waking", [False, True], ids=["plain", "waking"
 
 def talking(rig: Rig, count: int, *, waking: bool) -> None:
     """An agent that answers with 1 kB; over an open list each turn wakes once."""
-    texts = ["x" * 1000] * count * (2 if waking else 1)
-    rig.build(*([PLAN] if waking else []), *texts, settings=ONE_WAKE)
+    texts = [counted(says("x" * 1000))] * count * (2 if waking else 1)
+    rig.build(*([counted(PLAN)] if waking else []), *texts, settings=ONE_WAKE)
+
+
+def counted(reply: AIMessage) -> AIMessage:
+    """A reply that reports tokens: an estimate would grow by a byte somewhere."""
+    usage = {"input_tokens": 1000, "output_tokens": 250, "total_tokens": 1250}
+    return reply.model_copy(update={"usage_metadata": usage})
 
 
 def stored(rig: Rig) -> tuple[int, int, int]:
@@ -62,8 +69,8 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     talking(kept, 40, waking=waking)
     first, second = block(kept, 20), block(kept, 20)
     kept.model.assert_done()
-    assert first[:2] == ((162, 43899) if waking else (100, 19212))
-    assert second[:2] == ((160, 43776) if waking else (100, 19362))
+    assert first[:2] == ((162, 47516) if waking else (100, 21754))
+    assert second[:2] == ((160, 47356) if waking else (100, 21902))
     kept.follow_up()
 
 
@@ -76,7 +83,7 @@ def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
     talking(rig, 200, waking=waking)
     blocks = [block(rig, 50) for _ in range(4)]
     assert blocks[3] == blocks[2]
-    assert blocks[2][:2] == ((400, 109650) if waking else (250, 48600))
+    assert blocks[2][:2] == ((400, 118600) if waking else (250, 54950))
     rows = [
         size
         for (size,) in rig.saver.conn.execute(

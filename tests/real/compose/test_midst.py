@@ -68,7 +68,7 @@ def kept(state: Any) -> dict[str, Any]:
     """What must be the same with and without compaction."""
     ledger = state.get("todo_ledger") or {}
     return {
-        "session": state["todo_session"],
+        "session": {**state["todo_session"], "spent": None},
         "todos": [{key: todo.get(key) for key in ("id", "content", "status")} for todo in state["todos"]],
         "counters": {key: ledger.get(key) for key in COUNTERS},
     }

@@ -157,7 +157,7 @@ def kept(values: Mapping[str, Any]) -> dict[str, Any]:
     """What must be the same whatever became of the history."""
     ledger = values["todo_ledger"]
     return {
-        "session": values["todo_session"],
+        "session": {**values["todo_session"], "spent": None},
         "todos": values["todos"],
         "goal": values["todo_goal"],
         **{key: ledger.get(key) for key in COUNTERS},

@@ -151,7 +151,7 @@ def reads(snapshot: StateSnapshot) -> Row:
     return {
         "todos": list(values.get("todos", ())),
         "goal": values.get("todo_goal", ""),
-        "session": dict(session),
+        "session": {key: told for key, told in session.items() if key != "spent"},  # older ones do not count
         "answer": answer_of(snapshot),
         "messages": len(values.get("messages", ())),
         "next": sorted(snapshot.next),
