@@ -15,7 +15,6 @@ from langchain_core.messages import AIMessage, AIMessageChunk, RemoveMessage, Sy
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
@@ -264,20 +263,16 @@ def test_a_closing_request_needs_three_steps(limit: int, walked: Any, thread: Ma
     assert agent.session == session("idle", "request_budget", 1)
 
 
-def test_a_drain_lets_no_closing_request_follow(thread: Make) -> None:
-    control = RunControl()
-
-    def last(_: Any) -> str:
-        control.request_drain()
-        return "x"
-
-    agent = thread(write("a"), last, change={"max_requests": 2})
-    with pytest.raises(GraphDrained):
-        agent.run("go", control=control)
-    assert agent.session == session("running", None)
-    with pytest.raises(GraphDrained):
-        agent.run(None, control=control)
-    assert agent.asked == 2
+def test_a_drain_lets_no_closing_request_follow() -> None:
+    """It is asked for while the guard is at work, behind a cut reply that spent the budget."""
+    control, model = RunControl(), ScriptedModel(write("a"), says("x", finish_reason="length"))
+    agent = create_todo_agent(model, settings=LoopSettings(max_requests=2), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    for event in agent.stream({"messages": [("user", "go")]}, config, stream_mode="debug", control=control):
+        if event["type"] == "task" and event["payload"]["name"] == "finalization_guard":
+            control.request_drain()
+    assert session_of(agent.get_state(config)) == session("idle", "request_budget", 1)
+    model.assert_done()
 
 
 def test_the_first_gate_has_a_say_and_the_report_comes_with_the_last_result(thread: Make) -> None:
