@@ -15,11 +15,14 @@ from wakeloop.config.levels import (
     agent_level,
     config_folder,
     global_levels,
+    plain,
     resolve,
     role_level,
 )
+from wakeloop.display.words import LIMITS
+from wakeloop.guesses.prices import SHAPE
 from wakeloop.presets import preset
-from wakeloop.settings import LoopSettings, canonical
+from wakeloop.settings import LoopSettings
 
 BASE, AGENT = "base", "agent"
 OPTIONS = {  # options that are no --set, and what a level calls them
@@ -30,6 +33,7 @@ OPTIONS = {  # options that are no --set, and what a level calls them
     "tools": ("tools", "--tools"),
 }
 SET = "--set"
+BOUNDS = {name: f"--{name.replace('_', '-')}" for name in LIMITS.values()}  # each a --set of its own
 NOBODY = "null"  # the name that leaves a role or an agent
 
 
@@ -47,17 +51,32 @@ class Stack:
         return next((level for level in self.levels if level.name == AGENT), None)
 
     def resolved(self) -> Resolved:
-        """What holds in the end; the preset loki is switched on unless a level says otherwise."""
+        """What holds in the end, and what the command line brings where no level says it outright.
+
+        The preset loki is switched on, and a preset without a limit of requests has the usual one.
+        """
         whole = self.whole
         beneath = [level for level in self.levels if level is not whole]
         found = resolve(beneath, whole=whole)
-        if found.get("preset") != "loki" or found.get("function_calling") is False:
-            return found
-        held = Held(True, "command line", "switched on under loki", outright=False)
-        for level in [whole] if whole else beneath:
-            if "auto_continue" in level.values:
-                held = Held(level.values["auto_continue"], level.name, level.source, outright=True)
-        return replace(found, held={**found.held, "auto_continue": held})
+        speak = [whole] if whole else beneath
+        brought = {}
+        if found.get("preset") == "loki" and found.get("function_calling") is not False:
+            brought["auto_continue"] = outright(
+                speak, "auto_continue", unsaid=True, why="switched on under loki"
+            )
+        if found.settings.max_requests is None:  # by a preset, or outright
+            usual = LoopSettings().max_requests
+            brought["max_requests"] = outright(speak, "max_requests", unsaid=usual, why="a run has a limit")
+        return replace(found, held={**found.held, **brought})
+
+
+def outright(levels: Iterable[Level], key: str, *, unsaid: Any, why: str) -> Held:
+    """What the highest level says of a key itself, not by its preset; else what the command line brings."""
+    held = Held(unsaid, "command line", why, outright=False)
+    for level in levels:
+        if key in level.values:
+            held = Held(level.values[key], level.name, level.source, outright=True)
+    return held
 
 
 def configured(before: Recipe | None, given: Mapping[str, Any]) -> Recipe:
@@ -75,6 +94,7 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
     model = found.get("model") or ""
     if not model and not before.demo:
         raise usage("No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL.")
+    refuse_unpriced(found.settings)
     name = found.get("preset") or "wakeloop"
     chosen = preset(name).model_dump(mode="json")
     settings = found.settings.model_dump(mode="json")
@@ -93,6 +113,13 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
         levels=[asdict(level) for level in stack.levels],
         switched_on=found.held["auto_continue"].level == "command line",
     )
+
+
+def refuse_unpriced(settings: LoopSettings) -> None:
+    """Refuse a limit of cost where nothing has a price."""
+    if settings.max_cost is not None and not settings.prices:
+        where = config_folder() / "config.yaml"
+        raise usage(f"max_cost needs prices: write them into {str(where)!r}, as in {SHAPE}.")
 
 
 def tools_of(found: Resolved) -> tuple[str, ...]:
@@ -121,6 +148,8 @@ def stack_of(before: Recipe | None, given: Mapping[str, Any]) -> Stack:
         outside = from_files(role, agent)
     else:
         outside = [level for level in old if level.name != BASE]
+        if "max_cost" in given and not any("prices" in level.values for level in old):
+            outside = [*prices_alone(from_files(role, agent)), *outside]
     above = [level for level in outside if level.name == AGENT]
     for level in above:
         refuse_beside(level, agent, given)
@@ -146,6 +175,15 @@ def from_files(role: str, agent: str) -> list[Level]:
     return [*levels, agent_level(where, agent)] if agent else levels
 
 
+def prices_alone(levels: Iterable[Level]) -> list[Level]:
+    """What levels say of prices: a thread that was begun without them takes those of today."""
+    return [
+        replace(level, values={"prices": level.values["prices"]})
+        for level in levels
+        if "prices" in level.values
+    ]
+
+
 def levels_of(recipe: Recipe) -> list[Level]:
     """The levels that a recipe was made from; one without is all base."""
     if recipe.levels:
@@ -162,20 +200,37 @@ def options_over(base: Iterable[Level], given: Mapping[str, Any]) -> list[Level]
             by_option[option] = Level(BASE, option, {name: given[key]})
     if "preset" in given:
         preset(given["preset"])  # refuses an unknown one
-    if "settings" in given:
-        said = canonical(given["settings"])
-        read = LoopSettings.model_validate(said)
-        values = {key: getattr(read, key) for key in said}
-        before = by_option[SET].values if SET in by_option else {}
-        by_option[SET] = Level(BASE, SET, {**before, **values})
-    return sorted(by_option.values(), key=lambda level: level.source == SET)  # above what --preset brings
+    for option, values in said(given).items():
+        for other in (SET, *BOUNDS.values()):  # the newest word holds, however it is said
+            if other in by_option:
+                rest = {key: value for key, value in by_option[other].values.items() if key not in values}
+                by_option[other] = replace(by_option[other], values=rest)
+        before = by_option[option].values if option in by_option else {}
+        by_option[option] = Level(BASE, option, {**before, **values})
+    return sorted(by_option.values(), key=lambda level: level.source in (SET, *BOUNDS.values()))
+
+
+def said(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings that were typed, checked, by option. Raises `CommandError` for one that is typed twice."""
+    by_set = plain(given.get("settings") or {})
+    found = {SET: by_set} if by_set else {}
+    for key, option in BOUNDS.items():
+        if key in given:
+            if key in by_set:
+                raise usage(f"{key} is given twice, by {SET} and by {option}: give it once.")
+            found[option] = plain({key: given[key]})
+    return found
+
+
+def typed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that were typed, checked, whatever the option."""
+    return {key: value for values in said(given).values() for key, value in values.items()}
 
 
 def refuse_beside(level: Level, agent: str, given: Mapping[str, Any]) -> None:
     """Refuse options that an agent file overrides, instead of leaving them without effect."""
-    for key in ("preset", "settings"):
+    for key, option in {"preset": OPTIONS["preset"][1], "settings": SET, **BOUNDS}.items():
         if key in given:
-            option = SET if key == "settings" else OPTIONS[key][1]
             raise usage(
                 f"The agent {agent!r} overrides all settings: leave {option} out, or change {level.source}."
             )

@@ -1,7 +1,9 @@
 """What a command wants of a thread."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Event
+from typing import Any
 
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Place
@@ -13,7 +15,7 @@ class Job:
 
     `request` is the thread's first message, `message` what it is sent now: a new input, or where the job
     `resumes` the thread an answer, a message or None, as the thread stands. `ask` puts each shell command to
-    the person, `stop` ends those that run.
+    the person, `stop` ends those that run. `typed` are the settings that this command was given.
     """
 
     place: Place
@@ -24,4 +26,5 @@ class Job:
     resumes: bool = False
     as_json: bool = False
     ask: bool = True
+    typed: Mapping[str, Any] = field(default_factory=dict)
     stop: Event = field(default_factory=Event)

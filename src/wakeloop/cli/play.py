@@ -11,7 +11,8 @@ from langgraph.types import Command, StateSnapshot
 
 from wakeloop.cli.agent import graph_of, settings_of
 from wakeloop.cli.ask import asking
-from wakeloop.cli.failures import code_of, sentence_of
+from wakeloop.cli.budgets import newer, to_raise, what_it_has
+from wakeloop.cli.failures import code_of, sentence_of, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
@@ -22,6 +23,7 @@ from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
 from wakeloop.errors import InputError
+from wakeloop.settings import canonical
 from wakeloop.thread.standing import counted, unfinished
 
 SWITCHED_ON = (
@@ -36,6 +38,7 @@ def play(job: Job) -> int:
     with writing(job.place) as store, store.held(job.thread):
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(config_of(job))
+        refuse_unheard(job, before)
         store.remember(job.thread, job.recipe, job.request)
         view = view_of(job, before)
         for line in greeting(job, before):
@@ -71,12 +74,28 @@ def input_of(job: Job, before: StateSnapshot) -> Any:
     if job.message is not None:
         if job.resumes and before.interrupts:
             return Command(resume={before.interrupts[0].id: job.message})
-        return {"messages": [HumanMessage(job.message)]}
+        return {"messages": [HumanMessage(job.message)], **own_of(job, before)}
     if unfinished(before):
         return None
     if not before.values and job.request:  # it died before its first step was stored
         return {"messages": [HumanMessage(job.request)]}
-    return {"messages": []}
+    return {"messages": [], **own_of(job, before)}
+
+
+def own_of(job: Job, before: StateSnapshot) -> dict[str, Any]:
+    """The thread's own values as an input, where what is typed now takes the place of one."""
+    own = newer(job.typed, before.values.get("todo_settings") or {})
+    return {"todo_settings": own} if own else {}
+
+
+def refuse_unheard(job: Job, before: StateSnapshot) -> None:
+    """Refuse a setting that a run which is gone on with would not hear."""
+    goes_on = unfinished(before) and (job.message is None or (job.resumes and before.interrupts))
+    own = canonical(before.values.get("todo_settings") or {})
+    if goes_on and (unheard := [key for key in job.typed if key in own]):
+        raise usage(
+            f"The thread sets {', '.join(unheard)} itself, and its run has not ended: leave the option out."
+        )
 
 
 def view_of(job: Job, before: StateSnapshot) -> View:
@@ -85,8 +104,10 @@ def view_of(job: Job, before: StateSnapshot) -> View:
         title=job.thread,
         todo_tools=dialect_named(settings_of(job.recipe).dialect).names,
         todos=list(before.values.get("todos") or ()),
-        wakes=counted(before)["wakes"] if unfinished(before) else 0,
     )
+    if unfinished(before):
+        session = counted(before)
+        screen.wakes, screen.spent = session["wakes"], session["spent"]
     if job.as_json:
         return Plain(screen, sys.stderr)
     return Live(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
@@ -98,6 +119,10 @@ def greeting(job: Job, before: StateSnapshot) -> list[Line]:
     lines = [Line("note", f"{which} {job.thread} ({one_line(job.recipe.title)})")]
     if job.recipe.switched_on:
         lines.append(Line("note", SWITCHED_ON))
+    if job.resumes:
+        own = newer(job.typed, (held := before.values.get("todo_settings") or {})) or held
+        told = what_it_has(counted(before), job.recipe, own, job.typed)
+        lines += [Line("note", told)] if told else []
     if job.message is None or not unfinished(before):
         return lines
     if not before.interrupts:
@@ -119,6 +144,9 @@ def ended(job: Job, outcome: Outcome, view: View) -> int:
         snapshot, job.thread, job.place, view.screen.summary, whole=isinstance(view, Live)
     ):
         view.say(line)
+    own = snapshot.values.get("todo_settings") or {}
+    if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
+        view.say(Line("note", told))
     if job.as_json:
         put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)

@@ -43,9 +43,9 @@ class Unasked(BaseChatModel):
 def reader(saver: BaseCheckpointSaver[Any] | None = None, recipe: Recipe | None = None) -> Graph:
     """The graph without tools and without a model: for states, edits and the picture.
 
-    Where a list is edited, the `recipe` of its thread tells of its numbers.
+    Where a list is edited, the `recipe` of its thread tells of its numbers. Nothing is asked, nothing costs.
     """
-    settings = settings_of(recipe) if recipe else None
+    settings = settings_of(recipe).model_copy(update={"max_cost": None}) if recipe else None
     return create_todo_agent(Unasked(), settings=settings or "wakeloop", checkpointer=saver)
 
 

@@ -135,9 +135,10 @@ def options(
     tools: str | None = None,
     role: str | None = None,
     agent: str | None = None,
+    **bounds: str | None,
 ) -> dict[str, Any]:
-    """The options that were given, read and checked."""
-    refuse_halves(model, base_url, preset, *(settings or ()), tools, role, agent)
+    """The options that were given, read and checked; of `bounds`, a None that was typed is no limit."""
+    refuse_halves(model, base_url, preset, *(settings or ()), tools, role, agent, *bounds.values())
     given: dict[str, Any] = {
         "model": model or None,
         "base_url": base_url or None,
@@ -149,7 +150,8 @@ def options(
         "role": role,
         "agent": agent,
     }
-    return {key: value for key, value in given.items() if value is not None}
+    limits = {key: value_of(text.strip()) for key, text in bounds.items() if text is not None}
+    return {key: value for key, value in given.items() if value is not None} | limits
 
 
 def refuse_halves(*words: str | None) -> None:

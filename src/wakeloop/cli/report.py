@@ -12,7 +12,16 @@ from langgraph.types import StateSnapshot
 from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED, WAITING
 from wakeloop.cli.store import Place
 from wakeloop.display.screen import Line
-from wakeloop.display.words import APPROVAL, ending, item, question, wants_approval
+from wakeloop.display.words import (
+    APPROVAL,
+    count_blocked,
+    ending,
+    failed_calls,
+    item,
+    question,
+    trouble,
+    wants_approval,
+)
 from wakeloop.thread.standing import answer_of, counted, session_of
 from wakeloop.todos.items import is_open
 
@@ -20,7 +29,10 @@ MOST_ITEMS = 40  # of the list, at the end
 
 
 def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
-    """The exit code of a thread that stands like this, or was stopped by a signal."""
+    """The exit code of a thread that stands like this, or was stopped by a signal.
+
+    With items open every end but a refusal is 3; with none, one that is not `settled` is 1.
+    """
     if stopped is not None:
         return TERMINATED if stopped == signal.SIGTERM else INTERRUPTED
     if session["state"] == "waiting":
@@ -49,6 +61,8 @@ def last_lines(
         rest = f"  … and {len(todos) - MOST_ITEMS} more: wakeloop todo {shlex.quote(thread)} list"
         lines.append(Line("item", rest))
     lines += [Line("end", ending(session)), Line("note", f"thread {thread}: {summary}")]
+    if told := trouble(session, snapshot.values.get("todos") or ()):
+        lines.append(Line("error", told))
     if snapshot.interrupts:
         asked = [text for one in snapshot.interrupts for text in question(one.value)]
         lines += [Line("question", f"question: {text}") for text in asked]
@@ -67,10 +81,11 @@ def as_object(
 
     Keys: `thread`, `session` (as `session_of` has it), `todos`,
     `goal`, `answer` (the model's last text), `structured_response`, `messages` (their number), `wakes`,
+    `failed_calls`, `blocked` (items),
     `questions` (`id` and `value` of each interrupt that waits), `usage` (`input_tokens`, `output_tokens`,
     `total_tokens` of this run's requests), `error` (a sentence, or None).
     """
-    values = snapshot.values or {}
+    values, session = snapshot.values or {}, counted(snapshot)
     return {
         "thread": thread,
         "session": session_of(snapshot),
@@ -79,7 +94,9 @@ def as_object(
         "answer": answer_of(snapshot),
         "structured_response": values.get("structured_response"),
         "messages": len(values.get("messages") or ()),
-        "wakes": counted(snapshot)["wakes"],
+        "wakes": session["wakes"],
+        "failed_calls": failed_calls(session),
+        "blocked": count_blocked(values.get("todos") or ()),
         "questions": [{"id": one.id, "value": one.value} for one in snapshot.interrupts],
         "usage": dict(usage or usage_of(values.get("messages") or ())),
         "error": error,

@@ -39,7 +39,7 @@ def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator
         whole = as_object(thread, snapshot)
         yield as_json({**whole, "history": list(map(as_plain, messages))} if history else whole)
         return
-    yield from portrait(known, snapshot, live=live)
+    yield from portrait(known, snapshot, place, live=live)
     if history:
         yield ""
         yield from (line for message in messages for line in told(message))
@@ -47,13 +47,16 @@ def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator
         yield f"answer: {behind(answer)}"
 
 
-def portrait(known: Known, snapshot: StateSnapshot, *, live: bool) -> Iterator[str]:
+def portrait(known: Known, snapshot: StateSnapshot, place: Place, *, live: bool) -> Iterator[str]:
     """The head of `show`: thread, ending, how it was made, list, questions."""
-    row, values = summary(known, snapshot, live=live), snapshot.values or {}
+    row, values = summary(known, snapshot, place, live=live), snapshot.values or {}
+    session = counted(snapshot)
     yield f"thread: {one_line(known.id)}"
     why = f" ({one_line(str(row['reason']))})" if row["reason"] else ""
     yield f"state: {one_line(str(row['state']))}{why}, changed {moment(row['changed'])}"
-    yield f"  {one_line(words.ending(counted(snapshot)))}"
+    yield f"  {one_line(words.ending(session))}"
+    if row["raise"]:
+        yield f"  {one_line(row['raise'])}"
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
         yield f"model: {one_line(recipe.title)}"
@@ -65,7 +68,11 @@ def portrait(known: Known, snapshot: StateSnapshot, *, live: bool) -> Iterator[s
     yield f"request: {one_line(row['request'])}"
     usage = usage_of(values.get("messages") or ())
     spent = words.plural(row["wakes"], "wake")
+    if taken := session.get("spent"):
+        spent += f", {words.spending(taken)}"
     yield f"spent: {spent} in the last activation, {usage['total_tokens']:,} tokens in all"
+    if trouble := words.trouble(session, values.get("todos") or ()):
+        yield f"trouble: {trouble}"
     if values.get("todo_goal"):
         yield f"goal: {one_line(str(values['todo_goal']))}"
     yield from listing(values.get("todos") or [])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from wakeloop.cli.configured import configured
+from wakeloop.cli.configured import configured, typed
 from wakeloop.cli.failures import usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.recipe import Recipe, folder
@@ -27,7 +27,10 @@ def start(
         refuse_odd(thread)
     known = None if thread is None else look_up(place, thread)
     recipe = configured(known.recipe if known else None, given)
-    return played(Job(place, thread or new_id(), recipe, request, request, as_json=as_json, ask=ask))
+    words = typed(given)
+    return played(
+        Job(place, thread or new_id(), recipe, request, request, as_json=as_json, ask=ask, typed=words)
+    )
 
 
 def resume(
@@ -38,8 +41,19 @@ def resume(
         check_text(message, "The message is empty: leave it out to go on without one.")
     known = must_be(look_up(place, thread), thread, place)
     recipe = configured(known.recipe, given)
-    job = Job(place, thread, recipe, known.request, message, resumes=True, as_json=as_json, ask=ask)
-    return played(job)
+    return played(
+        Job(
+            place,
+            thread,
+            recipe,
+            known.request,
+            message,
+            resumes=True,
+            as_json=as_json,
+            ask=ask,
+            typed=typed(given),
+        )
+    )
 
 
 def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *, as_json: bool) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import StateSnapshot
 
+from wakeloop.cli.budgets import to_raise
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.reader import reader, state
 from wakeloop.cli.report import as_json, columns
@@ -26,7 +27,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
         known = store.threads()
         shown = known if everything else known[:MOST]
         graph = reader(store.saver)
-        rows = [row(store, graph, one) for one in shown]
+        rows = [row(store, graph, one, place) for one in shown]
     if json:
         yield as_json(rows)
         return
@@ -34,21 +35,22 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
         yield f"No threads yet in {one_line(str(place.path))}."
         return
     yield from columns([HEAD, *map(cells_of, rows)])
+    yield from (f"{one['thread']}: {one['raise']}" for one in rows if one["raise"])
     if len(known) > len(shown):
         yield f"… and {len(known) - len(shown)} older ones: --all"
 
 
-def row(store: Store, graph: Graph, known: Known) -> dict[str, Any]:
+def row(store: Store, graph: Graph, known: Known, place: Place) -> dict[str, Any]:
     """One thread as plain JSON; one that is damaged does not hide the others."""
     try:
-        return summary(known, state(graph, known.id), live=store.is_held(known.id))
+        return summary(known, state(graph, known.id), place, live=store.is_held(known.id))
     except CommandError:
-        nothing = {"reason": None, "open": 0, "total": 0, "wakes": 0, "changed": None}
+        nothing = {"reason": None, "open": 0, "total": 0, "wakes": 0, "changed": None, "raise": None}
         return {"thread": known.id, "state": "damaged", **nothing, "request": known.request}
 
 
-def summary(known: Known, snapshot: StateSnapshot, *, live: bool) -> dict[str, Any]:
-    """One thread as plain JSON."""
+def summary(known: Known, snapshot: StateSnapshot, place: Place, *, live: bool) -> dict[str, Any]:
+    """One thread as plain JSON; `raise` says how to raise the budget that ended its last run."""
     session, values = counted(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
     how: str = session["state"]
@@ -66,6 +68,7 @@ def summary(known: Known, snapshot: StateSnapshot, *, live: bool) -> dict[str, A
         "total": len(todos),
         "wakes": session["wakes"],
         "changed": snapshot.created_at,
+        "raise": to_raise(session, known.recipe, values.get("todo_settings") or {}, known.id, place),
         "request": known.request or first_request(values.get("messages") or ()),
     }
 

@@ -14,9 +14,10 @@ from wakeloop.config.environment import PREFIX, from_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
 from wakeloop.config.loki_keys import ALIASES_BESIDE, way_of
 from wakeloop.errors import SettingsError
+from wakeloop.guesses.prices import check_prices
 from wakeloop.loop.overrides import FIXED
 from wakeloop.presets import preset
-from wakeloop.settings import ALIASES, LoopSettings, WholeSettings
+from wakeloop.settings import ALIASES, LoopSettings, WholeSettings, canonical
 
 BESIDE = ("model", "base_url", "preset", "tools", "system_prompt", "function_calling")  # no settings
 
@@ -92,8 +93,8 @@ def resolve(levels: Iterable[Level], *, whole: Level | None = None) -> Resolved:
         for key, value in (level.expanded() if level in named[-1:] else level.values).items():
             outright = key in level.values
             before = held.get(key)
-            if key == "prompts" and before is not None:
-                value = {**before.value, **value}  # noqa: PLW2901 - texts are replaced one by one
+            if key in ("prompts", "prices") and before is not None:
+                value = {**before.value, **value}  # noqa: PLW2901 - texts and prices are replaced one by one
             held[key] = Held(value, level.name, level.source, outright)
     return Resolved(held, whole is not None, tuple(dict.fromkeys(ignored)))
 
@@ -190,10 +191,19 @@ def checked(document: Document, beside: Sequence[str] = BESIDE) -> dict[str, Any
             why = way_of(given) or f"there is no setting {given!r}; {_near(given, known)}"
             raise document.error(given, why)
         try:
-            values[key] = getattr(LoopSettings.model_validate({key: value}), key)
+            values |= plain({key: value})
         except SettingsError as error:
             raise document.error(given, str(error)) from None
     return values
+
+
+def plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check settings and return them under their own names, as plain values. Raises `SettingsError`."""
+    said = canonical(given)
+    if "prices" in said:
+        check_prices(said["prices"])
+    read = LoopSettings.model_validate(said).model_dump()
+    return {key: read[key] for key in said}
 
 
 def _checked_beside(document: Document, given: str, key: str, value: Any) -> Any:

@@ -18,7 +18,7 @@ _DOCUMENTS = "documents are read by a tool"
 _SCREEN = "the terminal's view has no such key"
 WAYS = MappingProxyType(
     {
-        **dict.fromkeys(("temperature", "top_p", "max_output_tokens", "max_tokens"), _CLIENT),
+        **dict.fromkeys(("temperature", "top_p", "max_output_tokens"), _CLIENT),
         **dict.fromkeys(("stream", "clients", "patches", "max_input_tokens", "user_agent"), _CLIENT),
         **dict.fromkeys(("enabled_tools", "use_tools", "visible_tools", "mapping_tools"), _TOOLS),
         **dict.fromkeys(("enabled_mcp_servers", "mcp_servers", "mcp_server_support"), _TOOLS),

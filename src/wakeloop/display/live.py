@@ -35,6 +35,7 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR = 24  # characters of the progress bar
 AROUND = 8  # rows of the region beside list and text
 TEXT_ROWS = 4
+STATUS_ROWS = 2  # in a terminal too narrow for one
 
 
 class Live:
@@ -91,7 +92,9 @@ class Live:
         for told in running[:3] or ["waiting for the model" if not screen.streamed else "writing"]:
             yield row(f"{spinner} {told}", "cyan")
         budget = f" (budget {screen.budget})" if screen.budget else ""
-        yield row(f"{screen.title}  {screen.summary}{budget}", "dim")
+        status = f"{screen.summary}{budget}  {screen.title}"
+        told_in = wrap(status, max(self.console.width, 10))
+        yield from (row(told, "dim") for told in told_in[:STATUS_ROWS])
 
 
 def row(text: str, style: str = "") -> Text:

@@ -3,12 +3,16 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.spending import told as spent_in
+from wakeloop.stream import Spent
 from wakeloop.text.marks import kind_of
 from wakeloop.todos.items import Todo
 
@@ -20,6 +24,7 @@ STREAM: tuple[Literal["custom", "updates", "messages"], ...] = (
 )  # the stream modes that a screen is fed with
 
 
+NEAR = 0.8  # of a budget, from which on its end is announced
 SHOWN = 16_384  # characters of a reply on its way: a view shows a few rows of them
 
 
@@ -38,8 +43,9 @@ class Line:
 class Screen:
     """The state of the screen, and the lines that each event adds to it; the views only draw.
 
-    `todo_tools` names the tools of the list, which show as the list itself and not as calls; `streamed` is
-    the end of the reply on its way, as it came: whoever draws it cleans it.
+    `spent` is the activation's, `read` and `written` are the tokens of this run alone. `todo_tools` names the
+    tools of the list, which show as the list itself and not as calls; `streamed` is the end of the reply on
+    its way, as it came: whoever draws it cleans it.
     """
 
     title: str = ""
@@ -49,7 +55,9 @@ class Screen:
     streamed: str = ""
     wakes: int = 0
     budget: int = 0
-    requests: int = 0
+    spent: Spent = field(default_factory=partial(spent_in, Ledger()))
+    nearest: str = ""
+    announced: set[str] = field(default_factory=set)
     read: int = 0
     written: int = 0
     started: float = field(default_factory=time.monotonic)
@@ -65,9 +73,10 @@ class Screen:
 
     @property
     def summary(self) -> str:
-        """What the run has taken until now."""
-        seconds = time.monotonic() - self.started
-        return words.counts(self.wakes, self.requests, (self.read, self.written), seconds)
+        """What the activation has taken until now, and how long this run."""
+        seconds = words.elapsed(time.monotonic() - self.started)
+        told = [words.plural(self.wakes, "wake"), words.spending(self.spent), self.nearest, seconds]
+        return ", ".join(part for part in told if part)
 
     # -- events of the graph ---------------------------------------------------------------------------
 
@@ -77,9 +86,19 @@ class Screen:
         return take(event) if take is not None else []
 
     def on_activated(self, event: Mapping[str, Any]) -> list[Line]:
-        """An activation began: its budget is whole."""
+        """An activation began: its budgets are whole."""
         self.wakes, self.budget = 0, event["budget"]
+        self.spent, self.nearest, self.announced = spent_in(Ledger()), "", set()
         return []
+
+    def on_spent(self, event: Mapping[str, Any]) -> list[Line]:
+        """A request was paid; a budget that nears its end is announced once."""
+        self.spent, name, share = event["spent"], event["nearest"], event["share"]
+        self.nearest = words.nearest(name, share)
+        if name is None or share < NEAR or name in self.announced:
+            return []
+        self.announced.add(name)
+        return [Line("nag", f"budget: {self.nearest} is spent")]
 
     def on_todos(self, event: Mapping[str, Any]) -> list[Line]:
         """The list changed: its changed items, and how far it is."""
@@ -113,14 +132,23 @@ class Screen:
         told = f"{words.plural(event['rounds'], 'round')} without a change to the list, {event['open']} open"
         return [Line("nag", f"graph reminder: {told}")]
 
+    def on_parked(self, event: Mapping[str, Any]) -> list[Line]:
+        """The run has ended; its session tells also what no event of this run did."""
+        self.spent = event["session"].get("spent") or self.spent
+        return []
+
     def on_guard(self, event: Mapping[str, Any]) -> list[Line]:
-        """The guard asks for a correction or an explanation."""
-        why = f"the run would end ({one_line(str(event['reason']))}) with {event['open']} open"
+        """The guard asks for a correction, an explanation, or the last word."""
+        reason, action = one_line(str(event["reason"])), event["action"]
+        if action == "report":
+            told = f"the run ends ({reason}) with {event['open']} open"
+            return [Line("guard", f"last word: {told}; the model is asked what is done and what is not")]
         asked = (
             f"bring the list up to date ({event['retry']}/{event['retries']})"
-            if event["action"] == "correct"
+            if action == "correct"
             else "explain in plain text what was not done"
         )
+        why = f"the run would end ({reason}) with {event['open']} open"
         return [Line("guard", f"graph correction: {why}; the model is asked to {asked}")]
 
     def on_verify(self, event: Mapping[str, Any]) -> list[Line]:
@@ -140,8 +168,7 @@ class Screen:
         """Take what a node wrote: a reply, results of tools, a message of the graph's own."""
         for part in update if isinstance(update, list) else [update]:
             messages = part.get("messages") if isinstance(part, Mapping) else None
-            if node == "call_model" and isinstance(part, Mapping):
-                self.requests += 1
+            if node == "call_model":
                 self.streamed = ""
             for message in messages if isinstance(messages, list) else []:
                 if isinstance(message, ToolMessage):

@@ -5,9 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop.display.clean import escaped, one_line
+from wakeloop.stream import Spent
 from wakeloop.text.characters import is_seen
 from wakeloop.todos.items import Todo, is_closed
 
+LIMITS = {
+    "request_budget": "max_requests",
+    "token_budget": "max_tokens",
+    "cost_budget": "max_cost",
+    "time_budget": "max_seconds",
+}
+"""The setting whose end is the reason of a run's end."""
 ENDINGS = {
     "settled": "Settled: nothing on the list is open.",
     "interrupted": "Waiting for your answer to a tool's question.",
@@ -18,6 +26,11 @@ ENDINGS = {
     "wake_budget": "Idle with {open} open: all {budget} wakes of this activation are spent.",
     "repeated_reply": "Idle with {open} open: the model said the same again over the same list.",
     "stalled": "Idle with {open} open: several wakes in a row brought no progress.",
+    **{
+        reason: f"Out of budget with {{open}} open: {name} of this activation is spent."
+        for reason, name in LIMITS.items()
+    },
+    "looping": "Went round in a circle with {open} open: several rounds in a row brought nothing new.",
     "guard_blocked": "Idle with {open} open, also after being asked; the model's explanation is above.",
     "truncated": "The model's replies were cut off at the length limit again and again; {open} open.",
     "empty_reply": "The model gave empty replies only; {open} open.",
@@ -28,6 +41,7 @@ ENDINGS = {
 UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."
 BY_HAND = "Idle with {open} open, as the list was left by hand."
+LEAST = 0.01  # of a budget: less is not told
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
 
 
@@ -44,7 +58,7 @@ def ending(session: Mapping[str, Any]) -> str:
 
 def progress(todos: Sequence[Todo]) -> str:
     """How far a list is: what is closed, of all, and what is held."""
-    blocked = sum(todo["status"] == "blocked" for todo in todos)
+    blocked = count_blocked(todos)
     held = f", {blocked} blocked" if blocked else ""
     return f"{sum(map(is_closed, todos))}/{len(todos)} closed{held}"
 
@@ -67,18 +81,49 @@ def as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def counts(wakes: int, requests: int, tokens: tuple[int, int], seconds: float) -> str:
-    """What a run took, on one line."""
-    read, written = tokens
-    told = [plural(wakes, "wake"), plural(requests, "request")]
-    if read or written:
-        told.append(f"{read + written:,} tokens ({read:,} in, {written:,} out)")
-    return ", ".join([*told, elapsed(seconds)])
+def spending(spent: Spent) -> str:
+    """What an activation has spent: requests, tokens and how much of the input was cached, cost."""
+    told = [plural(spent["requests"], "request")]
+    if tokens := spent["input"] + spent["output"]:
+        about = "about " if spent["estimated"] else ""
+        cached = f" ({_percent(spent['cached'] / spent['input'])} cached)" if spent["cached"] else ""
+        told.append(f"{about}{plural(tokens, 'token')}{cached}")
+    if spent["cost"] is not None:
+        told.append(f"cost {spent['cost']:,.4f}")
+    return ", ".join(told)
+
+
+def nearest(name: str | None, share: float) -> str:
+    """How much of the budget nearest to its end is spent; nothing below one percent."""
+    return f"{_percent(share)} of max_{name}" if name and share >= LEAST else ""
+
+
+def trouble(session: Mapping[str, Any], todos: Sequence[Todo]) -> str:
+    """What went wrong on the way to whatever end: calls that failed, items that are blocked."""
+    failed, blocked = failed_calls(session), count_blocked(todos)
+    told = [f"{plural(failed, 'call')} failed"] if failed else []
+    return ", ".join([*told, *([f"{plural(blocked, 'item')} blocked"] if blocked else [])])
+
+
+def failed_calls(session: Mapping[str, Any]) -> int:
+    """How many calls of the activation failed; a session of an older release does not tell."""
+    spent = session.get("spent")
+    return int(spent.get("failed_calls", 0)) if isinstance(spent, Mapping) else 0
+
+
+def count_blocked(todos: Sequence[Todo]) -> int:
+    """How many items are held."""
+    return sum(todo["status"] == "blocked" for todo in todos)
+
+
+def _percent(share: float) -> str:
+    """A share without decimals, rounded down: 100% is all of it."""
+    return f"{int(share * 100 + 1e-9)}%"
 
 
 def plural(count: int, word: str) -> str:
     """A count with its word."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def elapsed(seconds: float) -> str:

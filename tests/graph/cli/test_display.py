@@ -54,7 +54,7 @@ def test_a_run_as_lines() -> None:
         "list: 1/1 closed",
         "model: two\n    lines",
     ]
-    assert (screen.requests, screen.wakes, screen.running, screen.streamed) == (5, 1, {}, "")
+    assert (screen.spent["requests"], screen.wakes, screen.running, screen.streamed) == (5, 1, {}, "")
 
 
 def test_what_the_graph_says_is_labelled() -> None:

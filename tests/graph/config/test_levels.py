@@ -158,6 +158,9 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
         ("nag_after: 1\ntools: [knife]\n", 2, "tools must be a list of files, shell, not ['knife']."),
         ("model: 3\n", 1, "model must be a text, not 3."),
         ("nag_after: 1\nnag_after: 2\n", 2, "the key 'nag_after' stands twice."),
+        ("max_request: 3\n", 1, "there is no setting 'max_request'; did you mean 'max_requests'?"),
+        ("price: {}\n", 1, "there is no setting 'price'; did you mean 'prices'?"),
+        ("max_requests: 0\n", 1, "The setting 'max_requests' cannot be 0: input should be greater than or"),
         ("prompts: {nudge: $nothing}\n", 1, "The prompt 'nudge' has the blank $nothing"),
     ],
 )
@@ -241,3 +244,61 @@ def test_no_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve(global_levels(folder)).get("tools") == ("files", "shell")
     monkeypatch.setenv("WAKELOOP_TOOLS", "none")
     assert resolve(global_levels(folder)).get("tools") == ()
+
+
+# -- prices ----------------------------------------------------------------------------------------------
+
+SHAPE = "prices: {default: {input: 1.25, cached: 0.13, output: 10}}, per million tokens."
+CHEAP, DEAR = {"input": 1.0, "cached": None, "output": 2.0}, {"input": 3.0, "cached": 0.5, "output": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ("5", f"The prices cannot be 5: write {SHAPE}"),
+        ("{input: 1, output: 2}", f"The price of 'input' cannot be 1: write {SHAPE}"),
+        ("{m: {input: 1, outptu: 2}}", "The price of 'm' has no 'outptu'; did you mean 'output'?"),
+        ("{m: {prompt: 1, output: 2}}", "The price of 'm' has no 'prompt'; did you mean 'input'?"),
+        (
+            "{m: {input: 1, cache_read: 0, output: 2}}",
+            "The price of 'm' has no 'cache_read'; did you mean 'cached'?",
+        ),
+        ("{m: {currency: EUR}}", "The price of 'm' has no 'currency'; it has input, cached, output."),
+        ("{m: {input: 1}}", f"The price of 'm' needs its output: write {SHAPE}"),
+        ("{m: {}}", f"The price of 'm' needs its input and its output: write {SHAPE}"),
+        (
+            "{m: {input: cheap, output: 2}}",
+            "The price of 'm' cannot have 'cheap' as its input: a number is due, per million tokens.",
+        ),
+        (
+            "{m: {input: 1, output: -2}}",
+            "The price of 'm' cannot have -2 as its output: a number is due, per million tokens.",
+        ),
+        (
+            "{m: {input: 1, output: no}}",
+            "The price of 'm' cannot have False as its output: a number is due, per million tokens.",
+        ),
+        ("{'openai:m': {input: 1, output: 2}}", "The price of 'openai:m' would never be found: write 'm'."),
+    ],
+)
+def test_a_wrong_price_is_one_sentence(table: str, why: str, folder: Path) -> None:
+    (folder / "config.yaml").write_text(f"model: m\nprices: {table}\n")
+    with pytest.raises(SettingsError) as refused:
+        global_levels(folder)
+    assert str(refused.value) == f"{folder / 'config.yaml'}, line 2: {why}"
+
+
+def test_prices_stand_at_every_level_and_are_replaced_one_by_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "config.yaml").write_text(
+        "prices: {a: {input: 1, output: 2}, b: {input: 1, output: 2}, 'llama3:8b': {input: 1, output: 2}}\n"
+    )
+    monkeypatch.setenv("WAKELOOP_PRICES", '{"b": {"input": 3, "cached": 0.5, "output": 4}}')
+    (folder / "roles" / "r.md").write_text("---\nprices: {c: {input: 1, output: 2}}\n---\n")
+    base = Level("base", "--set", {"prices": {"c": DEAR}})
+    (folder / "agents" / "g.yaml").write_text("settings:\n  prices: {d: {input: 1, output: 2}}\n")
+    levels = [*global_levels(folder), role_level(folder, "r"), base]
+    held = resolve(levels).settings
+    assert held.model_dump()["prices"] == {"a": CHEAP, "llama3:8b": CHEAP, "b": DEAR, "c": DEAR}
+    assert resolve(levels, whole=agent_level(folder, "g")).settings.model_dump()["prices"] == {"d": CHEAP}

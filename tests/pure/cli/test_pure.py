@@ -76,6 +76,10 @@ def test_an_unknown_reason_is_named() -> None:
     assert ending({"reason": "{odd}", "open": 1}) == "Ended: {odd}; 1 open."
 
 
+BOUNDED = ("looping", "request_budget", "token_budget", "cost_budget", "time_budget")
+LEFT = (("idle", 2, 3), ("dormant", 0, 1))
+
+
 @pytest.mark.parametrize(
     ("state", "reason", "open_items", "code"),
     [
@@ -92,6 +96,7 @@ def test_an_unknown_reason_is_named() -> None:
         ("dormant", "step_limit", 0, 1),
         ("dormant", "refused", 0, 1),
         ("idle", "refused", 2, 1),
+        *((state, reason, left, code) for reason in BOUNDED for state, left, code in LEFT),
     ],
 )
 def test_exit_codes(state: str, reason: str | None, open_items: int, code: int) -> None:

@@ -10,8 +10,9 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from typer.testing import CliRunner
 
+from wakeloop.cli.agent import settings_of
 from wakeloop.cli.commands.app import app
-from wakeloop.cli.configured import configured
+from wakeloop.cli.configured import configured, stack_of
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe, options
@@ -207,7 +208,7 @@ def test_a_recipe_without_levels_is_all_base(folder: Path) -> None:
     old = Recipe(model="m", preset="lesson", settings={"nag_after": 1}, root="/", system="Be brief.")
     new = configured(old, options(settings=["nag_every=2"]))
     assert (new.model, new.preset, new.system) == ("m", "lesson", "Be brief.")
-    assert new.settings == {"nag_after": 1, "nag_every": 2}
+    assert new.settings == {"nag_after": 1, "nag_every": 2, "max_requests": 500}
 
 
 @pytest.mark.parametrize(
@@ -249,3 +250,126 @@ def test_no_model(folder: Path) -> None:
         configured(None, {})
     with pytest.raises(SettingsError, match="There is no setting 'max_wake'"):
         configured(None, options(model="m", settings=["max_wake=1"]))
+
+
+# -- budgets ---------------------------------------------------------------------------------------------
+
+PRICES = "prices: {m: {input: 1, output: 2}}\n"
+NO_INT = "input should be a valid integer, unable to parse string as an integer."
+SHAPE = "prices: {{default: {{input: 1.25, cached: 0.13, output: 10}}}}, per million tokens."
+ANT = "The agent 'ant' overrides all settings"
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "held"),
+    [
+        ("", {}, (500, "built-in", "wakeloop")),
+        ("", {"preset": "wakeloop"}, (500, "built-in", "wakeloop")),
+        ("", {"preset": "agentparley"}, (500, "command line", "a run has a limit")),
+        ("", {"preset": "loki"}, (500, "command line", "a run has a limit")),
+        ("preset: lesson\n", {}, (500, "command line", "a run has a limit")),
+        ("max_requests: 7\n", {}, (7, "global", "config.yaml")),
+        ("max_requests: 7\n", {"preset": "cubepi"}, (7, "global", "config.yaml")),
+        ("max_requests: null\n", {}, (None, "global", "config.yaml")),
+        ("max_requests: null\n", {"preset": "cubepi"}, (None, "global", "config.yaml")),
+        ("max_requests: null\npreset: cubepi\n", {}, (None, "global", "config.yaml")),
+        ("max_requests: 7\n", {"settings": ["max_requests=8"]}, (8, "base", "--set")),
+        ("max_requests: 7\n", {"max_requests": "9"}, (9, "base", "--max-requests")),
+        ("", {"preset": "loki", "max_requests": "9"}, (9, "base", "--max-requests")),
+        ("", {"max_requests": "null"}, (None, "base", "--max-requests")),
+        ("", {"preset": "loki", "settings": ["max_requests=null"]}, (None, "base", "--set")),
+        ("", {"agent": "poor"}, (500, "command line", "a run has a limit")),
+        ("max_requests: 7\n", {"agent": "poor"}, (500, "command line", "a run has a limit")),
+        ("", {"agent": "rich"}, (None, "agent", "rich.yaml")),
+    ],
+)
+def test_the_limit_of_requests(
+    folder: Path, config: str, given: dict[str, object], held: tuple[object, str, str]
+) -> None:
+    (folder / "config.yaml").write_text(config)
+    (folder / "agents" / "poor.yaml").write_text("preset: cubepi\n")
+    (folder / "agents" / "rich.yaml").write_text("preset: cubepi\nmax_requests: null\n")
+    words = options(model="m", **given)
+    found = stack_of(None, words).resolved().held["max_requests"]
+    assert (found.value, found.level, Path(found.source).name) == held
+    assert settings_of(configured(None, words)).max_requests == held[0]
+
+
+def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
+    recipe = configured(None, options(model="m", settings=["max_requests=5", "nag_after=1"]))
+    for words, limit in [
+        ({"max_requests": "6"}, 6),
+        ({}, 6),
+        ({"preset": "loki"}, 6),
+        ({"settings": ["max_requests=7"]}, 7),
+        ({"max_requests": "null"}, None),
+    ]:
+        recipe = configured(Recipe.read(recipe.written()), options(**words))
+        assert (settings_of(recipe).max_requests, settings_of(recipe).nag_after) == (limit, 1)
+
+
+def test_every_budget_has_its_option(folder: Path) -> None:
+    (folder / "config.yaml").write_text(PRICES)
+    words = {"max_requests": "1_000", "max_tokens": "2", "max_cost": "0.5", "max_seconds": "90"}
+    settings = settings_of(Recipe.read(configured(None, options(model="m", **words)).written()))
+    dumped = settings.model_dump()
+    assert {key: dumped[key] for key in words} == {
+        "max_requests": 1000, "max_tokens": 2, "max_cost": 0.5, "max_seconds": 90.0,
+    }  # fmt: skip
+    assert dumped["prices"] == {"m": {"input": 1.0, "cached": None, "output": 2.0}}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            ["--max-requests", "0"],
+            "The setting 'max_requests' cannot be 0: input should be greater than or equal to 1.",
+        ),
+        (
+            ["--max-tokens", "many"],
+            f"The setting 'max_tokens' cannot be 'many': {NO_INT}",
+        ),
+        (
+            ["--max-requests", "5", "--set", "max_requests=5"],
+            "max_requests is given twice, by --set and by --max-requests: give it once.",
+        ),
+        (
+            ["--max-requests", "5", "--agent", "ant"],
+            f"{ANT}: leave --max-requests out, or change {{folder}}/agents/ant.yaml.",
+        ),
+        (
+            ["--max-cost", "1"],
+            f"max_cost needs prices: write them into '{{folder}}/config.yaml', as in {SHAPE}",
+        ),
+        (
+            ["--set", 'prices={"m": {"inptu": 1}}'],
+            "The price of 'm' has no 'inptu'; did you mean 'input'?",
+        ),
+    ],
+)
+def test_a_wrong_budget_is_one_sentence(folder: Path, given: list[str], says: str) -> None:
+    for command in (["run", "x"], ["chat"]):
+        code, out, err = wakeloop(*command, "--model", "m", *given)
+        assert (code, out, err) == (2, "", f"wakeloop: {says.format(folder=folder)}\n")
+
+
+def test_a_model_without_a_price_has_no_limit_of_cost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
+    (folder / "config.yaml").write_text(PRICES)
+    code, out, err = wakeloop("run", "x", "--model", "openai:other", "--max-cost", "1")
+    told = (
+        "wakeloop: max_cost needs a price, and prices has none for the model 'other': give one under a key "
+    )
+    assert (code, out, err.splitlines()) == (
+        2,
+        "",
+        [f"{told}that begins the model's name, or under 'default'."],
+    )
+
+
+def test_a_thread_without_prices_takes_those_of_today(folder: Path) -> None:
+    kept = configured(None, options(model="m"))
+    (folder / "config.yaml").write_text(f"{PRICES}nag_after: 1\n")
+    settings = settings_of(configured(kept, options(max_cost="2")))
+    assert (settings.max_cost, [*settings.prices], settings.nag_after) == (2, ["m"], 6)

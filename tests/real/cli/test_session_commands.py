@@ -466,6 +466,18 @@ def test_the_offline_stand_in_is_served(shell: Shell, files: Callable[[Path, int
 
 
 @pytest.mark.slow
+def test_a_budget_of_a_server_ends_its_runs_and_is_told_everywhere(world: World) -> None:
+    server = world.serve("--max-requests", "2")
+    code, out, err = world.here("send", "poor", "leave", "--wait")
+    told = "poor: idle, request_budget; 1 open, 0/25 wakes"
+    assert (code, err, out.splitlines()[-1]) == (3, "", told)
+    [row] = [row for row in world.here("ps")[1].splitlines() if row.startswith("poor ")]
+    assert row.split() == ["poor", "idle", "request_budget", "1", "0/25", "-", "0", "-"]
+    server.send_signal(signal.SIGTERM)
+    code, said, _ = ended(server)
+    assert (code, said[0]) == (0, told)
+
+
 def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str) -> None:
     with closing(World(tmp_path, postgres)) as world:
         workers = [world.serve(begin=False) for _ in range(2)]

@@ -83,4 +83,11 @@ def in_todays_shape(figures: Any) -> Any:
         if figures["state"] == "running" or a_parents:
             return {key: value for key, value in figures.items() if key not in NUMBERS}
         return {"list": ANY, **figures}
-    return {key: in_todays_shape(value) for key, value in figures.items()}
+    return {key: in_todays_shape(value) for key, value in figures.items()} | told_since(figures)
+
+
+def told_since(figures: dict[str, Any]) -> dict[str, Any]:
+    """Return what the command tells today besides, of a thread in full and in the list of them."""
+    if {"thread", "session", "todos"} <= figures.keys():
+        return {"failed_calls": 0, "blocked": 0}
+    return {"raise": None} if {"thread", "changed"} <= figures.keys() else {}

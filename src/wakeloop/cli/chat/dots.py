@@ -74,7 +74,7 @@ def info(talk: Conversation, command: Command) -> Iterable[str]:
         yield from named(what, getattr(talk.recipe, what))
         yield from who(what, getattr(talk.recipe, what), talk)
     else:
-        yield from portrait(Known(talk.thread, talk.recipe, talk.request), snapshot, live=False)
+        yield from portrait(Known(talk.thread, talk.recipe, talk.request), snapshot, talk.place, live=False)
 
 
 def todo(talk: Conversation, command: Command) -> Iterable[str]:

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asked
+from wakeloop.cli.budgets import to_set
 from wakeloop.cli.chat import lines
 from wakeloop.cli.chat.completion import Names
 from wakeloop.cli.chat.conversation import Conversation
@@ -31,7 +32,7 @@ from wakeloop.display.clean import one_line
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Kind, Line, Screen
-from wakeloop.display.words import ending, item, progress
+from wakeloop.display.words import ending, item, progress, trouble
 from wakeloop.thread.standing import counted, unfinished
 
 
@@ -234,6 +235,10 @@ class Repl:
         elif not snapshot.interrupts and (todos or session["reason"] != "settled"):
             self.say("end", ending(session))
         self.say("note", view.screen.summary)
+        if wrong := trouble(session, todos):
+            self.say("error", wrong)
+        if way := to_set(session, self.talk.recipe, snapshot.values.get("todo_settings") or {}):
+            self.say("note", way)
         if snapshot.interrupts:
             self.tell_standing()
 

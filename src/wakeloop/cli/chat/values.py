@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from wakeloop.cli.configured import BOUNDS, refuse_unpriced
 from wakeloop.cli.failures import usage
 from wakeloop.cli.recipe import WORDS, value_of
 from wakeloop.config.levels import BESIDE, canonical_key, may_vary
@@ -26,6 +27,8 @@ def changed(base: LoopSettings, own: Mapping[str, Any], given: str, text: str) -
     value = None if text in NULLS else text_of(text) if takes_text(key) else value_of(text)
     new = {**canonical(own), key: value}
     check_overrides(base, new)
+    if key in BOUNDS:
+        refuse_unpriced(base.model_copy(update=new))
     read = getattr(base.model_copy(update={key: value}), key)
     return {**new, key: list(read) if isinstance(read, tuple) else read}
 

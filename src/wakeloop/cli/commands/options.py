@@ -46,6 +46,21 @@ Role = Annotated[
 Agent = Annotated[
     str | None, typer.Option(metavar="NAME", help="Agent file, which overrides all settings; null leaves it.")
 ]
+MaxRequests = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Requests that a message may take; else 500; null is no limit."),
+]
+MaxTokens = Annotated[
+    str | None, typer.Option(metavar="N", help="Tokens that a message may take, in and out; else no limit.")
+]
+MaxCost = Annotated[
+    str | None,
+    typer.Option(metavar="SUM", help="What a message may cost, by prices: in the configuration."),
+]
+MaxSeconds = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Seconds in model and tools that a message may take; else no limit."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands without asking for each.")]
 Database = Annotated[
     str | None,
@@ -66,6 +81,10 @@ OF_AN_AGENT = {
     "tools": Tools,
     "role": Role,
     "agent": Agent,
+    "max_requests": MaxRequests,
+    "max_tokens": MaxTokens,
+    "max_cost": MaxCost,
+    "max_seconds": MaxSeconds,
 }
 
 

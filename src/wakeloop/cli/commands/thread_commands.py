@@ -160,7 +160,7 @@ def graph() -> None:
 
 
 @sentences()
-@takes("preset")
+@takes("preset", "max_requests")
 def demo(
     *,
     folder: Annotated[

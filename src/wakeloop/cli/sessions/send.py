@@ -10,7 +10,7 @@ from wakeloop.cli.sessions.ps import line_of
 from wakeloop.cli.sessions.where import LOOK, Where, typed
 from wakeloop.cli.start import check_text, refuse_odd
 from wakeloop.display.clean import clean, one_line
-from wakeloop.display.words import question
+from wakeloop.display.words import question, trouble
 from wakeloop.inbox import WakeEvent
 from wakeloop.thread.standing import answer_of, counted
 
@@ -69,4 +69,6 @@ def send(
     if json:
         return [as_json({**asdict(status), "answer": answer, "questions": asked})], code
     said = asked or ([clean(answer)] if answer else [])
-    return [*said, *([] if code == SETTLED else [line_of(status)])], code
+    wrong = trouble(counted(snapshot), snapshot.values.get("todos") or ())
+    last = [] if code == SETTLED else [line_of(status)]
+    return [*said, *last, *([f"{one_line(thread)}: {wrong}"] if wrong else [])], code
