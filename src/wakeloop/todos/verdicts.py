@@ -6,7 +6,7 @@ from dataclasses import replace
 from wakeloop.todos.items import Status, Todo
 from wakeloop.todos.operations import Board, Question
 
-REMEMBERED = 64  # refused items that are gone: one may come back under its id
+KEPT = 64  # refused items that are gone: one may come back under its id
 REFUSALS = 3  # the verifier's third refusal of an item blocks it
 
 Verdicts = dict[tuple[int, str], str | None]
@@ -84,5 +84,5 @@ def remembered(board: Board) -> dict[str, int]:
     """Keep what the verifier has refused of the items in the list, and of the last ones that are gone."""
     listed = {str(todo["id"]) for todo in board.todos}
     gone = [key for key in board.refusals if key not in listed]
-    forgotten = set(gone[:-REMEMBERED])
+    forgotten = set(gone[:-KEPT])
     return {key: count for key, count in board.refusals.items() if key not in forgotten}

@@ -15,9 +15,9 @@ from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.loop.progress import PRINT, REMEMBERED
 from wakeloop.model.request import REMEMBERED_PROMPTS
 from wakeloop.nodes.activate import REMEMBERED_EVENTS
-from wakeloop.todos.verdicts import REMEMBERED
 from wakeloop.prompts import _text
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.todos.verdicts import KEPT
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -90,7 +90,7 @@ def test_an_index_holds_what_stands_in_the_conversation() -> None:
 
 def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
     """A list that is replaced for ever, whose items a verifier refuses: only the last ones are remembered."""
-    rounds = 3 * REMEMBERED
+    rounds = 3 * KEPT
 
     def wrote(i: int) -> AIMessage:
         return calls(("write_todos", {"todos": [{"content": f"item {i}", "status": "completed"}]}))
@@ -104,9 +104,7 @@ def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
     agent.invoke({"messages": [("user", "go")]}, {**THREAD, "recursion_limit": 3 * rounds})
     values = agent.get_state(THREAD).values
     assert values["todos"] == [todo(rounds, f"item {rounds - 1}", "in_progress")]
-    assert list(values["todo_ledger"]["refusals"]) == [
-        str(i) for i in range(rounds - REMEMBERED, rounds + 1)
-    ]
+    assert list(values["todo_ledger"]["refusals"]) == [str(i) for i in range(rounds - KEPT, rounds + 1)]
 
 
 def test_nothing_is_kept_across_threads() -> None:
