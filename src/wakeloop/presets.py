@@ -2,8 +2,9 @@
 
 from difflib import get_close_matches
 from types import MappingProxyType
+from typing import Never
 
-from wakeloop.errors import SettingsError
+from wakeloop.errors import ArgumentError, SettingsError
 from wakeloop.settings import LoopSettings
 
 _QUIET = {"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0, "max_items": None, "in_progress": "any"}
@@ -39,11 +40,16 @@ PRESETS = MappingProxyType(
 )
 
 
-def preset(name: str) -> LoopSettings:
+def preset(name: str, **varied: Never) -> LoopSettings:
     """Return the settings of a named system; vary them with `.model_copy(update={...})`.
 
     Raises `SettingsError` for an unknown name, with the nearest right one.
     """
+    if varied:
+        update = ", ".join(f"{key!r}: …" for key in varied)
+        raise ArgumentError(f"A preset is varied by preset({name!r}).model_copy(update={{{update}}}).")
+    if not isinstance(name, str):
+        raise SettingsError(f"A preset is named by a text, such as 'loki', not {name!r}.")
     if name in PRESETS:
         return PRESETS[name]
     near = get_close_matches(name, PRESETS, n=1)

@@ -11,11 +11,12 @@ from wakeloop.errors import EditError
 from wakeloop.loop.ledger import notes_of
 from wakeloop.stream import Session
 from wakeloop.text.marks import by_model, by_user, opens, text_of
-from wakeloop.thread.held import Held, held
+from wakeloop.thread.held import Held, held, messages_of
 from wakeloop.todos.items import count_open
 
 LAST = "finalization_guard"
 NUMBERS = ("open", "wakes", "budget", "list")
+WORDS = frozenset(("state", "reason", "on", *NUMBERS))
 
 
 def session_of(given: object) -> Session:
@@ -34,6 +35,8 @@ def session_of(given: object) -> Session:
         ArgumentError: Something else.
         DamagedError: What is stored is nothing that a run of the graph has left.
     """
+    if isinstance(given, Mapping) and {"state", "reason"} <= given.keys() <= WORDS:
+        return cast(Session, dict(given))  # a session itself
     view = held(given)
     session = cast(dict[str, Any], counted(view))
     if session["state"] == "running" or not view.whole:
@@ -98,7 +101,9 @@ def answer_of(given: object) -> str:
     Raises:
         ArgumentError: Something else.
     """
-    messages: list[AnyMessage] = list(held(given).values.get("messages") or ())
+    messages: list[AnyMessage] = (
+        messages_of(given) if isinstance(given, list) else list(held(given).values.get("messages") or ())
+    )
     for message in reversed(messages):
         if by_user(message) or opens(message):
             return ""
