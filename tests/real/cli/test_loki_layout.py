@@ -80,8 +80,7 @@ def test_a_key_at_both_places_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["temperature", "save_session", "compression_threshold", "rag_top_k", "wrap", "name", "version"]
-    + ["global_tools", "dynamic_instructions"],
+    ["temperature", "save_session", "compression_threshold", "rag_top_k", "wrap", "name", "global_tools"],
 )
 def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_with: Any) -> None:
     (folder / "config.yaml").write_text(f"{key}: 1\n")
