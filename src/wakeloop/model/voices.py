@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableBinding
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError
 from wakeloop.model.named import bound, in_format
-from wakeloop.model.no_call import is_openai, no_call
+from wakeloop.model.no_call import answers_whole, is_openai, no_call
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.formats import openai_tools, with_tools
 from wakeloop.settings import LoopSettings
@@ -78,7 +78,7 @@ class Voices:
     @computed_once
     def asks_whole(self) -> bool:
         """Whether a stream that never began is asked for again whole: the body may have been no stream."""
-        return is_openai(self.bare)
+        return answers_whole(self.bare)
 
     def voice(self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool) -> Voice:
         """Return the model as a request needs it; `asking` for a format, an explanation, or None."""
