@@ -23,6 +23,13 @@ _ID_OF = {  # where a block of this type has its call's id
 _SERVED = ("server_tool_use", "mcp_tool_use", "server_tool_call")
 
 
+def result_faults(message: BaseMessage) -> Iterator[str]:
+    """The faults in a user's blocks: results stand in messages of their own."""
+    for block in message.content if isinstance(message.content, list) else ():
+        if isinstance(block, dict) and block.get("type") in ("tool_result", "function_call_output"):
+            yield "a tool's result in a user's message"
+
+
 def name_faults(message: BaseMessage) -> Iterator[str]:
     """The faults in the name of who speaks, or of the tool that answers."""
     allowed = _NAME if isinstance(message, ToolMessage) else _SPEAKER

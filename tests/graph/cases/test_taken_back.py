@@ -217,6 +217,19 @@ def test_c34_the_same_in_a_history_from_elsewhere(quick: Rig, blocks: list[Any],
     quick.follow_up()
 
 
+@IN_FORM
+def test_c34_results_in_a_users_blocks_as_a_providers_own_history_has_them(quick: Rig, form: Any) -> None:
+    block = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "seen x"}]}
+    user = HumanMessage([block, {"type": "text", "text": "And now?"}])
+    assert wire_faults([[user]]) != []
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {"place": "x"}}
+    quick.speaks(form).build("Fine.", tools=[look])
+    quick.run({"messages": [HumanMessage("q"), AIMessage([call]), user, AIMessage("so"), HumanMessage("go")]})
+    quick.model.assert_done()
+    assert str(quick.model.requests[0][-3].text) == "seen xAnd now?"
+    quick.follow_up()
+
+
 # -- C47 -------------------------------------------------------------------------------------------------
 
 LEGACY = {"function_call": {"name": "look", "arguments": "{}"}}
