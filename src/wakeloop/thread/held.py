@@ -55,7 +55,8 @@ def held(given: object) -> Held:
         return Held(_values(given["values"]), parked=asks, midway=midway, on=_on(asked))
     if given and not given.keys() & OURS:
         raise nothing_of(given)
-    return Held(_values(given), parked=bool(given.get(ASKED)), on=_on(given.get(ASKED)))
+    asked = given.get(ASKED)
+    return Held(_values(given), parked=bool(asked), whole=_has_list(given), on=_on(asked))
 
 
 def _of_thread(values: Any, tasks: Any, asked: Any) -> Held:
@@ -68,7 +69,12 @@ def _of_thread(values: Any, tasks: Any, asked: Any) -> Held:
             return next((one for one in inner if one.parked), inner[0])
         if any(state is not None for state in below):  # only where its state is found
             return Held(values, parked, midway=bool(tasks), whole=False, on=on)
-    return Held(values, parked, midway=bool(tasks), on=on)
+    return Held(values, parked, midway=bool(tasks), whole=_has_list(values), on=on)
+
+
+def _has_list(values: Mapping[str, Any]) -> bool:
+    """Tell whether values may be an agent's own: a parent may share its messages alone."""
+    return not values or not {"todos", "todo_session"}.isdisjoint(values)
 
 
 def _agents(state: Any) -> Iterator[Held]:

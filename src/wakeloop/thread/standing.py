@@ -25,7 +25,8 @@ def session_of(given: object) -> Session:
     A thread parked at an interrupt is `waiting`, `interrupted`, on an approval where the value of the (first)
     interrupt says `"on": "approval"`, else on a human; one that broke off, or is being run, is `running`,
     without numbers; one that has not begun is `dormant`, or `idle` with items by hand, without a reason. Of a
-    result of a run that is parked, the numbers are there that it shows.
+    result of a run that is parked, the numbers are there that it shows; of a parent's values without a list
+    there are none.
 
     Args:
         given: A snapshot, a run's result, a state, or a thread's state as the SDK has it. Of a parent graph
