@@ -13,7 +13,7 @@ from hashlib import blake2s
 from string import ascii_letters, digits
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 
 LONGEST_ID = 40  # characters that OpenAI's chat completions take; what is minted has nine, as Mistral's ask
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -40,7 +40,6 @@ _BLOCKS = {
     **dict.fromkeys(("computer_call", "local_shell_call", "shell_call"), _Keys("call_id", "action")),
     "apply_patch_call": _Keys("call_id", "operation"),
 }
-_RESULTS = frozenset(("tool_result", "function_call_output"))
 _SERVED = frozenset(("server_tool_use", "mcp_tool_use", "server_tool_call"))  # a provider's own tools
 _UNPARSED = frozenset(("tool_call_chunk", "invalid_tool_call"))
 _THOUGHTS = frozenset(("thinking", "redacted_thinking", "reasoning"))  # never the last of a message
@@ -177,23 +176,3 @@ def renamed(message: BaseMessage) -> BaseMessage:
     if is_legal_speaker(message.name):
         return message
     return message.model_copy(update={"name": legal_speaker(message.name or "")})
-
-
-def holds_results(message: BaseMessage) -> bool:
-    """Tell whether a user's message has results as blocks, as a provider's own history has them."""
-    return isinstance(message.content, list) and any(map(_is_result, message.content))
-
-
-def spoken(message: BaseMessage) -> BaseMessage:
-    """Return a user's message with such results as text: no call of a history waits for them."""
-    blocks = [_as_text(block) if _is_result(block) else block for block in message.content]
-    return message.model_copy(update={"content": blocks})
-
-
-def _is_result(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") in _RESULTS
-
-
-def _as_text(block: Any) -> dict[str, Any]:
-    said = block.get("content") or block.get("output") or ""
-    return {"type": "text", "text": str(HumanMessage(said).text)}

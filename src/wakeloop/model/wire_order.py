@@ -22,14 +22,13 @@ from wakeloop.model.calls import (
     Pair,
     agree,
     holding,
-    holds_results,
     id_from,
     is_legal_name,
     legal_name,
     renamed,
-    spoken,
 )
 from wakeloop.model.legality import is_legal
+from wakeloop.model.spoken import spoken
 from wakeloop.text.marks import KEY, mark, text_of
 
 
@@ -80,14 +79,12 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
             continue
         ours = isinstance(given, HumanMessage | AIMessage)
         message: Any = renamed(given) if ours else HumanMessage(given.content, id=given.id)
-        if holds_results(message) and not isinstance(message, AIMessage):
-            message = spoken(message)
         if isinstance(message, AIMessage):
             _add_assistant(wire, message, results, lines, taken)
         else:
             if wire and isinstance(wire[-1], ToolMessage):
                 wire.append(AIMessage(lines.broken_off, additional_kwargs=mark("repair")))
-            wire.append(message)
+            wire.append(spoken(message, lines.empty_reply))
     return wire
 
 

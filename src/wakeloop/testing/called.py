@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.testing.conversation import calls_of
+from wakeloop.testing.conversation import calls_of, is_blank
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
@@ -23,11 +23,14 @@ _ID_OF = {  # where a block of this type has its call's id
 _SERVED = ("server_tool_use", "mcp_tool_use", "server_tool_call")
 
 
-def result_faults(message: BaseMessage) -> Iterator[str]:
-    """The faults in a user's blocks: results stand in messages of their own."""
-    for block in message.content if isinstance(message.content, list) else ():
-        if isinstance(block, dict) and block.get("type") in ("tool_result", "function_call_output"):
-            yield "a tool's result in a user's message"
+def user_faults(message: BaseMessage) -> Iterator[str]:
+    """The faults in what a user says: nothing at all, or results, which stand in messages of their own."""
+    blocks = message.content if isinstance(message.content, list) else []
+    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
+    if "tool_result" in kinds or "function_call_output" in kinds:
+        yield "a tool's result in a user's message"
+    elif is_blank(message) and set(kinds) <= {"text"}:
+        yield "an empty user message"
 
 
 def name_faults(message: BaseMessage) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from wakeloop.testing.called import call_faults, name_faults, result_faults
+from wakeloop.testing.called import call_faults, name_faults, user_faults
 from wakeloop.testing.conversation import Request, calls_of, each, is_blank, malformed_of, role_of
 
 
@@ -62,7 +62,7 @@ class _Reading:
         elif isinstance(message, ToolMessage):
             yield from self._result(message)
         elif role == "user":
-            yield from result_faults(message)
+            yield from user_faults(message)
             if self.before == "tool":
                 yield "a user message directly after a tool result"
         else:

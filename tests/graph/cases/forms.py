@@ -402,6 +402,8 @@ class Anthropic(OverHttp):
                 found.append(("bad", "", "messages must have non-empty content"))
             results = [b for b in blocks if b["type"] == "tool_result"]
             found += [("result", b["tool_use_id"], "") for b in results]
+            if any(b["type"] == "text" and not b["text"].strip() for b in blocks):
+                found.append(("bad", "", "text content blocks must contain non-whitespace text"))
             if message["role"] == "user" and len(results) < len(blocks):
                 found.append(("text", "user", ""))
             found += [("call", b["id"], b["name"]) for b in blocks if b["type"] == "tool_use"]

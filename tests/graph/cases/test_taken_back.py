@@ -230,6 +230,19 @@ def test_c34_results_in_a_users_blocks_as_a_providers_own_history_has_them(quick
     quick.follow_up()
 
 
+@IN_FORM
+@pytest.mark.parametrize("said", ["", " \n", [], [{"type": "text", "text": " "}]])
+def test_a_user_who_said_nothing(quick: Rig, form: Any, said: Any) -> None:
+    """Anthropic's server refuses a blank text, in every later request too."""
+    assert wire_faults([[HumanMessage(said)]]) == ["request 0, message 0: an empty user message"]
+    quick.speaks(form).build("Yes?")
+    quick.run({"messages": [HumanMessage(said)]})
+    quick.model.assert_done()
+    assert str(quick.model.requests[0][-1].text) == "(no text)"
+    assert quick.messages[0].content == said
+    quick.follow_up()
+
+
 # -- C47 -------------------------------------------------------------------------------------------------
 
 LEGACY = {"function_call": {"name": "look", "arguments": "{}"}}
