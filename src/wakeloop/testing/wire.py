@@ -19,8 +19,8 @@ def wire_faults(requests: Iterable[Request]) -> list[str]:
     results; no user message after a tool result; no two assistant messages in a row, none empty or at the
     end, none with `invalid_tool_calls`. Names are of 64 letters, digits, `_` and `-` at most, ids of 40
     characters; content blocks hold the calls of `tool_calls` and no others, and of a provider's own tool none
-    without its result; nothing is left of the older `function_call`. Two user messages in a row are legal,
-    and so is a request without a system message.
+    without its result; no user says nothing; nothing is left of the older `function_call`. Two user messages
+    in a row are legal, and so is a request without a system message.
     """
     return [
         f"request {number}, message {place}: {fault}"
