@@ -183,7 +183,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c34": (
         "model/calls.py",
-        'update["content"] = _agreeing(message.content, made)',
+        'update["content"] = _agreeing(message.content, made, () if made else _adrift(message.content))',
         "pass",
     ),
     "c35": (
@@ -238,7 +238,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c46": (
         "platform/unread_bodies.py",
-        "if isinstance(value, Mapping) and (words := _words(value)):",
+        "if isinstance(first, BaseModel | Mapping) and (words := _words(first)):",
         "if False:",
     ),
     "c47": (
