@@ -75,7 +75,7 @@ class DamagedError(WakeloopError):
 
 
 class VerifyError(WakeloopError):
-    """An asynchronous `verify` was met in a synchronous run."""
+    """An asynchronous `verify` was met in a synchronous run, or one answered neither None nor a text."""
 
     def __init__(
         self, sentence: str = "This agent's verify is asynchronous: run it with ainvoke or astream."

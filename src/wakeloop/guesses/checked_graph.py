@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.guesses.runs import check_run
@@ -13,10 +14,15 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` comes by here, too."""
-        check_run(input, config, self.builder.input_schema.__annotations__)
+        self._check(input, config)
         return super().stream(input, config, **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` comes by here, too."""
-        check_run(input, config, self.builder.input_schema.__annotations__)
+        self._check(input, config)
         return super().astream(input, config, **more)
+
+    def _check(self, given: Any, config: Any) -> None:
+        bound = (self.config or {}).get("configurable", {})
+        keeps = isinstance(self.checkpointer, BaseCheckpointSaver) and "thread_id" not in bound
+        check_run(given, config, self.builder.input_schema.__annotations__, keeps=keeps)

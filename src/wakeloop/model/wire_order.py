@@ -28,6 +28,7 @@ from wakeloop.model.calls import (
     renamed,
 )
 from wakeloop.model.legality import is_legal
+from wakeloop.model.spoken import spoken
 from wakeloop.text.marks import KEY, mark, text_of
 
 
@@ -83,7 +84,7 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
         else:
             if wire and isinstance(wire[-1], ToolMessage):
                 wire.append(AIMessage(lines.broken_off, additional_kwargs=mark("repair")))
-            wire.append(message)
+            wire.append(spoken(message, lines.empty_reply))
     return wire
 
 

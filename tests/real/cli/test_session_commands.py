@@ -447,6 +447,14 @@ def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
     assert world.said("early") == [("human", "hello"), ("human", "and this"), ("ai", "m: and this")]
 
 
+def test_a_server_says_that_it_switches_auto_continue_on(world: World) -> None:
+    server = world.serve("--preset", "loki", begin=False)
+    assert server.stdout is not None
+    said = "auto_continue is switched on; loki leaves it off unless a level of configuration says otherwise."
+    assert server.stdout.readline() == f"main: {said}\n"
+    assert server.stdout.readline().startswith("Serving main, ada; ")
+
+
 def test_the_offline_stand_in_is_served(shell: Shell, files: Callable[[Path, int], None]) -> None:
     files(shell.folder, 1)
     server = shell.start("serve", "--demo", ".", "--set", "max_wake_cycles=4")
