@@ -19,7 +19,7 @@ from rig import Rig
 from wakeloop import ReplyError, preset
 from wakeloop.testing import calls
 
-IDS = ("tail", "shown", "injected")  # of messages
+APART = ("tail", "shown", "injected", "spent")  # ids of messages, and what the fault itself has cost
 THREAD: Any = {"messages": [HumanMessage("go")]}
 
 
@@ -239,23 +239,28 @@ def play(rig: Rig, fault: Fault, replies: Sequence[Any], given: Any, **more: Any
         given = None
     rig.run(given)
     rig.model.assert_done()
-    stood = {"session": rig.session, "todos": rig.todos, "messages": len(rig.messages)}
+    stood = {"session": standing(rig), "todos": rig.todos, "messages": len(rig.messages)}
     old, history = written(rig), len(rig.messages)
     rig.then(*fault.later)
     rig.run("And now something else.")
     rig.model.assert_done()
     rig.followed = True
     rig.check()
-    notes = {key: value for key, value in rig.state["todo_ledger"].items() if key not in IDS}
+    notes = {key: value for key, value in rig.state["todo_ledger"].items() if key not in APART}
     return {
         "stood": stood,
         "written": [new - before for new, before in zip(written(rig), old, strict=True)],
         "sizes": [sum(map(size, asked)) for asked in rig.model.requests],
-        "session": rig.session,
+        "session": standing(rig),
         "list": rig.todos,
         "notes": notes,
         "messages": [(m.type, str(m.text)) for m in rig.messages[history:]],
     }
+
+
+def standing(rig: Rig) -> dict[str, Any]:
+    """The session, but for what is spent."""
+    return {key: value for key, value in rig.session.items() if key not in APART}
 
 
 def size(message: Any) -> int:
