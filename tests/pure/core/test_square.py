@@ -147,10 +147,11 @@ def test_progress_is_judged_in_as_many_steps_as_there_are_items() -> None:
 
 
 def test_boards_of_a_round_share_their_items() -> None:
-    board = Board(tuple(items(1000)))
+    board = Board(tuple(items(3000)))
     then = board.with_item({"id": 500, "content": "item 500", "status": "completed"})
-    shared = [a is b for a, b in zip(board.rows.blocks, then.rows.blocks, strict=True)]
-    assert shared.count(False) == 1
+    was, now = board.rows.groups, then.rows.groups
+    assert [a is b for a, b in zip(was, now, strict=True)] == [False, True, True]
+    assert [a is b for a, b in zip(was[0], now[0], strict=True)].count(False) == 1
     assert (board.find(500) or {}).get("status") == "pending"
     assert (then.find("500") or {}).get("status") == "completed"
 
@@ -237,3 +238,13 @@ def test_refusals_keep_their_order_and_never_change() -> None:
     assert list(more.items()) == [("b", 3), ("a", 2), ("c", 1)]
     assert few == {"b": 1, "a": 2}
     assert (len(more), more.get("x"), Refusals.of(more) is more) == (3, None, True)
+    assert (len(few), few.get("c"), "c" in few) == (2, None, False)
+
+
+def test_refusals_that_part_know_their_own() -> None:
+    base = Refusals.of({"a": 1})
+    one = base.with_one("b", 1)
+    other = base.with_one("c", 1).with_one("a", 2)
+    assert [dict(kept) for kept in (base, one, other)] == [{"a": 1}, {"a": 1, "b": 1}, {"a": 2, "c": 1}]
+    assert one.with_one("a", 3) == {"a": 3, "b": 1}
+    assert [len(kept) for kept in (base, one, other)] == [1, 2, 2]
