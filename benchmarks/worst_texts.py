@@ -18,6 +18,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ SIZES = (25_000, 50_000, 100_000, 200_000)
 COUNTS = (1_250, 2_500, 5_000, 10_000)
 TINY = (200, 400)
 QUICK = 0.02  # seconds at the largest size below which noise makes the exponent
-RUNS = 5
+RUNS = 7
 WORST = 1.35  # an exponent from which on a row is marked
 # What patterns begin with, repeat and break on: each text is one of these, again and again, or a beginning,
 # a long middle, and an end that does not fit.
@@ -122,18 +123,23 @@ def texts(size: int) -> Iterator[tuple[str, str]]:
         yield f"{first!r}, {middle!r} …", first + middle * (size - len(first))
 
 
-def seconds(job: Callable[[], Any], runs: int = 1) -> float:
-    """CPU seconds of a job, the least of so many runs: what else the machine does only adds to them."""
-    times = []
+def seconds(job: Callable[[], Any]) -> float:
+    """CPU seconds of a job."""
     gc.disable()
     try:
-        for _ in range(runs):
-            begin = time.process_time()
-            job()
-            times.append(time.process_time() - begin)
+        begin = time.process_time()
+        job()
+        return time.process_time() - begin
     finally:
         gc.enable()
-    return min(times)
+
+
+def least(jobs: list[Callable[[], Any]]) -> list[float]:
+    """The least seconds of each job in several rounds: what else the machine does only adds to them.
+
+    Small and large ones take turns, so that none finds its memory warm.
+    """
+    return [min(times) for times in zip(*([seconds(job) for job in jobs] for _ in range(RUNS)), strict=True)]
 
 
 def exponent(sizes: tuple[int, ...], times: list[float]) -> float:
@@ -145,12 +151,10 @@ def exponent(sizes: tuple[int, ...], times: list[float]) -> float:
 
 def worst_text(run: Callable[[str], Any], sizes: tuple[int, ...]) -> tuple[str, list[float]]:
     """The text on which something takes longest, and its seconds at each size."""
-
-    def timed(text: str, runs: int) -> float:
-        return seconds(lambda: run(text), runs)
-
-    name, _ = max(((name, timed(text, 2)) for name, text in texts(sizes[0] // 5)), key=lambda pair: pair[1])
-    return name, [timed(next(text for of, text in texts(size) if of == name), RUNS) for size in sizes]
+    tried = ((name, seconds(partial(run, text))) for name, text in texts(sizes[0] // 5))
+    name, _ = max(tried, key=lambda pair: pair[1])
+    worst = [next(text for of, text in texts(size) if of == name) for size in sizes]
+    return name, least([partial(run, text) for text in worst])
 
 
 def items(count: int, **more: Any) -> list[Any]:
@@ -277,7 +281,7 @@ def rows(
         text, times = worst_text(run, sizes)
         yield kind, name, text, times, exponent(sizes, times)
     for name, job in RULES.items():
-        times = [seconds(job(count), RUNS) for count in counts]
+        times = least([job(count) for count in counts])
         yield "rule", name, "", times, exponent(counts, times)
 
 
