@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
-from wakeloop.text.characters import shorten
+from wakeloop.text.characters import half_in, shorten
 
 SENT = "agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})"
 MEANT = MappingProxyType(
@@ -23,6 +23,7 @@ MEANT = MappingProxyType(
         "session": "todo_session",
     }
 )
+PLACE = ("thread_id", "checkpoint_id", "checkpoint_ns")
 NEAR = 0.85  # `tools`, which chat clients send, is 0.8 of `todos`
 THREADS = frozenset(("thread", "threadid", "thread-id", "id", "session", "session_id", "sessionid"))
 OURS = "__pregel"  # how LangGraph's own keys begin, in the config of a graph within another
@@ -86,7 +87,20 @@ def _meant(key: str, channels: Collection[str], *, known: bool) -> str | None:
     return None if known or meant not in channels else meant
 
 
+def check_place(config: object) -> None:
+    """Refuse a thread or a checkpoint whose name no saver can write down. Raises `InputError`."""
+    where = config.get("configurable") if isinstance(config, Mapping) else None
+    told = where if isinstance(where, Mapping) else {}
+    for name in PLACE:
+        if isinstance(told.get(name), str) and (half := half_in(told[name])):
+            raise InputError(
+                f"The {name} is refused: half a pair of characters ({half}) is in it, "
+                "which UTF-8 cannot hold."
+            )
+
+
 def _check_config(config: Any, where: Any, *, keeps: bool) -> None:
+    check_place(config)
     named: Any = None
     if not isinstance(config, Mapping):
         named = config

@@ -11,7 +11,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent, event_fault
-from wakeloop.text.characters import one_line, shorten
+from wakeloop.text.characters import half_in, one_line, shorten
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import counted
 
@@ -251,13 +251,10 @@ def accepted(event: WakeEvent) -> WakeEvent:
 
 def checked(what: str, text: str) -> str:
     """Return a text that can be stored; one with half a pair of characters in it is refused."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        half = ascii(error.object[error.start])[1:-1]
+    if half := half_in(text):
         raise SessionError(
             f"The {what} is refused: half a pair of characters ({half}) is in it, which UTF-8 cannot hold."
-        ) from None
+        )
     return text
 
 

@@ -270,10 +270,11 @@ def size(message: Any) -> int:
 
 
 def written(rig: Rig) -> tuple[int, int, int]:
-    """Checkpoints, writes, and the bytes of them."""
+    """Checkpoints, writes, and the bytes of those without counters."""
     with closing(sqlite3.connect(rig.path)) as connection:
         (told,) = connection.execute(
-            "SELECT (SELECT count(*) FROM checkpoints), count(*), sum(length(value)) FROM writes"
+            "SELECT (SELECT count(*) FROM checkpoints), count(*), "
+            "sum(length(value) * (channel NOT IN ('todo_ledger', 'todo_session'))) FROM writes"
         ).fetchall()
     return told  # type: ignore[no-any-return]
 
