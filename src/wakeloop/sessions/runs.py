@@ -253,9 +253,9 @@ def unread(snapshot: StateSnapshot, taken: Sequence[WakeEvent], question: str | 
     return [event["id"] for event in taken] if any(task.result is None for task in asks) else []
 
 
-def answered(letters: Sequence[Outgoing]) -> dict[str, list[str]]:
+def answered(letters: Sequence[Outgoing]) -> dict[str, list[dict[str, str]]]:
     """Return the update of `owed_replies` that takes off what these events answer."""
-    return {"drop": [letter.event["correlation_id"] for letter in letters]}
+    return {"drop": [{"id": one.event["correlation_id"], "sender": one.thread} for one in letters]}
 
 
 def _answer(owed: Mapping[str, Any], values: Mapping[str, Any], session: Session, failure: str | None) -> str:

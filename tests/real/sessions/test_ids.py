@@ -21,6 +21,7 @@ from wakeloop.sessions.dbos import Post
 from wakeloop.sessions.dbos.database import engine_on
 from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.tables import EVENTS
+from wakeloop.testing import calls
 
 HALF = "half \ud800"
 TOLD = r"half a pair of characters (\ud800) is in it, which UTF-8 cannot hold."
@@ -57,6 +58,18 @@ def test_c49_two_threads_with_one_id_settle_and_are_cancelled_apart(host: Stage)
     assert not host.cancel("kick")
     assert [status.queued for status in host.list()] == [0, 0]
     host.say("ada", "hello?")
+    host.done()
+
+
+def test_two_that_ask_under_one_id_are_both_answered(host: Stage) -> None:
+    answer = calls(("reply_to_peer", {"message": "To you alone."}))
+    host.agent("ada", answer, "To the other.", auto_continue=False).agent("bob", "Heard.").agent("cy", "Heard.")
+    for asker in ("bob", "cy"):
+        asks: Any = {"kind": "peer_message", "text": "Well?", "sender": asker, "correlation_id": "1"}
+        host.send("ada", asks)
+    host.settle()
+    assert [host.sent("peer_reply", to) for to in ("bob", "cy")] == [["To you alone."], ["To the other."]]
+    assert host.values("ada")["owed_replies"] == []
     host.done()
 
 
