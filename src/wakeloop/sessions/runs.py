@@ -215,9 +215,15 @@ def deliver(
     circle = reached(thread_id, values, host) if rests else ()
     letters = outstanding(thread_id, values, session, failure, circle)
     for letter in letters:
+        tell(host, letter)
+    return letters
+
+
+def tell(host: SessionHost, letter: Outgoing | None) -> None:
+    """Send an answer, where somebody waits for one."""
+    if letter is not None:
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
             host.send(letter.thread, letter.event)
-    return letters
 
 
 def reached(thread_id: str, values: Mapping[str, Any], host: SessionHost) -> set[str]:

@@ -265,9 +265,11 @@ def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_goes_on(tmp_pat
     url = f"sqlite:///{tmp_path / 'sessions.db'}"
     model = ScriptedModel([says("here I am")])
     agent = create_todo_agent(model, checkpointer=InMemorySaver())
+    (tmp_path / "link.db").symlink_to(tmp_path / "sessions.db")
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
-        with pytest.raises(SessionError, match=r"Another host has the sessions of '.*sessions.db': close it"):
-            DbosHost(url, {"main": agent}).start()
+        for same in (url, f"sqlite:///{tmp_path / 'link.db'}"):
+            with pytest.raises(SessionError, match=r"Another host has the sessions of '.*\.db': close it"):
+                DbosHost(same, {"main": agent}).start()
         host.send("main", {"kind": "human", "text": "go"})
         assert host.wait("main", timeout=60)
         assert host.status("main").reason == "settled"

@@ -63,7 +63,9 @@ def test_c49_two_threads_with_one_id_settle_and_are_cancelled_apart(host: Stage)
 
 def test_two_that_ask_under_one_id_are_both_answered(host: Stage) -> None:
     answer = calls(("reply_to_peer", {"message": "To you alone."}))
-    host.agent("ada", answer, "To the other.", auto_continue=False).agent("bob", "Heard.").agent("cy", "Heard.")
+    host.agent("ada", answer, "To the other.", auto_continue=False).agent("bob", "Heard.").agent(
+        "cy", "Heard."
+    )
     for asker in ("bob", "cy"):
         asks: Any = {"kind": "peer_message", "text": "Well?", "sender": asker, "correlation_id": "1"}
         host.send("ada", asks)

@@ -61,7 +61,7 @@ def alone(url: str) -> Iterator[None]:
     if not path or path == ":memory:" or sys.platform == "win32":
         yield
         return
-    with open(f"{path}-host", "ab", opener=partial(os.open, mode=0o600)) as file:
+    with open(f"{os.path.realpath(path)}-host", "ab", opener=partial(os.open, mode=0o600)) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

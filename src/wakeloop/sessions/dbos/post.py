@@ -85,11 +85,10 @@ class Post(Queues):
         """Remove a schedule, or take back an event that no run has taken, from all its threads."""
         if self.mailbox.unplan(checked("id", key)):
             return True
-        found = self.mailbox.withdraw(key, self.cancelled)
-        for thread, event in found:
-            if (letter := self.cancelled(thread, event)) is not None:
-                self.ring(letter[0], letter[1]["id"])
-        return bool(found)
+        found, told = self.mailbox.withdraw(key, self.cancelled)
+        for thread, event in told:
+            self.ring(thread, event["id"])
+        return found
 
     def cancelled(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
         """Return what tells whoever waits for an event that it was cancelled: the thread, and its event."""
@@ -135,11 +134,12 @@ class Post(Queues):
     def due(self, row: Any) -> datetime:
         """Return when a schedule is due: no later than the next time of its line from now.
 
-        A clock that was ahead for a while would else stop it until then.
+        A clock that was ahead for a while, or a time that cannot be read, would else stop it.
         """
-        stored, latest = datetime.fromisoformat(row.due), following(row.cron, now())
-        if stored <= latest:
-            return stored
+        latest = following(row.cron, now())
+        with suppress(ValueError, TypeError):  # a damaged row, a time without a zone
+            if (stored := datetime.fromisoformat(row.due)) <= latest:
+                return stored
         self.mailbox.next_due(row.id, latest)
         return latest
 
@@ -155,10 +155,12 @@ class Post(Queues):
         self.enqueue(TIMER, f"{schedule}@{due.isoformat()}", TIMERS, schedule, due.isoformat(), delay=delay)
 
     def set_timers(self) -> None:
-        """Set a timer for each schedule; one that is set stays as it is, one that is never due has none."""
+        """Set a timer for each schedule; one that is set stays as it is, one that is never due is told."""
         for row in self.mailbox.schedules():
-            with suppress(SessionError):
+            try:
                 self.set_timer(row.id, self.due(row))
+            except SessionError as error:
+                self.mailbox.put_back(row.thread, [], str(error))
 
     # -- how sessions stand --------------------------------------------------------------------------------
 

@@ -2,19 +2,17 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from langgraph.types import Command, StateSnapshot
 from langgraph_sdk.errors import ConflictError
 
-from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import CANCELLED, SessionHost, agent_of, derived_id, words_of
 from wakeloop.sessions.langgraph_server.kept import Kept, uid
 from wakeloop.sessions.questions import asked_by
-from wakeloop.sessions.runs import RUN, NextInput, answered, deliver, next_input, refusal_of, unread
+from wakeloop.sessions.runs import RUN, NextInput, answered, deliver, next_input, refusal_of, tell, unread
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import LAST
 from wakeloop.thread.stopping import as_drained
@@ -179,9 +177,7 @@ class OneRun:
 
     def tell(self, thread: str, event: WakeEvent, problem: str) -> None:
         """Tell whoever waits for an answer to an event that no run will take it."""
-        if (letter := refusal_of(event, thread, problem)) is not None:
-            with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
-                self.host.send(letter.thread, letter.event)
+        tell(self.host, refusal_of(event, thread, problem))
 
 
 def told_of(result: Any, status: str) -> str:
