@@ -12,10 +12,11 @@ from langgraph_sdk.errors import InternalServerError
 
 from wakeloop import SessionError
 from wakeloop.sessions.langgraph_server import ServerHost
-from wakeloop.sessions.langgraph_server.kept import uid
+from wakeloop.sessions.langgraph_server.kept import SHELF, uid
 
 pytest.importorskip("langgraph_api", reason="the extra `server` is not installed")
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_group("langgraph-dev")]
+HALF = "half \ud800"
 KEPT, BACKGROUND = "wakeloop.sessions.langgraph_server.kept", "wakeloop.sessions.langgraph_server.background"
 ONE_RUN = "wakeloop.sessions.langgraph_server.one_run"
 HOST = "wakeloop.sessions.langgraph_server.server_host"
@@ -241,6 +242,37 @@ def test_a_thread_that_cannot_be_read_hides_no_other(
     rows = {status.thread: status for status in host.list()}
     assert (rows[name].state, rows[good].state) == ("damaged", "dormant")
     assert "the disk is full" in (rows[name].error or "")
+
+
+def test_a_damaged_item_holds_up_no_other_thread(host: ServerHost, other: ServerHost, name: str) -> None:
+    good = f"{name}-good"
+    host.background.draining.set()
+    for thread in (name, good):
+        host.send(thread, {"kind": "human", "text": "hello"})
+    host.client.store.put_item((SHELF, uid(name)), key="bad", value={"kind": "human"}, index=False)
+    other.catch_up()
+    until(lambda: texts(other, good) == ["hello", "read: hello"])
+    rows = {status.thread: status for status in other.list()}
+    assert (rows[name].state, rows[good].state) == ("damaged", "dormant")
+    host.client.store.delete_item((SHELF, uid(name)), key="bad")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda host: host.send("main", {"kind": "kick", "id": HALF}), "The event's id is refused: "),
+        (lambda host: host.send(HALF, {"kind": "kick"}), "The thread's id is refused: "),
+        (lambda host: host.status(HALF), "The thread's id is refused: "),
+        (lambda host: host.schedules(HALF), "The thread's id is refused: "),
+        (lambda host: host.cancel(HALF), "The id is refused: "),
+        (lambda host: host.schedule("main", "* * * * *", HALF), "The text is refused: "),
+        (lambda host: host.schedule("main", f"{HALF} * * *", "x"), "The cron line is refused: "),
+    ],
+)
+def test_half_a_character_is_a_sentence(host: ServerHost, call: Any, told: str) -> None:
+    with pytest.raises(SessionError) as refused:
+        call(host)
+    assert str(refused.value) == rf"{told}half a pair of characters (\ud800) is in it, which UTF-8 cannot hold."
 
 
 def test_a_wrong_address_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

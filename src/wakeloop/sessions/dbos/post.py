@@ -19,6 +19,7 @@ from wakeloop.sessions.host import (
     agent_of,
     checked,
     derived_id,
+    named,
     no_session,
     now,
 )
@@ -83,7 +84,7 @@ class Post(Queues):
 
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or take back an event that no run has taken, from all its threads."""
-        if self.mailbox.unplan(checked("id", key)):
+        if self.mailbox.unplan(named("id", key)):
             return True
         found, told = self.mailbox.withdraw(key, self.cancelled)
         for thread, event in told:
@@ -113,7 +114,7 @@ class Post(Queues):
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         if thread_id is not None:
-            checked("thread's id", thread_id)
+            named("thread's id", thread_id)
         while self.mailbox.unsettled(thread_id):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
@@ -125,8 +126,8 @@ class Post(Queues):
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Store a cron line for a thread and return the schedule's id."""
         agent_of(thread_id, self.agents)
-        due = following(cron, now())
-        key = derived_id("schedule", thread_id, cron, checked("text", text))
+        due, text = following(cron, now()), checked("text", text).replace("\0", "")
+        key = derived_id("schedule", thread_id, cron, text)
         self.mailbox.plan(key, thread_id, cron, text, due)
         self.set_timer(key, self.due(self.mailbox.schedules(key=key)[0]))
         return key
@@ -146,7 +147,7 @@ class Post(Queues):
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return the schedules of one thread or of all."""
         if thread_id is not None:
-            checked("thread's id", thread_id)
+            named("thread's id", thread_id)
         return [Schedule(r.id, r.thread, r.cron, r.text, r.due) for r in self.mailbox.schedules(thread_id)]
 
     def set_timer(self, schedule: str, due: datetime) -> None:
@@ -166,7 +167,7 @@ class Post(Queues):
 
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
-        found = self.mailbox.sessions(checked("thread's id", thread_id))
+        found = self.mailbox.sessions(named("thread's id", thread_id))
         if not found:
             raise no_session(thread_id)
         return self._status(*found[0])

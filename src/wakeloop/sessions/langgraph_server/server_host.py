@@ -21,6 +21,7 @@ from wakeloop.sessions.host import (
     accepted,
     agent_of,
     checked,
+    named,
     no_cron_line,
     no_session,
     words_of,
@@ -81,10 +82,9 @@ class ServerHost:
 
     @reached
     def catch_up(self) -> None:
-        """See to every thread for which something waits."""
+        """See to every thread, for which something may wait."""
         for thread in self.kept.threads():
-            if self.kept.waiting(thread):
-                self.background.ring(thread)
+            self.background.ring(thread)
 
     def close(self) -> None:
         """Stop, and close the connections; runs under way are waited for, for ten seconds at most."""
@@ -133,6 +133,7 @@ class ServerHost:
         """
         agent = self.kept.make(thread_id)
         checked("text", text)
+        checked("cron line", cron)
         for known in self.schedules(thread_id):
             if (known.cron, known.text) == (cron, text):
                 return known.id
@@ -155,7 +156,7 @@ class ServerHost:
     @reached
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return what is scheduled, of one thread or of all, by id."""
-        only = {"thread_id": uid(thread_id)} if thread_id is not None else {}
+        only = {"thread_id": uid(named("thread's id", thread_id))} if thread_id is not None else {}
         search: Any = self.client.crons.search
         found = paged(lambda **page: search(**page, **only))
         ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get("wakeloop")]
@@ -196,6 +197,7 @@ class ServerHost:
     @reached
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or take back an event that no run has taken."""
+        named("id", key)
         if any(schedule.id == key for schedule in self.schedules()):
             self.client.crons.delete(key)
             return True
