@@ -17,7 +17,7 @@ from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, awaited, derived_id
 from wakeloop.sessions.questions import Early, answered_by, asked_by, wrong_id
 from wakeloop.stream import Session
-from wakeloop.text.characters import shorten
+from wakeloop.text.characters import shorten, storable
 from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
 from wakeloop.thread.stopping import aend_run, end_run
 from wakeloop.todos.items import LONGEST
@@ -158,7 +158,7 @@ def answer_id(asker: str, correlation_id: str) -> str:
 
 def failed(problem: str) -> str:
     """Return the text that tells a peer of a failure."""
-    return fill("failed", "", {}, problem=shorten(problem, LONGEST))
+    return fill("failed", "", {}, problem=shorten(storable(problem), LONGEST))
 
 
 def close_run(

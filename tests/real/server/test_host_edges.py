@@ -272,7 +272,9 @@ def test_a_damaged_item_holds_up_no_other_thread(host: ServerHost, other: Server
 def test_half_a_character_is_a_sentence(host: ServerHost, call: Any, told: str) -> None:
     with pytest.raises(SessionError) as refused:
         call(host)
-    assert str(refused.value) == rf"{told}half a pair of characters (\ud800) is in it, which UTF-8 cannot hold."
+    assert (
+        str(refused.value) == rf"{told}half a pair of characters (\ud800) is in it, which UTF-8 cannot hold."
+    )
 
 
 def test_a_wrong_address_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,7 +268,7 @@ def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_goes_on(tmp_pat
     (tmp_path / "link.db").symlink_to(tmp_path / "sessions.db")
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
         for same in (url, f"sqlite:///{tmp_path / 'link.db'}"):
-            with pytest.raises(SessionError, match=r"Another host has the sessions of '.*\.db': close it"):
+            with pytest.raises(SessionError, match=r"Another host has the sessions of '.*\.db': stop it"):
                 DbosHost(same, {"main": agent}).start()
         host.send("main", {"kind": "human", "text": "go"})
         assert host.wait("main", timeout=60)

@@ -66,6 +66,6 @@ def alone(url: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SessionError(
-                f"Another host has the sessions of {path!r}: close it first, or use Postgres for more."
+                f"Another host has the sessions of {path!r}: stop it first, or use Postgres for more."
             ) from None
         yield
