@@ -134,12 +134,9 @@ class Runs:
         if (snapshot.metadata or {}).get(RUN) == nothing.name:
             goes_on = unfinished(snapshot) and not snapshot.interrupts
             return replace(nothing, nothing=False, taken=tuple(taken)) if goes_on else nothing
-        asked = taken[0].get("correlation_id") if taken[0].get("kind") == "human" else None
-        if snapshot.interrupts and asked not in asked_by(snapshot):
-            return nothing  # it is answered, and the run came to another question
         chosen = next_input(snapshot, taken)
-        if not chosen.run:
-            return nothing  # it is answered elsewhere
+        if not chosen.run:  # it is answered: elsewhere, or the run came to another question
+            return nothing
         return Given(nothing.name, chosen.input, tuple(taken), question_of(chosen.input))
 
     def play(

@@ -294,6 +294,37 @@ def test_a_wrong_address_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     host.close()
 
 
+@pytest.mark.parametrize(
+    ("path", "graph", "call"),
+    [
+        ("/elsewhere", "main", lambda host, _: host.catch_up()),
+        ("/elsewhere", "main", lambda host, name: host.send(name, {"kind": "kick"})),
+        ("", "nobody", lambda host, name: host.schedule(name, "0 0 1 1 *", "text")),
+    ],
+)
+def test_an_address_or_a_graph_that_is_not_there_is_a_sentence(
+    url: str, name: str, path: str, graph: str, call: Any
+) -> None:
+    host = ServerHost(f"{url}{path}", {"main": graph})
+    with pytest.raises(SessionError) as refused:
+        call(host, name)
+    assert str(refused.value).startswith(
+        f"The server at {url}{path} does not have what is asked for (NotFound"
+    )
+    host.close()
+
+
+def test_a_thread_that_goes_while_all_are_listed_hides_no_other(host: ServerHost, name: str) -> None:
+    for thread in ("gone", "here"):
+        host.kept.make(f"{name}-{thread}")
+    found = host.kept.threads()
+    host.client.threads.delete(uid(f"{name}-gone"))
+    host.kept.threads = lambda: found  # type: ignore[method-assign]
+    assert {f"{name}-gone", f"{name}-here"} & {s.thread for s in host.list()} == {f"{name}-here"}
+    with pytest.raises(SessionError, match="There is no session"):
+        host.snapshot(f"{name}-gone")
+
+
 @pytest.mark.parametrize("line", ["0 0 30 2 *", "61 * * * *"])
 def test_a_line_that_is_never_due_is_refused(host: ServerHost, name: str, line: str) -> None:
     with pytest.raises(SessionError, match="is no cron line"):
