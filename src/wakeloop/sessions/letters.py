@@ -34,12 +34,17 @@ def text_of(event: Mapping[str, Any]) -> str:
 
 def event_in(text: str, key: str) -> WakeEvent | None:
     """Return the event of this id that a row holds; None where it is damaged."""
-    try:
-        event = json.loads(text)
-    except ValueError:
-        return None
+    event = parsed(text)
     whole = isinstance(event, dict) and event.get("id") == key and event_fault(event) is None
     return cast("WakeEvent", event) if whole else None
+
+
+def parsed(text: str) -> Any:
+    """Return what a row holds as JSON; None where it is damaged."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def unreadable(key: str) -> str:

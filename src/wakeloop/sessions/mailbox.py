@@ -12,9 +12,9 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
 from wakeloop.inbox import WakeEvent
-from wakeloop.sessions.letters import Letter, event_in, text_of, unreadable
+from wakeloop.sessions.letters import Letter, event_in, parsed, text_of, unreadable
 from wakeloop.sessions.older_tables import bring_up_to_date
-from wakeloop.sessions.questions import noted
+from wakeloop.sessions.questions import EVERY, noted
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
 from wakeloop.text.characters import storable
 
@@ -177,7 +177,9 @@ class Mailbox:
         if alone:  # a write keeps other writers away until this transaction ends, on either database
             c.execute(SESSIONS.update().where(mine).values(thread=thread))
         text = c.execute(sa.select(SESSIONS.c.asked).where(mine)).scalar()
-        return dict(json.loads(text)) if text else {}
+        notes = parsed(text) if text else {}
+        whole = isinstance(notes, dict) and all(isinstance(number, int) for number in notes.values())
+        return notes if whole else {EVERY: self._newest(c)}  # damaged: what is there answers nothing
 
     def _note(self, c: sa.Connection, thread: str, notes: dict[str, int]) -> None:
         c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(asked=json.dumps(notes)))

@@ -254,6 +254,20 @@ def test_an_event_that_cannot_be_read_holds_up_no_other(
         assert (texts(agent, "a")[2:], host.status("a").queued) == (["well", "two"], 0)
 
 
+@pytest.mark.parametrize("notes", ["{no json", '["q"]', '{"q": "x"}'])
+def test_notes_that_cannot_be_read_count_all_that_waits_as_older(url: str, notes: str) -> None:
+    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+        for key in ("before", "after"):
+            post.send("a", {"kind": "human", "id": key, "text": "yes"})
+            if key == "before":
+                write(post, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
+                assert post.mailbox.note("a", ["q"]) == {"q": 1}
+        assert [letter.number for letter in post.mailbox.waiting("a")] == [1, 2]
+        write(post, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
+        assert post.mailbox.put("a", {"kind": "human", "id": "named", "text": "yes"}, ["q"]) is True
+        assert post.mailbox.note("a", ["q"]) == {"q": 2}
+
+
 def test_an_event_that_cannot_be_read_is_cancelled(url: str) -> None:
     with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
         write(post, "INSERT INTO wakeloop_events (id, thread, event) VALUES ('bad', 'a', '{no json')")
