@@ -121,10 +121,8 @@ class SessionTools:
     @told("Answer the agent that has waited longest for a reply of yours.")
     def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         call = Call.of(runtime)
-        text, owed = (
-            _text(message, "message"),
-            [o for o in replies_owed(call.state) if isinstance(o, Mapping)],
-        )
+        text = _text(message, "message")
+        owed = [entry for entry in replies_owed(call.state) if isinstance(entry, Mapping)]
         if call.place >= len(owed):
             raise ToolException("no reply is owed; use send_message to tell an agent something unasked")
         letter = answer_to(owed[call.place], call.thread, text)
