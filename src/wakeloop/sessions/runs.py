@@ -3,7 +3,7 @@
 from asyncio import to_thread
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -49,6 +49,7 @@ class NextInput:
         held: Those that go on waiting.
         refused: Those that answer a question that is not asked (any more), each with a sentence on it: let go
             of them, and tell the person.
+        question: The id of the question that the input answers; None where it is no answer.
     """
 
     run: bool
@@ -56,6 +57,7 @@ class NextInput:
     taken: tuple[WakeEvent, ...] = ()
     held: tuple[WakeEvent, ...] = ()
     refused: tuple[tuple[WakeEvent, str], ...] = ()
+    question: str | None = None
 
 
 def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent], early: Early | None = None) -> NextInput:
@@ -83,7 +85,8 @@ def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent], early: Earl
             if (question := answered_by(answer, questions, early)) is not None:
                 reply: Command[Any] = Command(resume={question: answer["text"]})
                 held = tuple(e for e in waiting if e is not answer)
-                return NextInput(run=True, input=reply, taken=(answer,), held=held, refused=refused)
+                given = NextInput(run=True, input=reply, taken=(answer,), question=question)
+                return replace(given, held=held, refused=refused)
         return NextInput(run=False, held=waiting, refused=refused)
     if not waiting:
         return NextInput(run=False, refused=refused)

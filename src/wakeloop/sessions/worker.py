@@ -111,7 +111,7 @@ class Runs:
             if not chosen.taken:  # a run that somebody else left
                 return Given(derived_id("left", str(snapshot.config["configurable"].get("checkpoint_id"))))
             taken = [letter for letter in letters if letter.event in chosen.taken]
-            if question := question_of(chosen.input):  # noted with the answer
+            if question := chosen.question:  # noted with the answer
                 taken = [replace(taken[0], event={**taken[0].event, "correlation_id": question})]
             if self.mailbox.begin(taken[0].id, taken):  # else one of them was withdrawn meanwhile
                 return Given(taken[0].id, chosen.input, tuple(letter.event for letter in taken), question)
@@ -137,7 +137,7 @@ class Runs:
         chosen = next_input(snapshot, taken)
         if not chosen.run:  # it is answered: elsewhere, or the run came to another question
             return nothing
-        return Given(nothing.name, chosen.input, tuple(taken), question_of(chosen.input))
+        return Given(nothing.name, chosen.input, tuple(taken), chosen.question)
 
     def play(
         self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl, *, patient: bool
@@ -180,12 +180,6 @@ class Given:
     taken: tuple[WakeEvent, ...] = ()
     question: str | None = None
     nothing: bool = False
-
-
-def question_of(given: Any) -> str | None:
-    """Return the question that an input answers; None for one that is no answer."""
-    answer = getattr(given, "resume", None)
-    return next(iter(answer)) if isinstance(answer, dict) else None
 
 
 def run(graph: Graph, given: Any, config: RunnableConfig, control: RunControl) -> None:

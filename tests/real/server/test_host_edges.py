@@ -380,8 +380,17 @@ def dying(*_: Any) -> Any:
     raise Killed
 
 
-def test_what_a_run_has_taken_is_not_cancelled(host: ServerHost, name: str) -> None:
-    host.send(name, {"kind": "human", "id": f"{name}-1", "text": "slow"})
-    until(lambda: host.kept.run(name, f"{name}-1") is not None)
-    assert host.cancel(f"{name}-1") is False
+@pytest.mark.parametrize("late", [False, True], ids=["taken", "taken since it was looked up"])
+def test_what_a_run_has_taken_is_not_cancelled(
+    host: ServerHost, name: str, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = f"{name}-1"
+    host.send(name, {"kind": "human", "id": key, "text": "slow"})
+    until(lambda: host.kept.run(name, key) is not None)
+    if late:
+        found = host.kept.item(name, key)
+        assert found is not None
+        monkeypatch.setattr(host.kept, "item", lambda thread, _: {**found, "taken": thread != name})
+    assert host.cancel(key) is False
+    assert host.kept.seen(name, key) is None
     until(lambda: texts(host, name)[-1:] == ["read: waited"])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import StateSnapshot
 from langgraph_sdk.errors import ConflictError
 
 from wakeloop.inbox import WakeEvent
@@ -48,14 +48,12 @@ class OneRun:
         chosen = self.choose(thread, snapshot, items)
         if not chosen.run:
             return False
-        answer = chosen.input.resume if isinstance(chosen.input, Command) else None
         taken = {event["id"] for event in chosen.taken}
         mine = [item for item in items if item["event"]["id"] in taken]
         if not mine:  # a run that somebody left
             name = derived_id("left", thread, *(task.id for task in snapshot.tasks))
             return self.begin(thread, name, [], {"input": None})
-        name, question = mine[0]["event"]["id"], next(iter(answer)) if answer else None
-        note = {"taken": True, "run": name, "question": question, "error": None}
+        note = {"taken": True, "run": mine[0]["event"]["id"], "question": chosen.question, "error": None}
         return self.begun(thread, [self.kept.put(thread, item, **note) for item in mine], newest=RECENT)
 
     def choose(self, thread: str, snapshot: StateSnapshot, items: Items) -> NextInput:
