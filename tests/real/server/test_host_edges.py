@@ -216,6 +216,24 @@ def test_a_server_that_fails_for_ever_is_given_up(
     assert host.status(name).error is None
 
 
+def test_an_answer_whose_run_has_failed_waits_as_a_text(
+    host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.send(name, {"kind": "human", "text": "ask"})
+    until(lambda: host.status(name).asks and host.background.at_work == {})
+    with monkeypatch.context() as patch:  # a run that ends before its step has read the answer
+        patch.setattr(host.client.runs, "create", lambda *_, **__: {"run_id": "gone"})
+        patch.setattr(
+            host.client.runs, "join", lambda *_: {"__error__": {"error": "KeyError", "message": "'x'"}}
+        )
+        patch.setattr(host.client.runs, "get", lambda *_: {"status": "error"})
+        host.send(name, {"kind": "human", "text": "the blue one"})
+        until(lambda: host.status(name).error == "KeyError: 'x'" and host.background.at_work == {})
+    assert (host.status(name).queued, host.status(name).asks) == (1, ())
+    host.send(name, {"kind": "kick"})
+    until(lambda: texts(host, name)[-1:] == ["read: the blue one"])
+
+
 @pytest.mark.usefixtures("quick")
 def test_an_error_that_cannot_be_noted_is_told_by_the_host(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
