@@ -16,6 +16,7 @@ from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import counted
 
 DEFAULT_AGENT = "main"
+NAME = "wakeloop"  # in the metadata of a thread whose id is another than the session's name
 CANCELLED = "the message was cancelled before it was read"
 CRON_FIELDS = 5
 LONGEST_ERROR = 500  # characters

@@ -412,3 +412,20 @@ def test_what_a_run_has_taken_is_not_cancelled(
     assert host.cancel(key) is False
     assert host.kept.seen(name, key) is None
     until(lambda: texts(host, name)[-1:] == ["read: waited"])
+
+
+# -- who asks ----------------------------------------------------------------------------------------------
+
+
+def test_three_that_ask_in_a_circle_know_each_other_by_name_and_are_answered(host: ServerHost) -> None:
+    """The server knows threads by ids of its own."""
+    ring = [f"main:circle-{one}" for one in "abc"]
+    others = [*ring[1:], ring[0]]
+    for one, other in zip(ring, others, strict=True):
+        host.send(one, {"kind": "human", "text": f"peer {other}"})
+
+    def replies(one: str) -> list[str]:
+        return [t.partition(",")[0] for t in texts(host, one) if t.startswith("[peer_reply")]
+
+    until(lambda: [replies(one) for one in ring] == [[f"[peer_reply from {other}"] for other in others], 60)
+    until(lambda: [host.status(one).state for one in ring] == ["dormant"] * 3)

@@ -16,6 +16,7 @@ from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import (
     CANCELLED,
     CRON_FIELDS,
+    NAME,
     Schedule,
     SessionStatus,
     accepted,
@@ -152,7 +153,7 @@ class ServerHost:
                 schedule=cron,
                 input={"todo_inbox": [event]},
                 multitask_strategy="enqueue",
-                metadata={"wakeloop": thread_id, "text": text},
+                metadata={NAME: thread_id, "text": text},
             )
         except (UnprocessableEntityError, BadRequestError) as error:
             raise no_cron_line(cron, error) from error
@@ -164,11 +165,9 @@ class ServerHost:
         only = {"thread_id": uid(named("thread's id", thread_id))} if thread_id is not None else {}
         search: Any = self.client.crons.search
         found = paged(lambda **page: search(**page, **only))
-        ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get("wakeloop")]
+        ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get(NAME)]
         made = [
-            Schedule(
-                c["cron_id"], m["wakeloop"], c["schedule"], m.get("text", ""), _moment(c["next_run_date"])
-            )
+            Schedule(c["cron_id"], m[NAME], c["schedule"], m.get("text", ""), _moment(c["next_run_date"]))
             for c, m in ours
         ]
         return sorted(made, key=lambda schedule: schedule.id)
