@@ -88,9 +88,16 @@ class ServerHost:
 
     @reached
     def catch_up(self) -> None:
-        """See to every thread, for which something may wait."""
+        """See to every thread for which something waits."""
         for thread in self.kept.threads():
-            self.background.ring(thread)
+            try:
+                waits = bool(self.kept.waiting(thread))
+            except AWAY:
+                raise
+            except Exception:  # noqa: BLE001 - it is damaged: the run that comes to it will tell
+                waits = True
+            if waits:
+                self.background.ring(thread)
 
     def close(self) -> None:
         """Stop, and close the connections; runs under way are waited for, for ten seconds at most."""
