@@ -26,7 +26,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("agent",),
     ("server", "testing", "display", "tools"),
     ("config",),
-    ("demo", "sessions"),
+    ("demo", "sessions", "bench"),
     ("sessions/dbos", "sessions/langgraph_server"),
     ("cli",),
     ("cli/chat", "cli/sessions"),
