@@ -37,7 +37,7 @@ class Check:
     Attributes:
         name: What is checked, by a name that no other check of the task has.
         passed: Whether it holds.
-        kept: It held before any work and has to hold afterwards: no part of the work, but damage if it breaks.
+        kept: It held before any work and has to hold afterwards: no work, but damage if it breaks.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Family:
     Attributes:
         name: Its name, lower case, with hyphens.
         about: One line: what is to be done.
-        kind: What it is there to show: `work`, `found`, `impossible`, `already`, `contradictory`, `one`, `question`.
+        kind: What it shows: `work`, `found`, `impossible`, `already`, `contradictory`, `one`, `question`.
         lengths: For how many parts it is made.
         make: The task for a seed and a number of parts.
     """
