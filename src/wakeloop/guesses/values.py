@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from wakeloop.errors import ArgumentError, ModelError, SettingsError, ToolError
 from wakeloop.presets import preset
+from wakeloop.profile import bare
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
 
@@ -31,15 +32,17 @@ ELSEWHERE = (  # how names of other providers' models begin, and how LangChain c
 )
 
 
-def settings_of(given: object) -> LoopSettings:
+def settings_of(given: object, model: object = None) -> LoopSettings:
     """Return the settings that are meant: a preset's name, `LoopSettings`, or a mapping of some of them.
 
-    A mapping varies the preset that it names under `preset`, else `wakeloop`. Raises `SettingsError`.
+    "auto" is what was measured to suit the model. A mapping varies the preset that it names under `preset`, else `wakeloop`. Raises `SettingsError`.
     """
     if isinstance(given, LoopSettings):
         return given
     if given is None:
         return preset("wakeloop")
+    if given == "auto":
+        return LoopSettings.for_model(bare(model))
     if isinstance(given, str):
         return preset(given)
     if isinstance(given, Mapping):

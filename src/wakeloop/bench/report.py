@@ -1,0 +1,99 @@
+"""The page of a study: where we lose first, nulls with the rest."""
+
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from wakeloop.bench import tables
+from wakeloop.bench.journal import Row, read
+from wakeloop.bench.statistics import ENOUGH
+from wakeloop.bench.study import Study, study_of
+from wakeloop.errors import BenchError
+
+JOURNAL = "cells.jsonl"
+HERE = Path(__file__).parent
+OUTCOMES = {"completed": "the share of jobs completed", "share": "the share of checks that hold"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A study, its rows, and how many cells are missing."""
+
+    study: Study
+    rows: Sequence[Row]
+    missing: int = 0
+
+    @classmethod
+    def of(cls, path: Path) -> "Result":
+        """Read what a run left: its folder, or the file of its rows. Raises `BenchError`."""
+        file = path / JOURNAL if path.is_dir() else path
+        head, rows = read(file)
+        study = study_of(head.get("study", {}), str(file))
+        if head.get("hash") != study.hash:
+            raise BenchError(f"{file}: the study in its first line is not the one that the run began with.")
+        return cls(study, rows, max(0, head["cells"] - len(rows)))
+
+    def kept(self, file: Path) -> None:
+        """Write study and rows into one compressed file; the same rows give the same bytes."""
+        head = {"study": self.study.model_dump(mode="json"), "hash": self.study.hash}
+        lines = [head | {"cells": len(self.rows) + self.missing}, *self.rows]
+        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def page(results: Sequence[Result], title: str, *, pictures: Callable[[Study], str] | None = None) -> str:
+    """Return a page of some studies; `pictures` are what stands under a study's title."""
+    parts = [f"# {title}", *(section(result) for result in results), _words("legend.md").template.strip()]
+    if pictures:
+        parts[1:-1] = [
+            f"{part}\n\n{pictures(one.study)}" for part, one in zip(parts[1:-1], results, strict=True)
+        ]
+    who = tables.who([row for result in results for row in result.rows])
+    return "\n\n".join([*parts, "## Who is who", who]) + "\n"
+
+
+def section(result: Result) -> str:
+    """Return what there is to say of one study."""
+    study, rows = result.study, result.rows
+    tasks = {(row["family"], row["parts"], row["results"]) for row in rows}
+    return (
+        _words("page.md")
+        .substitute(
+            name=study.name,
+            hash=study.hash,
+            cells=f"{len(rows):,}",
+            missing=f", {result.missing:,} still missing" if result.missing else "",
+            hypothesis=study.hypothesis,
+            primary=OUTCOMES[study.primary],
+            reference=study.reference,
+            subject=study.subject,
+            smallest=f"{100 * study.smallest:g}",
+            runs=f"{len(tasks)} tasks, {study.seeds} seeds; at most {study.max_requests} requests a run.",
+            prices=_prices(study),
+            unit="whole tasks"
+            if len(tasks) >= ENOUGH
+            else "single runs, since there are few tasks: it holds for these alone",
+            losses=tables.losses(rows, study),
+            comparisons=tables.comparisons(rows, study),
+            agents=tables.agents(rows, study),
+            spend=tables.at_equal_spend(rows, study),
+            by_results=" and size of the tools' results" if study.results != (0,) else "",
+            lengths=tables.by_length(rows, study),
+            kinds=tables.by_kind(rows, study),
+        )
+        .strip()
+    )
+
+
+def _prices(study: Study) -> str:
+    kinds: dict[str, Any] = study.prices.model_dump()
+    return ", ".join(f"{kind} {price:g}" for kind, price in kinds.items()) + " a million tokens"
+
+
+def _words(name: str) -> Template:
+    return Template((HERE / name).read_text(encoding="utf-8"))
