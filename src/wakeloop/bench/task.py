@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_core.tools import BaseTool
+
+Kind: TypeAlias = Literal["work", "found", "impossible", "already", "contradictory", "one", "question"]
 
 
 class Call(NamedTuple):
@@ -94,14 +96,14 @@ class Family:
     Attributes:
         name: Its name, lower case, with hyphens.
         about: One line: what is to be done.
-        kind: What it shows: `work`, `found`, `impossible`, `already`, `contradictory`, `one`, `question`.
+        kind: What it is there to show.
         lengths: For how many parts it is made.
         make: The task for a seed and a number of parts.
     """
 
     name: str
     about: str
-    kind: str
+    kind: Kind
     lengths: tuple[int, ...]
     make: Callable[[int, int], Task]
 
