@@ -14,10 +14,10 @@ ANY = "any"
 
 
 def measured(name: str, parts: int | None = None, file: str | Path | None = None) -> dict[str, Any]:
-    """Return the settings that a profile has for a model, none for one that was not measured: the default holds.
+    """Return the settings that a profile has for a model, none for one that was not measured.
 
-    `parts` chooses among the lengths that were measured the longest that is not longer, else the shortest. The
-    file is the one given, else `$WAKELOOP_PROFILE`, else `wakeloop-profile.json` in the current folder.
+    `parts` chooses among the lengths that were measured the longest that is not longer, else the shortest.
+    The file is the one given, else `$WAKELOOP_PROFILE`, else `wakeloop-profile.json` in the current folder.
     Raises `SettingsError` where there is none.
     """
     path = Path(file or os.environ.get("WAKELOOP_PROFILE") or FILE)
@@ -36,8 +36,8 @@ def models_in(path: Path) -> dict[str, dict[str, Any]]:
         read = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(
-            f"The profile {str(path)!r} cannot be read: {error.strerror}. `wakeloop bench profile` writes one "
-            "from a run; WAKELOOP_PROFILE says where it is."
+            f"The profile {str(path)!r} cannot be read: {error.strerror}. `wakeloop bench profile` writes "
+            "one from a run; WAKELOOP_PROFILE says where it is."
         ) from None
     except ValueError:
         read = None
@@ -47,7 +47,7 @@ def models_in(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def bare(model: object) -> str:
-    """Return the name that a model goes by, without OpenAI's prefix; of a chat model the one it was made with."""
+    """Return the name that a model goes by, without OpenAI's prefix; of a chat model the one it asks for."""
     if isinstance(model, str):
         return model.removeprefix("openai:")
     named = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))

@@ -98,7 +98,7 @@ class LoopSettings(BaseModel):
 
     @classmethod
     def for_model(cls, name: str, parts: int | None = None, profile: str | None = None) -> Self:
-        """Return what a profile says of a model, for jobs of so many parts; `wakeloop.profile` tells of it."""
+        """Return what was measured to suit a model, for jobs of so many parts: see `wakeloop.profile`."""
         return cls.model_validate(measured(name, parts, profile))
 
     def __hash__(self) -> int:

@@ -1,6 +1,6 @@
 """The agents of a study: controls, peers, and this package."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -8,14 +8,14 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.bench.peers import DEEPAGENTS, LANGCHAIN, Peer
 from wakeloop.bench.study import one_of
-from wakeloop.bench.task import Task, is_complete
+from wakeloop.bench.task import Task
 from wakeloop.model.named import bound
 from wakeloop.presets import PRESETS, preset
 from wakeloop.settings import LoopSettings
@@ -150,34 +150,31 @@ def ours(settings: LoopSettings, job: Job, *, given: bool = False, verified: boo
 def refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any]) -> str | None:
     """Why an item may not be completed, as `--verify COMMAND` would find it with tests for the job.
 
-    An item that is a step's by its name needs that step's work; the last open one needs every check.
+    An item needs the checks whose names hold a word of it with a digit; the last open one needs every check.
     """
     failing = [check.name for check in job.task.check(job.folder) if not check.passed]
     others = [one for one in state["todos"] if is_open(one) and one["id"] != todo["id"]]
     if not others and failing:
         return f"Not everything is there yet; {len(failing)} checks fail, the first is: {failing[0]}."
-    mine = [name for name in failing if name in todo["content"]]
+    words = [word for word in todo["content"].split() if any(map(str.isdigit, word))] or [todo["content"]]
+    mine = [name for name in failing if any(word in name for word in words)]
     return f"This is not done yet: {mine[0]}." if mine else None
 
 
 WAKELOOP = preset("wakeloop")
 BARE = {"max_wake_cycles": 0, "nag_after": 0, "guard_retries": 0, "max_idle_rounds": 0}
 LADDER = {  # each row has one factor more than the row before it
-    "list only": ("our list, and nothing that keeps it awake", frozenset[str]()),
-    "+ wake": ("and it wakes while items are open", {"max_wake_cycles"}),
-    "+ nag": ("and is reminded of its list", {"max_wake_cycles", "nag_after"}),
-    "+ guard": ("and is corrected before it ends", {"max_wake_cycles", "nag_after", "guard_retries"}),
+    "list only": ("our list, and nothing that keeps it awake", ()),
+    "+ wake": ("and it wakes while items are open", ("max_wake_cycles",)),
+    "+ nag": ("and is reminded of its list", ("max_wake_cycles", "nag_after")),
+    "+ guard": ("and is corrected before it ends", ("max_wake_cycles", "nag_after", "guard_retries")),
 }
 
 
-def varied(**changes: Any) -> LoopSettings:
-    """The default preset with changes; settings that this version has not are left out."""
-    return WAKELOOP.model_copy(update={k: v for k, v in changes.items() if k in LoopSettings.model_fields})
-
-
-def without(kept: Any) -> LoopSettings:
-    """The default preset without some of its factors."""
-    return varied(**{name: value for name, value in BARE.items() if name not in kept})
+def without(kept: Collection[str]) -> LoopSettings:
+    """The default preset without some of its factors; settings that this version has not are left out."""
+    known = BARE.keys() & LoopSettings.model_fields.keys()
+    return WAKELOOP.model_copy(update={name: BARE[name] for name in known if name not in kept})
 
 
 def _peer(peer: Peer, name: str, about: str, **more: Any) -> Agent:
@@ -196,33 +193,37 @@ def _presets() -> dict[str, Agent]:
     return found
 
 
+def _asked(asks: int) -> Agent:
+    return Agent(
+        f"the same, asked on until {asks} more replies in a row make no call", partial(plain, asks=asks)
+    )
+
+
+def _ours(about: str, settings: LoopSettings = WAKELOOP, *, needs: str = "dialect", **more: bool) -> Agent:
+    return Agent(about, partial(ours, settings, **more), needs=needs)
+
+
 AGENTS: Mapping[str, Agent] = MappingProxyType(
     {
         "plain": Agent("model and tools in a loop, no list", plain),
-        **{
-            f"asked {k}": Agent(f"the same, asked on until {k} more replies in a row make no call", partial(plain, asks=k))
-            for k in (1, 3, 5)
-        },
+        **{f"asked {asks}": _asked(asks) for asks in (1, 3, 5)},
         "create_agent": _peer(LANGCHAIN, "create_agent", "LangChain's agent, no list"),
         "TodoList": _peer(LANGCHAIN, "todos", "LangChain's agent with TodoListMiddleware"),
         "TodoList, looped": _peer(LANGCHAIN, "looped", "the same, begun again while its list has open items"),
         "deepagents": _peer(DEEPAGENTS, "deep", "Deep Agents, no list"),
         "deepagents + TodoList": _peer(DEEPAGENTS, "deep todos", "Deep Agents with TodoListMiddleware"),
-        "deepagents + rubric": _peer(DEEPAGENTS, "deep rubric", "Deep Agents, graded by its own model", judges=True),
+        "deepagents + rubric": _peer(
+            DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model", judges=True
+        ),
         **_presets(),
-        **{name: Agent(about, partial(ours, without(kept))) for name, (about, kept) in LADDER.items()},
-        "+ idle rounds": Agent("and rounds that bring nothing end it", partial(ours, varied()), needs="max_idle_rounds"),
-        "+ verify": Agent("and the checks are asked before an item is closed", partial(ours, varied(), verified=True)),
-        "list given": Agent("our preset `wakeloop`, the list from the caller", partial(ours, varied(), given=True)),
+        **{name: _ours(about, without(kept)) for name, (about, kept) in LADDER.items()},
+        "+ idle rounds": _ours("and rounds that bring nothing end it", needs="max_idle_rounds"),
+        "+ verify": _ours("and the checks are asked before an item is closed", verified=True),
+        "list given": _ours("our preset `wakeloop`, the list from the caller", given=True),
     }
-)  # fmt: skip
+)
 
 
 def agent_named(name: str) -> Agent:
     """Return an agent by its name. Raises `BenchError`."""
     return AGENTS[one_of("agent", name, AGENTS)]
-
-
-def solved(job: Job) -> bool:
-    """Tell whether the world is as it has to be."""
-    return is_complete(job.task.check(job.folder))

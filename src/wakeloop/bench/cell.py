@@ -8,22 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 
 from wakeloop.bench.agents import Ending, Job, agent_named
 from wakeloop.bench.journal import Row
-from wakeloop.bench.meter import Bench, CeilingError, Meter, OutageError
+from wakeloop.bench.meter import PER_TOKEN, Bench, CeilingError, Meter, OutageError
 from wakeloop.bench.models import model_of
 from wakeloop.bench.peers import PeerError
 from wakeloop.bench.plan import Cell, kind_of, task_of
 from wakeloop.bench.study import Study
 from wakeloop.bench.task import Check, Task, damage, is_complete, share_of
+from wakeloop.bench.world import padded
 from wakeloop.errors import BenchError, WakeloopError
 from wakeloop.text.secrets import without_secrets
 
 CLAIMS = re.compile(r"\b(done|completed?|finished|all set)\b", re.IGNORECASE)
 DENIES = re.compile(
-    r"\b(not|cannot|unable|remain\w*|left|missing|blocked|fail\w*|incomplete|still|open)\b|n[’']t\b",
+    r"\b(not|cannot|unable|remain\w*|left|missing|blocked|fail\w*|incomplete|still|open)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
 LONGEST = 200  # characters of what an agent died of
@@ -55,20 +57,24 @@ def play(cell: Cell, study: Study, make: Model = model_of) -> Row:
 
     The row holds the cell; `kind`; `completed`, `share`; `end` (`done` or `open` as a program reads it,
     `ceiling`, `error`), `reason`, `claims` (the last text says that all is done), `listed`, `wakes`, `damage`
-    (checks that held when the job was done and do not at the end), `calls`, `failed`, `requests`, `input`, of it
-    `cached`, `output`, `estimated`, `seconds`.
+    (checks that held when the job was done and do not at the end), `calls`, `failed`, `requests`, `input`, of
+    it `cached`, `output`, `estimated`, `seconds`.
     """
     task = task_of(cell)
     with tempfile.TemporaryDirectory(prefix="wakeloop-bench-") as name:
         folder = Path(name).resolve()
         task.lay_out(folder)
-        world, bench = World(task, folder), Bench(cell.results)
+        world, bench = World(task, folder), Bench()
         meter = Meter(study.max_requests, world.look)
-        config = {"callbacks": [meter], "recursion_limit": study.recursion_limit}
+        config: RunnableConfig = {"callbacks": [meter], "recursion_limit": study.recursion_limit}
         model = make(cell.model, task, cell.seed)
-        job = Job(task, folder, model, bench.around(task.tools(folder)), config)  # type: ignore[arg-type]
+        tools = bench.around(padded(task.tools(folder), cell.results * PER_TOKEN))
+        job = Job(task, folder, model, tools, config)
+        agent = agent_named(cell.agent)
+        if agent.peer:
+            agent.peer.begin()
         begun = time.monotonic()
-        end, ending = ended(agent_named(cell.agent).run, job)
+        end, ending = ended(agent.run, job)
         seconds = time.monotonic() - begun
         checks = task.checks(folder, ending.text)
         harm = damage(world.whole, task.check(folder)) if world.whole else []

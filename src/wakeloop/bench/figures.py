@@ -119,7 +119,7 @@ def differences(rows: Sequence[Row], others: Sequence[Row], figure: Figure) -> d
     return dict(found)
 
 
-def compared(rows: Sequence[Row], study: Study, agent: str, figure: Figure) -> list[Comparison]:
+def compared(rows: Sequence[Row], agent: str, figure: Figure) -> list[Comparison]:
     """Return every other agent beside this one, on each model; chances are corrected by Holm together."""
     groups = split(rows, "model", "agent")
     raw = []
@@ -204,8 +204,8 @@ def losses(rows: Sequence[Row], study: Study) -> list[Loss]:
             difference = bootstrap(differences(ours, theirs, figure))
             worse = difference.high < 0 if sign > 0 else difference.low > 0
             if worse:
-                means = (sum(map(figure, some)) / len(some) for some in (theirs, ours))
-                found.append(Loss(str(model), name, str(other), *means, difference))
+                its, own = (sum(map(figure, some)) / len(some) for some in (theirs, ours))
+                found.append(Loss(str(model), name, str(other), its, own, difference))
     return sorted(found, key=lambda loss: (list(LOSING).index(loss.figure), -abs(loss.difference.value)))
 
 

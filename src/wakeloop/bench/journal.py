@@ -114,6 +114,6 @@ def _line(line: bytes, path: Path, number: int) -> dict[str, Any]:
         read_line = None
     if not isinstance(read_line, dict):
         raise BenchError(
-            f"{path}, line {number}: this is no line of a run; take it out, or give another --out."
+            f"{path}, line {number}: this is no line of a run; take it out, or use another --out."
         )
     return read_line

@@ -7,13 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tools import BaseTool, StructuredTool
 
 PER_TOKEN = 4  # characters, where the server tells no usage
 REFUSED = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
-FILLER = "\n(nothing more here)"
 
 
 class CeilingError(Exception):
@@ -44,7 +43,12 @@ class Meter(BaseCallbackHandler):
     _told: dict[UUID, tuple[int, int]] = field(default_factory=dict)
 
     def on_chat_model_start(
-        self, serialized: Any, messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
+        self,
+        serialized: Any,  # noqa: ARG002 - the interface's
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        **kwargs: Any,
     ) -> None:
         """A request goes out. Raises `CeilingError` where it would be one too many."""
         if self.requests >= self.most:
@@ -57,7 +61,7 @@ class Meter(BaseCallbackHandler):
         self._told[run_id] = (sum(map(len, sent)) // PER_TOKEN, sum(map(len, shared)) // PER_TOKEN)
         self._sent = sent
 
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """A reply has come."""
         first = response.generations[0][0]
         reply = first.message if isinstance(first, ChatGeneration) else AIMessage(first.text)
@@ -75,7 +79,7 @@ class Meter(BaseCallbackHandler):
         if not (getattr(reply, "tool_calls", ()) or getattr(reply, "invalid_tool_calls", ())):
             self.ended(str(reply.text))
 
-    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:  # noqa: ARG002
         """A request failed. Raises `OutageError` unless the server refused what it was sent."""
         if isinstance(error, Exception) and getattr(error, "status_code", None) not in REFUSED:
             raise OutageError(f"{type(error).__name__}: {error}") from error
@@ -90,9 +94,8 @@ def written(message: BaseMessage) -> str:
 
 @dataclass
 class Bench:
-    """The tools of a cell, counted; results are filled up to a number of tokens."""
+    """The tools of a cell, counted."""
 
-    results: int
     calls: int = 0
     failed: int = 0
 
@@ -104,19 +107,11 @@ class Bench:
         def run(**args: Any) -> str:
             self.calls += 1
             try:
-                said = tool.invoke(args)
+                return str(tool.invoke(args))
             except Exception:
                 self.failed += 1
                 raise
-            text = said.text if isinstance(said, ToolMessage) else str(said)
-            return filled(text, self.results)
 
         return StructuredTool(
             name=tool.name, description=tool.description, args_schema=tool.args_schema, func=run
         )
-
-
-def filled(text: str, tokens: int) -> str:
-    """Return a text with filler behind it, up to a number of tokens."""
-    missing = tokens * PER_TOKEN - len(text)
-    return text if missing <= 0 else text + (FILLER * (missing // len(FILLER) + 1))[:missing]

@@ -7,6 +7,8 @@ answered by one.
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
 from threading import Lock
 from typing import Any
 
@@ -38,12 +40,12 @@ class Asked(BaseChatModel):
     def _llm_type(self) -> str:
         return "asked"
 
-    def bind_tools(self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any) -> Any:
+    def bind_tools(self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any) -> Any:  # noqa: ARG002
         """The model with tools."""
         options = {key: value for key, value in (("tool_choice", tool_choice),) if value is not None}
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], options=options)
 
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:  # noqa: ARG002
         tools, options = kwargs.get("tools") or [], kwargs.get("options") or {}
         asked = {"messages": messages_to_dict(messages), "tools": tools, "options": options}
         reply = messages_from_dict([exchange({"ask": asked})["reply"]])[0]
@@ -102,11 +104,17 @@ def create_agent(job: Job, *, listed: bool = False, looped: bool = False) -> Job
 
 def deep(job: Job, *, listed: bool = False, graded: bool = False) -> Job:
     """Deep Agents, with the job's tools in the place of its own for files."""
-    from deepagents import FilesystemMiddleware, RubricMiddleware, create_deep_agent
+    from deepagents import (  # type: ignore[import-not-found,unused-ignore]
+        FilesystemMiddleware,
+        RubricMiddleware,
+        create_deep_agent,
+    )
     from langchain.agents.middleware import TodoListMiddleware
 
     verdicts: list[Any] = []
-    middleware: list[Any] = [FilesystemMiddleware(tools=[])]
+    middleware: list[Any] = [
+        FilesystemMiddleware(tools=["read_file"])
+    ]  # it needs that one; the job's covers it
     if listed:
         middleware.append(TodoListMiddleware())
     if graded:
@@ -131,8 +139,13 @@ AGENTS: dict[str, Callable[[Job], Job]] = {
 
 
 def main() -> None:
-    """Play job after job until the input ends."""
+    """Say that it is ready, which takes seconds, and play job after job until the input ends."""
     sys.stdout = sys.stderr  # what a library prints is no line of ours
+    for package in ("langchain.agents.middleware", "deepagents"):
+        with suppress(ModuleNotFoundError):
+            import_module(package)
+    OUT.write("{}\n")
+    OUT.flush()
     while line := sys.stdin.readline():
         job = json.loads(line)
         job["tools"] = [tool_of(told) for told in job["tools"]]

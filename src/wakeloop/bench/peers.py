@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import messages_from_dict, messages_to_dict
@@ -56,12 +56,16 @@ class Peer:
             return
         told(f"installing {', '.join(self.pins)} into {made.parent} …")
         venv.create(made.parent, with_pip=True, clear=True)
-        command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *self.pins]
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *self.pins]
         done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own pins
         if done.returncode:
             last = done.stderr.strip().splitlines()[-1:] or ["pip failed"]
             raise BenchError(f"{self.pins[0]} cannot be installed: {last[0]}")
         made.touch()
+
+    def begin(self) -> None:
+        """Start its process, if it is not at work."""
+        process_of(self)
 
     def play(
         self,
@@ -79,11 +83,7 @@ class Peer:
         process = process_of(self)
         process.say({**said, "go_on": go_on, "outer": outer})
         broken: BaseException | None = None
-        while True:
-            heard = process.hear()
-            if "end" in heard:
-                ended = heard["end"]
-                break
+        while "end" not in (heard := process.hear()):
             try:
                 process.say(
                     ask(model, heard["ask"], config) if "ask" in heard else call(tools, heard["call"])
@@ -93,9 +93,9 @@ class Peer:
                 process.say({"broken": type(error).__name__})
         if broken is not None:
             raise broken
-        if "error" in ended:
-            raise PeerError(ended["error"])
-        return dict(ended)
+        if "error" in heard["end"]:
+            raise PeerError(heard["end"]["error"])
+        return dict(heard["end"])
 
 
 LANGCHAIN = Peer(("langchain==1.5.2",))
@@ -122,19 +122,18 @@ def call(tools: list[BaseTool], called: Mapping[str, Any]) -> dict[str, Any]:
 class PeerProcess:
     """A running peer."""
 
-    process: subprocess.Popen[str]
+    said: IO[str]
+    heard: IO[str]
     errors: IO[str]
 
     def say(self, line: Mapping[str, Any]) -> None:
         """Send it a line."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(line) + "\n")
-        self.process.stdin.flush()
+        self.said.write(json.dumps(line) + "\n")
+        self.said.flush()
 
     def hear(self) -> dict[str, Any]:
         """Wait for a line of it. Raises `BenchError` where it has died."""
-        assert self.process.stdout is not None
-        if line := self.process.stdout.readline():
+        if line := self.heard.readline():
             return dict(json.loads(line))
         self.errors.seek(0)
         process_of.cache_clear()
@@ -149,8 +148,13 @@ def process_of(peer: Peer) -> PeerProcess:
     """Return the running process of a peer: one for all cells of this process; it ends with its input."""
     errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - as long as the process
     command = [str(peer.python(PLACES[0] if PLACES else Path())), "-I", str(PROGRAM)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
-    return PeerProcess(subprocess.Popen(command, text=True, encoding="utf-8", **pipes), errors)  # type: ignore[call-overload] # noqa: S603
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        command, text=True, encoding="utf-8", stdin=pipe, stdout=pipe, stderr=errors
+    )
+    started = PeerProcess(cast(IO[str], process.stdin), cast(IO[str], process.stdout), errors)
+    started.hear()
+    return started
 
 
 def _installed(name: str, wanted: str) -> bool:

@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 
 def cells(study: Study) -> list[Cell]:
-    """Return every cell, seeds outermost: what is there after half the time holds half of every comparison."""
+    """Return every cell, seeds outermost: half of the run is half of every comparison."""
     kinds = [kind for text in study.tasks for kind in tasks_of(text)]
     return [
         Cell(agent, model, family, parts, seed, results)

@@ -16,25 +16,25 @@ STEPS = [n / 10 for n in range(1, 41)]  # of the reference's spending
 def draw(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
     """Write the plots; the same rows give the same bytes. Raises `BenchError` without matplotlib."""
     try:
-        import matplotlib as mpl  # noqa: PLC0415 - of the extra, and slow
+        import matplotlib as mpl  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - of the extra
 
         mpl.use("svg")
-        from matplotlib import pyplot  # noqa: PLC0415 - after the backend is chosen
+        from matplotlib import pyplot as plt  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415
     except ImportError:
         raise BenchError("Plots need matplotlib: pip install 'wakeloop[bench]'.") from None
     look = {"svg.hashsalt": "wakeloop", "svg.fonttype": "none", "font.size": 9}
     with mpl.rc_context(look):
         return [
-            completed(pyplot, rows, study, folder / "completed.svg"),
-            spend(pyplot, rows, study, folder / "spend.svg"),
+            completed(plt, rows, study, folder / "completed.svg"),
+            spend(plt, rows, study, folder / "spend.svg"),
         ]
 
 
-def completed(pyplot: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
+def completed(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
     """What each agent completes, model by model, with Wilson's intervals."""
     models = [str(model) for (model,) in split(rows, "model")]
     by_agent = split(rows, "agent")
-    picture, axes = pyplot.subplots(figsize=(1.6 + 1.3 * max(3, len(models)), 3.8))
+    picture, axes = plt.subplots(figsize=(1.6 + 1.3 * max(3, len(models)), 3.8))
     for number, ((agent,), some) in enumerate(by_agent.items()):
         groups = split(some, "model")
         found = {
@@ -54,16 +54,16 @@ def completed(pyplot: Any, rows: Sequence[Row], study: Study, file: Path) -> Pat
         )
     axes.set(ylabel="completed, %", ylim=(-3, 103), title=study.name)
     axes.set_xticks(range(len(models)), labels=models, rotation=20, ha="right")
-    return _saved(pyplot, picture, axes, file)
+    return _saved(plt, picture, axes, file)
 
 
-def spend(pyplot: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
+def spend(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
     """What each agent completes for how much, over all models; 1 is what the reference spends on the task."""
     budgets = {
         model: of.budgets_of(split(group, "agent").get((study.reference,), []), study)
         for (model,), group in split(rows, "model").items()
     }
-    picture, axes = pyplot.subplots(figsize=(6.4, 3.8))
+    picture, axes = plt.subplots(figsize=(6.4, 3.8))
     for number, ((agent,), some) in enumerate(split(rows, "agent").items()):
         groups = {model: group for (model,), group in split(some, "model").items()}
         shares = [
@@ -86,7 +86,7 @@ def spend(pyplot: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
         ylim=(-3, 103),
         title=study.name,
     )
-    return _saved(pyplot, picture, axes, file)
+    return _saved(plt, picture, axes, file)
 
 
 def _look(number: int, agent: str, study: Study) -> dict[str, Any]:
@@ -98,10 +98,10 @@ def _look(number: int, agent: str, study: Study) -> dict[str, Any]:
     }
 
 
-def _saved(pyplot: Any, picture: Any, axes: Any, file: Path) -> Path:
+def _saved(plt: Any, picture: Any, axes: Any, file: Path) -> Path:
     axes.grid(visible=True, linewidth=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=7)
     file.parent.mkdir(parents=True, exist_ok=True)
     picture.savefig(file, bbox_inches="tight", metadata={"Date": None, "Creator": None})
-    pyplot.close(picture)
+    plt.close(picture)
     return file

@@ -11,7 +11,7 @@ from typing import Any
 from wakeloop.bench import tables
 from wakeloop.bench.journal import Row, read
 from wakeloop.bench.statistics import ENOUGH
-from wakeloop.bench.study import Study, study_of
+from wakeloop.bench.study import Prices, Study, study_of
 from wakeloop.errors import BenchError
 
 JOURNAL = "cells.jsonl"
@@ -91,8 +91,11 @@ def section(result: Result) -> str:
 
 
 def _prices(study: Study) -> str:
+    if study.prices == Prices():
+        return "Spending is counted in tokens, cached ones at a tenth."
     kinds: dict[str, Any] = study.prices.model_dump()
-    return ", ".join(f"{kind} {price:g}" for kind, price in kinds.items()) + " a million tokens"
+    told = ", ".join(f"{kind} {price:g}" for kind, price in kinds.items())
+    return f"A million tokens cost: {told}."
 
 
 def _words(name: str) -> Template:

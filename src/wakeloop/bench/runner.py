@@ -1,5 +1,6 @@
 """Runs a study: bounded parallel, resumable, within a cost."""
 
+import logging
 import os
 import platform
 import threading
@@ -151,7 +152,7 @@ def _finish(
 @contextmanager
 def pool(workers: int, study: Study, where: Path) -> Iterator[Callable[[Cell], Future[Row]]]:
     """Give what starts a cell: here, or in one of some processes that end with this one."""
-    peers.PLACES[:] = [where]
+    settle(where)
     if workers == 1:
         yield lambda cell: _here(cell, study)
         return
@@ -176,9 +177,15 @@ def _here(cell: Cell, study: Study) -> Future[Row]:
     return future
 
 
+def settle(where: Path) -> None:
+    """Tell this process where peers are; a ceiling that is reached is nothing to warn of."""
+    peers.PLACES[:] = [where]
+    logging.getLogger("langchain_core.callbacks").setLevel(logging.ERROR)
+
+
 def begin_worker(parent: int, where: Path) -> None:
     """Begin a worker: it ends when the process that began it is gone, however that ended."""
-    peers.PLACES[:] = [where]
+    settle(where)
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -190,6 +197,6 @@ def begin_worker(parent: int, where: Path) -> None:
 
 def peer_folder() -> Path:
     """Return where environments of peers are kept."""
-    from platformdirs import user_cache_path  # of the extra
+    from platformdirs import user_cache_path  # noqa: PLC0415 - of the extra
 
     return user_cache_path("wakeloop", appauthor=False) / "peers"

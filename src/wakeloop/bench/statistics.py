@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from operator import mul
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Z = 1.959963984540054  # 95 % of a normal distribution, both sides
 TIMES = 1_000  # resamples
@@ -17,7 +17,7 @@ ROUNDED = 1e-9  # what sums of the same numbers may differ by
 FEW = 12  # groups of which every flip is tried: 4,096
 ENOUGH = 8  # tasks from which on whole tasks are flipped, below it single runs
 
-ByTask = Mapping[str, Sequence[float]]
+ByTask = Mapping[Any, Sequence[float]]
 
 
 class Interval(NamedTuple):
@@ -73,9 +73,9 @@ def flips(differences: ByTask) -> float:
     sums = [one for one in sums if one]
     if not sums:
         return 1.0
-    far = abs(sum(sums))
+    far = abs(math.fsum(sums))
     if len(sums) > FEW:
-        return math.erfc(far / math.sqrt(2 * sum(one * one for one in sums)))
+        return math.erfc(far / math.sqrt(2 * math.fsum(one * one for one in sums)))
     every = [abs(sum(map(mul, sums, signs))) for signs in product((1, -1), repeat=len(sums))]
     return sum(one >= far - ROUNDED for one in every) / len(every)
 

@@ -17,13 +17,16 @@ HASH = 12  # characters of a hash that are shown and kept
 
 
 class Prices(BaseModel):
-    """What a million tokens cost, in any unit: of the input, of its cached part, of the output."""
+    """What a million tokens cost, in any unit: of the input, of its cached part, of the output.
+
+    The default counts tokens, cached ones at a tenth.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    input: float = Field(1.0, ge=0)
-    cached: float = Field(0.1, ge=0)
-    output: float = Field(1.0, ge=0)
+    input: float = Field(1_000_000, ge=0)
+    cached: float = Field(100_000, ge=0)
+    output: float = Field(1_000_000, ge=0)
 
     def cost(self, row: dict[str, Any]) -> float:
         """Return the price of one cell."""
@@ -64,7 +67,7 @@ class Study(BaseModel):
     recursion_limit: int = Field(5_000, ge=10)
     """Supersteps of one cell at most, the same for every agent that is a graph."""
     prices: Prices = Prices()
-    """What is counted as spending; the default counts tokens, cached ones at a tenth, in millions."""
+    """What is counted as spending."""
 
     @property
     def hash(self) -> str:

@@ -87,7 +87,7 @@ def comparisons(rows: Sequence[Row], study: Study) -> str:
             f"{one.chance:.3f}" if one.chance >= 0.001 else "< 0.001",  # noqa: PLR2004
             of.verdict(one, study),
         ]
-        for one in of.compared(rows, study, study.reference, of.primary(study))
+        for one in of.compared(rows, study.reference, of.primary(study))
     ]
     head = ["model, agent", "pairs", "points more [95 %]", "chance (Holm)", "verdict"]
     return table(head, lines) if lines else "There is nothing to compare with."
@@ -112,7 +112,7 @@ def at_equal_spend(rows: Sequence[Row], study: Study) -> str:
 
 
 def by_length(rows: Sequence[Row], study: Study) -> str:
-    """A table for each model: completed, requests and tokens in, by the number of parts and the size of results."""
+    """A table for each model: completed, requests, tokens in, by the number of parts and size of results."""
     parts = []
     for (model,), group in split(rows, "model").items():
         sizes = sorted({(row["results"], row["parts"]) for row in group})

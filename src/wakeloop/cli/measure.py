@@ -1,8 +1,9 @@
 """A study on the terminal: estimate, progress, report."""
 
 import math
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,10 +86,7 @@ def reported(
             from wakeloop.bench.plots import draw
 
             drawn = draw(result.rows, result.study, plots / result.study.name.replace(" ", "-"))
-            links = (
-                f"![{one.stem}]({one.relative_to(beside, walk_up=True) if sys.version_info >= (3, 12) else one})"
-                for one in drawn
-            )
+            links = [f"![{one.stem}]({os.path.relpath(one, beside)})" for one in drawn]
             shown[result.study.name] = "\n".join(links)
         if kept:
             result.kept(kept / f"{result.study.name.replace(' ', '-')}.jsonl.gz")

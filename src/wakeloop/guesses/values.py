@@ -35,7 +35,8 @@ ELSEWHERE = (  # how names of other providers' models begin, and how LangChain c
 def settings_of(given: object, model: object = None) -> LoopSettings:
     """Return the settings that are meant: a preset's name, `LoopSettings`, or a mapping of some of them.
 
-    "auto" is what was measured to suit the model. A mapping varies the preset that it names under `preset`, else `wakeloop`. Raises `SettingsError`.
+    "auto" is what was measured to suit the model. A mapping varies the preset that it names under `preset`,
+    else `wakeloop`. Raises `SettingsError`.
     """
     if isinstance(given, LoopSettings):
         return given
