@@ -185,22 +185,26 @@ def _played(peer: Peer, name: str, job: Job) -> Ending:
     return Ending(**peer.play(name, job.task.prompt, job.model, job.tools, job.config, GO_ON, OUTER))
 
 
-def _presets() -> dict[str, Agent]:
-    found = {}
-    for name, settings in PRESETS.items():
-        awake = settings.model_copy(update={"auto_continue": True})  # as the command line switches loki on
-        found[name] = Agent(f"our preset `{name}`", partial(ours, awake))
-    return found
-
-
 def _asked(asks: int) -> Agent:
     return Agent(
         f"the same, asked on until {asks} more replies in a row make no call", partial(plain, asks=asks)
     )
 
 
-def _ours(about: str, settings: LoopSettings = WAKELOOP, *, needs: str = "dialect", **more: bool) -> Agent:
-    return Agent(about, partial(ours, settings, **more), needs=needs)
+def _ours(
+    about: str,
+    settings: LoopSettings = WAKELOOP,
+    *,
+    given: bool = False,
+    verified: bool = False,
+    needs: str = "dialect",
+) -> Agent:
+    return Agent(about, partial(ours, settings, given=given, verified=verified), needs=needs)
+
+
+def _preset(name: str) -> Agent:
+    awake = preset(name).model_copy(update={"auto_continue": True})  # as the command line switches loki on
+    return _ours(f"our preset `{name}`", awake)
 
 
 AGENTS: Mapping[str, Agent] = MappingProxyType(
@@ -215,7 +219,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
         "deepagents + rubric": _peer(
             DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model", judges=True
         ),
-        **_presets(),
+        **{name: _preset(name) for name in PRESETS},
         **{name: _ours(about, without(kept)) for name, (about, kept) in LADDER.items()},
         "+ idle rounds": _ours("and rounds that bring nothing end it", needs="max_idle_rounds"),
         "+ verify": _ours("and the checks are asked before an item is closed", verified=True),

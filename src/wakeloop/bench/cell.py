@@ -13,14 +13,15 @@ from langgraph.errors import GraphRecursionError
 
 from wakeloop.bench.agents import Ending, Job, agent_named
 from wakeloop.bench.journal import Row
-from wakeloop.bench.meter import PER_TOKEN, Bench, CeilingError, Meter, OutageError
+from wakeloop.bench.meter import Bench, CeilingError, Meter, OutageError
 from wakeloop.bench.models import model_of
 from wakeloop.bench.peers import PeerError
 from wakeloop.bench.plan import Cell, kind_of, task_of
 from wakeloop.bench.study import Study
 from wakeloop.bench.task import Check, Task, damage, is_complete, share_of
+from wakeloop.bench.usage import CHARACTERS
 from wakeloop.bench.world import padded
-from wakeloop.errors import BenchError, WakeloopError
+from wakeloop.errors import BenchError, SettingsError, WakeloopError
 from wakeloop.text.secrets import without_secrets
 
 CLAIMS = re.compile(r"\b(done|completed?|finished|all set)\b", re.IGNORECASE)
@@ -53,13 +54,20 @@ class World:
 
 
 def play(cell: Cell, study: Study, make: Model = model_of) -> Row:
-    """Play a cell and return its row. Raises `BenchError` for an outage, which is no result.
+    """Play a cell and return its row. Raises `BenchError` for an outage or a check that can't be run.
 
     The row holds the cell; `kind`; `completed`, `share`; `end` (`done` or `open` as a program reads it,
     `ceiling`, `error`), `reason`, `claims` (the last text says that all is done), `listed`, `wakes`, `damage`
     (checks that held when the job was done and do not at the end), `calls`, `failed`, `requests`, `input`, of
     it `cached`, `output`, `estimated`, `seconds`.
     """
+    try:
+        return _played(cell, study, make)
+    except SettingsError as error:  # of a check of one's own: no result either
+        raise BenchError(str(error)) from None
+
+
+def _played(cell: Cell, study: Study, make: Model) -> Row:
     task = task_of(cell)
     with tempfile.TemporaryDirectory(prefix="wakeloop-bench-") as name:
         folder = Path(name).resolve()
@@ -68,7 +76,7 @@ def play(cell: Cell, study: Study, make: Model = model_of) -> Row:
         meter = Meter(study.max_requests, world.look)
         config: RunnableConfig = {"callbacks": [meter], "recursion_limit": study.recursion_limit}
         model = make(cell.model, task, cell.seed)
-        tools = bench.around(padded(task.tools(folder), cell.results * PER_TOKEN))
+        tools = bench.around(padded(task.tools(folder), cell.results * CHARACTERS))
         job = Job(task, folder, model, tools, config)
         agent = agent_named(cell.agent)
         if agent.peer:
@@ -110,7 +118,7 @@ def ended(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
         return "ceiling", Ending("", "open", "recursion_limit")
     except OutageError as error:
         raise BenchError(f"The model cannot be reached: {_short(error)}") from None
-    except BenchError:
+    except (BenchError, SettingsError):
         raise
     except PeerError as error:
         at_steps = str(error).startswith("GraphRecursionError")

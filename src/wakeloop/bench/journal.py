@@ -96,7 +96,7 @@ def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
 
 
 def parsed(whole: bytes, path: Path) -> tuple[dict[str, Any] | None, list[Row]]:
-    """Read the lines; what stands after the last line's end was cut off, and of a cell the first row counts."""
+    """Read the lines; what stands behind the last line's end was cut off. Of a cell the first row counts."""
     lines = whole[: whole.rfind(b"\n") + 1].splitlines()
     read_lines = [_line(line, path, number) for number, line in enumerate(lines, 1)]
     return (read_lines[0] if read_lines else None), once(read_lines[1:])

@@ -5,10 +5,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
+from pydantic import ValidationError
 
 from wakeloop import profile
+from wakeloop.bench.knobs import Knobs
+from wakeloop.bench.study import one_of
 from wakeloop.bench.task import Task
-from wakeloop.bench.weak_model import Knobs, WeakModel
+from wakeloop.bench.weak_model import WeakModel
 from wakeloop.errors import BenchError
 from wakeloop.guesses.values import check_name
 from wakeloop.model.named import model_named, openai_model
@@ -32,17 +35,15 @@ def knobs_of(text: str) -> Knobs:
     """Read the knobs of a weak model. Raises `BenchError`."""
     values: dict[str, Any] = {}
     for pair in filter(None, text.removeprefix(WEAK).removeprefix(":").split(",")):
-        name, sign, value = pair.partition("=")
-        try:
-            values[name.strip()] = float(value) if "." in value or "e" in value else int(value)
-        except ValueError:
-            sign = ""
+        name, sign, value = (part.strip() for part in pair.partition("="))
         if not sign:
-            raise BenchError(f"A weak model is written as weak:stop=0.3,sticky=0.3, not {text!r}.")
+            raise BenchError(f"A weak model is written as weak:stop=0.3,stick=0.3, not {text!r}.")
+        values[one_of("knob", name, Knobs.model_fields)] = value
     try:
-        return Knobs(**values)
-    except (TypeError, ValueError) as error:
-        raise BenchError(f"The model {text!r} cannot be made: {error}") from None
+        return Knobs.model_validate(values)
+    except ValidationError as error:
+        said = error.errors()[0]
+        raise BenchError(f"The knob {said['loc'][0]!r} cannot be {said['input']!r}: {said['msg']}.") from None
 
 
 def check_model(text: str) -> None:

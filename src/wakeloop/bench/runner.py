@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from wakeloop.bench import peers
@@ -24,7 +25,7 @@ from wakeloop.bench.study import Study
 from wakeloop.errors import BenchError
 
 OUTAGES = 3  # in a row, after which the run ends: the server is gone
-LOOK = 0.5  # seconds between two looks whether the process that began a worker still lives
+OPENAI = ("langchain_openai",)  # takes as long to import as all the rest
 
 Told = Callable[[str], None]
 
@@ -156,11 +157,12 @@ def pool(workers: int, study: Study, where: Path) -> Iterator[Callable[[Cell], F
     if workers == 1:
         yield lambda cell: _here(cell, study)
         return
-    begin = (os.getpid(), where)
-    spawn = get_context("spawn")
-    with ProcessPoolExecutor(
-        workers, mp_context=spawn, initializer=begin_worker, initargs=begin
-    ) as processes:
+    server = get_context("forkserver")  # imports once, whatever the number of workers
+    server.set_forkserver_preload(
+        ["wakeloop.bench.cell", *(() if all(map(is_weak, study.models)) else OPENAI)]
+    )
+    ours, theirs = server.Pipe()
+    with ours, theirs, ProcessPoolExecutor(workers, server, begin_worker, (theirs, where)) as processes:
         try:
             yield lambda cell: processes.submit(play, cell, study)
         except BaseException:
@@ -183,13 +185,13 @@ def settle(where: Path) -> None:
     logging.getLogger("langchain_core.callbacks").setLevel(logging.ERROR)
 
 
-def begin_worker(parent: int, where: Path) -> None:
-    """Begin a worker: it ends when the process that began it is gone, however that ended."""
+def begin_worker(line: Connection, where: Path) -> None:
+    """Begin a worker: it ends when the process that has the line's other end is gone, however it ended."""
     settle(where)
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK)
+        with suppress(EOFError, OSError):
+            line.recv()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

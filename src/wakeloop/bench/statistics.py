@@ -67,10 +67,9 @@ def flips(differences: ByTask) -> float:
     are flipped in every way, more as the normal distribution has it.
     """
     groups = [group for group in differences.values() if group]
-    sums = (
-        [sum(group) for group in groups] if len(groups) >= ENOUGH else [d for group in groups for d in group]
-    )
-    sums = [one for one in sums if one]
+    whole = len(groups) >= ENOUGH
+    drawn: list[float] = [sum(group) for group in groups] if whole else [d for group in groups for d in group]
+    sums = [one for one in drawn if one]
     if not sums:
         return 1.0
     far = abs(math.fsum(sums))
