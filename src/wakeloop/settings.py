@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from wakeloop.errors import SettingsError
-from wakeloop.profile import measured
+from wakeloop.platform.measured import measured
 from wakeloop.prompts import check_prompt
 
 MOST = 2**53  # of any number here: it goes into checkpoints and JSON
@@ -98,7 +98,7 @@ class LoopSettings(BaseModel):
 
     @classmethod
     def for_model(cls, name: str, parts: int | None = None, profile: str | None = None) -> Self:
-        """Return what was measured to suit a model, for jobs of so many parts: see `wakeloop.profile`."""
+        """Return what was measured to suit a model, for jobs of so many parts: see `platform.measured`."""
         return cls.model_validate(measured(name, parts, profile))
 
     def __hash__(self) -> int:

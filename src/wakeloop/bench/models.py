@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from wakeloop import profile
 from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.study import one_of
 from wakeloop.bench.task import Task
@@ -15,6 +14,7 @@ from wakeloop.bench.weak_model import WeakModel
 from wakeloop.errors import BenchError
 from wakeloop.guesses.values import check_name
 from wakeloop.model.named import model_named, openai_model
+from wakeloop.platform import measured
 
 WEAK = "weak"
 
@@ -56,7 +56,7 @@ def check_model(text: str) -> None:
 
 def bare(text: str) -> str:
     """Return the name that a model goes by: without its provider, and without an address."""
-    return text if is_weak(text) else profile.bare(text.partition("@")[0])
+    return text if is_weak(text) else measured.bare(text.partition("@")[0])
 
 
 @lru_cache(maxsize=8)

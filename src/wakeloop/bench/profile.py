@@ -10,7 +10,7 @@ from wakeloop.bench.journal import Row
 from wakeloop.bench.models import bare
 from wakeloop.bench.statistics import Interval, bootstrap
 from wakeloop.bench.study import Study
-from wakeloop.profile import ANY, models_in
+from wakeloop.platform.measured import ANY, models_in
 
 OFF, ON, GIVEN = "plain", "wakeloop", "list given"  # the agents that are compared
 SETTINGS: Mapping[str, dict[str, Any]] = {  # loki's todo tools exist only while auto_continue is on

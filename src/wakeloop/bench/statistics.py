@@ -68,8 +68,8 @@ def flips(differences: ByTask) -> float:
     """
     groups = [group for group in differences.values() if group]
     whole = len(groups) >= ENOUGH
-    drawn: list[float] = [sum(group) for group in groups] if whole else [d for group in groups for d in group]
-    sums = [one for one in drawn if one]
+    drawn = [sum(group) for group in groups] if whole else [d for group in groups for d in group]
+    sums = [float(one) for one in drawn if one]
     if not sums:
         return 1.0
     far = abs(math.fsum(sums))

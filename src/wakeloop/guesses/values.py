@@ -12,8 +12,8 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from wakeloop.errors import ArgumentError, ModelError, SettingsError, ToolError
+from wakeloop.platform.measured import bare
 from wakeloop.presets import preset
-from wakeloop.profile import bare
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
 
