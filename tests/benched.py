@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ class Run:
     checks: list[Check]
     reason: str = ""
     todos: Any = ()
+    messages: Sequence[BaseMessage] = ()
 
     @property
     def facts(self) -> tuple[bool, int, str]:
@@ -58,7 +60,7 @@ def ours(
     agent = create_todo_agent(model, task.tools(folder), settings=settings, verify=verify)
     state = agent.invoke({"messages": [("user", task.prompt)]}, {"recursion_limit": 2_000})
     checks = task.checks(folder, answer_of(state))
-    return Run(model, checks, state["todo_session"]["reason"], state["todos"])
+    return Run(model, checks, state["todo_session"]["reason"], state["todos"], state["messages"])
 
 
 def plain(

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from pydantic import ValidationError
 
 from wakeloop import preset
+from wakeloop.bench.fit import fit
 from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.task import damage
 from wakeloop.bench.weak_model import WeakModel
@@ -234,3 +235,13 @@ def test_another_toolboxs_word_for_a_path_is_used() -> None:
         [HumanMessage("go"), calls((call["name"], call["args"], call["id"])), said]
     )
     assert reply.text == "All done."
+
+
+def test_a_fit_finds_the_knobs_again(tmp_path: Path) -> None:
+    """Of threads as they are stored: broken and cut calls are errors there."""
+    knobs = Knobs(stop=0.2, malformed=0.1, cut=0.1, false_done=0.3)
+    runs = [ours(tmp_path / str(seed), knobs, parts=10, seed=seed) for seed in range(6)]
+    fitted = fit([run.messages for run in runs])
+    counts = {habit: tuple(fitted.counts[habit]) for habit in ("stop", "malformed", "cut", "false_done")}
+    assert counts == {"stop": (21, 80), "malformed": (6, 78), "cut": (14, 119), "false_done": (10, 37)}
+    assert fitted.knobs.stop == 21 / 80
