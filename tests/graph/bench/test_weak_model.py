@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benched import GO_ON, Run, ours, plain, task_of
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
 from wakeloop import preset
@@ -22,6 +25,11 @@ from wakeloop.testing import calls, says
 
 AWAKE = {"max_wake_cycles": 25, "auto_continue": True, "max_items": None}
 SPOKEN = ("wakeloop", "agentparley", "loki", "lesson", "cubepi")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.mark.parametrize(
@@ -127,10 +135,19 @@ PLANNED = [
 ]
 
 
+@cache
+def toolbox() -> list[dict[str, Any]]:
+    """Tools as they are bound, made once: to make them takes longer than a reply."""
+    return [
+        convert_to_openai_tool(tool)
+        for tool in (Write, Update, List, *task_of("make-files", 2).tools(Path()))
+    ]
+
+
 def asked(knobs: Knobs, messages: Sequence[BaseMessage], seed: int = 0) -> AIMessage:
     task = task_of("make-files", 2)
     model = WeakModel(task, seed, knobs)
-    return model.bind_tools([Write, Update, List, *task.tools(Path())]).invoke(list(messages))
+    return model.bind_tools(toolbox()).invoke(list(messages))
 
 
 def stops(knobs: Knobs, messages: Sequence[BaseMessage]) -> int:
@@ -156,7 +173,7 @@ def test_busy_is_the_same_look_wandering_a_new_one_and_listing_asks_for_the_list
     looks = {}
     for habit in ("busy", "wander", "relist"):
         model = WeakModel(task, 0, Knobs.model_validate({habit: 1}))
-        bound = model.bind_tools([Write, Update, List, *task.tools(Path())])
+        bound = model.bind_tools(toolbox())
         replies = [bound.invoke(PLANNED) for _ in range(2)]
         looks[habit] = [(call["name"], call["args"]) for reply in replies for call in reply.tool_calls]
     assert looks == {
