@@ -12,7 +12,6 @@ from wakeloop.bench.task import Call, Family, Task, damage, is_complete, share_o
 
 def laid_out(task: Task, folder: Path) -> dict[str, Any]:
     """The world at the beginning, and its tools by name."""
-    folder.mkdir()
     task.lay_out(folder)
     return {tool.name: tool for tool in task.tools(folder)}
 

@@ -144,8 +144,9 @@ class Mind:
     def _listed(self, vocabulary: Vocabulary) -> Intent:
         """The next thing to do where a list is kept: what is to be closed or added, then work."""
         belief, left, closed = self.belief, self._left(), self._unclosed()
-        if not closed and left and (lied := self._feigned(left[0])):
-            closed, left = [lied], left[1:]
+        while left and (self.knobs.replies == 1 or not closed) and (lied := self._feigned(left[0])):
+            closed.append(lied)
+            left = left[1:]
         missing = [step.label for step in self._known() if belief.item(step.label) is None]
         moves = vocabulary.edit(belief.items, closed, missing) if closed or missing else []
         if not moves and (blocked := self._blocked()):

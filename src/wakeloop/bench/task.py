@@ -78,7 +78,8 @@ class Task:
     check_text: Callable[[str], list[Check]] = field(default=lambda _text: [])
 
     def lay_out(self, folder: Path) -> None:
-        """Write the world at the beginning into a folder."""
+        """Write the world at the beginning into a folder, which is made."""
+        folder.mkdir(parents=True, exist_ok=True)
         for name, text in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
