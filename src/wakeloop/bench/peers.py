@@ -1,4 +1,4 @@
-"""Peers in an environment of their own, spoken to in JSON lines."""
+"""Peers in environments of their own, spoken to by lines."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The plan: which cells a study has, and whose tasks they play."""
+"""The plan: which cells a study has, and their tasks."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

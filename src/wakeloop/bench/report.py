@@ -1,4 +1,4 @@
-"""The page of a study: where we lose first, nulls with the rest."""
+"""The page of a study: where we lose first; nulls, too."""
 
 import gzip
 import json
