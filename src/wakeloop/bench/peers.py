@@ -6,12 +6,12 @@ import sys
 import tempfile
 import venv
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Self, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import messages_from_dict, messages_to_dict
@@ -120,11 +120,24 @@ def call(tools: list[BaseTool], called: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class PeerProcess:
-    """A running peer."""
+    """A running peer; it ends with its input."""
 
+    process: subprocess.Popen[str]
     said: IO[str]
     heard: IO[str]
     errors: IO[str]
+
+    @classmethod
+    def of(cls, peer: Peer) -> Self:
+        """Start one, and wait until it has imported what it needs."""
+        command = [str(peer.python(PLACES[0] if PLACES else Path())), "-I", str(PROGRAM)]
+        pipe, errors = subprocess.PIPE, tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - as long as it
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            command, text=True, encoding="utf-8", stdin=pipe, stdout=pipe, stderr=errors
+        )
+        started = cls(process, cast(IO[str], process.stdin), cast(IO[str], process.stdout), errors)
+        started.hear()
+        return started
 
     def say(self, line: Mapping[str, Any]) -> None:
         """Send it a line."""
@@ -136,25 +149,34 @@ class PeerProcess:
         if line := self.heard.readline():
             return dict(json.loads(line))
         self.errors.seek(0)
-        process_of.cache_clear()
-        raise BenchError(f"A peer's process ended: {self.errors.read().strip()[-LAST:] or 'without a word'}")
+        last = self.errors.read().strip()[-LAST:] or "without a word"
+        end_all()
+        raise BenchError(f"A peer's process ended: {last}")
+
+    def close(self) -> None:
+        """End it."""
+        with suppress(OSError):
+            self.said.close()
+        self.process.wait()
+        self.heard.close()
+        self.errors.close()
 
 
 PLACES: list[Path] = []  # where the environments are; set once a process
+RUNNING: dict[Peer, PeerProcess] = {}  # one for all cells of this process
 
 
-@lru_cache(maxsize=4)
 def process_of(peer: Peer) -> PeerProcess:
-    """Return the running process of a peer: one for all cells of this process; it ends with its input."""
-    errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - as long as the process
-    command = [str(peer.python(PLACES[0] if PLACES else Path())), "-I", str(PROGRAM)]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(  # noqa: S603 - our own program
-        command, text=True, encoding="utf-8", stdin=pipe, stdout=pipe, stderr=errors
-    )
-    started = PeerProcess(cast(IO[str], process.stdin), cast(IO[str], process.stdout), errors)
-    started.hear()
-    return started
+    """Return the running process of a peer."""
+    if peer not in RUNNING:
+        RUNNING[peer] = PeerProcess.of(peer)
+    return RUNNING[peer]
+
+
+def end_all() -> None:
+    """End the peers of this process."""
+    while RUNNING:
+        RUNNING.popitem()[1].close()
 
 
 def _installed(name: str, wanted: str) -> bool:

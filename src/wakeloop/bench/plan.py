@@ -89,7 +89,11 @@ def kind_of(family: str) -> str:
     return FAMILIES[family].kind if family in FAMILIES else "own"
 
 
-@lru_cache(maxsize=16)
 def own(folder: str) -> tuple[Task, ...]:
     """Read a folder of tasks, once."""
-    return tuple(load(Path(folder)))
+    return _own(Path(folder).resolve())
+
+
+@lru_cache(maxsize=16)
+def _own(folder: Path) -> tuple[Task, ...]:
+    return tuple(load(folder))

@@ -155,7 +155,10 @@ def pool(workers: int, study: Study, where: Path) -> Iterator[Callable[[Cell], F
     """Give what starts a cell: here, or in one of some processes that end with this one."""
     settle(where)
     if workers == 1:
-        yield lambda cell: _here(cell, study)
+        try:
+            yield lambda cell: _here(cell, study)
+        finally:
+            peers.end_all()
         return
     server = get_context("forkserver")  # imports once, whatever the number of workers
     server.set_forkserver_preload(
