@@ -38,7 +38,7 @@ def knobs_of(text: str) -> Knobs:
         name, sign, value = (part.strip() for part in pair.partition("="))
         if not sign:
             raise BenchError(f"A weak model is written as weak:stop=0.3,stick=0.3, not {text!r}.")
-        values[one_of("knob", name, Knobs.model_fields)] = value
+        values[one_of("knob", name, Knobs.model_fields)] = int(value) if value.isdecimal() else value
     try:
         return Knobs.model_validate(values)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -46,15 +46,13 @@ class Result:
         file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def page(results: Sequence[Result], title: str, *, pictures: Callable[[Study], str] | None = None) -> str:
-    """Return a page of some studies; `pictures` are what stands under a study's title."""
-    parts = [f"# {title}", *(section(result) for result in results), _words("legend.md").template.strip()]
-    if pictures:
-        parts[1:-1] = [
-            f"{part}\n\n{pictures(one.study)}" for part, one in zip(parts[1:-1], results, strict=True)
-        ]
+def page(results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None) -> str:
+    """Return a page of some studies; `shown` is what stands at a study's end, such as its plots."""
+    parts = [head]
+    for result in results:
+        parts += [section(result), *filter(None, [(shown or {}).get(result.study.name)])]
     who = tables.who([row for result in results for row in result.rows])
-    return "\n\n".join([*parts, "## Who is who", who]) + "\n"
+    return "\n\n".join([*parts, _words("legend.md").template.strip(), "## Who is who", who]) + "\n"
 
 
 def section(result: Result) -> str:

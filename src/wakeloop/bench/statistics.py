@@ -75,8 +75,8 @@ def flips(differences: ByTask) -> float:
     far = abs(math.fsum(sums))
     if len(sums) > FEW:
         return math.erfc(far / math.sqrt(2 * math.fsum(one * one for one in sums)))
-    every = [abs(sum(map(mul, sums, signs))) for signs in product((1, -1), repeat=len(sums))]
-    return sum(one >= far - ROUNDED for one in every) / len(every)
+    every: list[float] = [abs(sum(map(mul, sums, signs))) for signs in product((1, -1), repeat=len(sums))]
+    return len([one for one in every if one >= far - ROUNDED]) / len(every)
 
 
 def holm(chances: Mapping[str, float]) -> dict[str, float]:

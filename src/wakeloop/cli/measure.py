@@ -75,22 +75,24 @@ def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: 
 
 
 def reported(
-    folders: Sequence[Path], file: Path | None, plots: Path | None, kept: Path | None, title: str
+    folders: Sequence[Path], file: Path | None, plots: Path | None, kept: Path | None, head: str
 ) -> str:
     """The page of some runs; with files, plots and compressed rows are written beside it."""
     results = [Result.of(folder) for folder in folders]
     beside = file.parent if file else Path()
-    shown: dict[str, str] = {}
+    shown: dict[str, list[str]] = {result.study.name: [] for result in results}
     for result in results:
+        name = result.study.name.replace(" ", "-")
         if plots:
             from wakeloop.bench.plots import draw
 
-            drawn = draw(result.rows, result.study, plots / result.study.name.replace(" ", "-"))
-            links = [f"![{one.stem}]({os.path.relpath(one, beside)})" for one in drawn]
-            shown[result.study.name] = "\n".join(links)
+            drawn = draw(result.rows, result.study, plots / name)
+            shown[result.study.name] += [f"![{one.stem}]({os.path.relpath(one, beside)})" for one in drawn]
         if kept:
-            result.kept(kept / f"{result.study.name.replace(' ', '-')}.jsonl.gz")
-    return page(results, title, pictures=(lambda study: shown[study.name]) if plots else None)
+            rows = kept / f"{name}.jsonl.gz"
+            result.kept(rows)
+            shown[result.study.name] += [f"[Every row of it]({os.path.relpath(rows, beside)})"]
+    return page(results, head, shown={name: "\n\n".join(lines) for name, lines in shown.items() if lines})
 
 
 def profiled(folder: Path, file: Path) -> list[str]:

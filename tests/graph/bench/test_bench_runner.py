@@ -103,7 +103,7 @@ def test_an_estimate_plays_the_reliable_model() -> None:
 def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_path: Path) -> None:
     run(SMALL, tmp_path / "run", workers=1)
     result = Result.of(tmp_path / "run")
-    text = page([result], "Measured")
+    text = page([result], "# Measured")
     heads = [line for line in text.splitlines() if line.startswith("#")]
     assert heads == [
         "# Measured",
@@ -125,12 +125,12 @@ def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_pat
     first = kept.read_bytes()
     Result.of(kept).kept(kept)
     assert kept.read_bytes() == first
-    assert page([Result.of(kept)], "Measured") == text
+    assert page([Result.of(kept)], "# Measured") == text
 
 
 def test_a_page_of_half_a_run_says_so(tmp_path: Path) -> None:
     run(SMALL, tmp_path, workers=1, max_cost=1)
-    assert "1 cells, 7 still missing" in page([Result.of(tmp_path)], "Measured")
+    assert "1 cells, 7 still missing" in page([Result.of(tmp_path)], "# Measured")
 
 
 def test_a_study_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:

@@ -50,7 +50,9 @@ def test_run_report_and_profile(tmp_path: Path) -> None:
         "bench", "report", "mine", "--page", "page.md", "--rows", "rows", "--title", "Mine"
     )
     assert (code, out) == (0, "page.md\n")
-    assert Path("page.md").read_text().startswith("# Mine\n")
+    text = Path("page.md").read_text()
+    assert text.startswith("# Mine\n")
+    assert "[Every row of it](rows/quick.jsonl.gz)" in text
     assert [file.name for file in Path("rows").iterdir()] == ["quick.jsonl.gz"]
     code, out, _ = wakeloop("bench", "profile", "mine")
     assert (code, out) == (0, "weak:stop=0.3, any: on\nweak:stop=0.3, 5: on\n")

@@ -84,11 +84,13 @@ def report(
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw plots there.")] = None,
     rows: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the rows there, compressed.")] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "What was measured",
+    intro: Annotated[Path | None, typer.Option(metavar="FILE", help="Text under the title.")] = None,
 ) -> None:
     """Print the tables of a run as Markdown: where wakeloop loses first."""
     from wakeloop.cli.measure import reported
 
-    text = reported(runs, page, plots, rows, title)
+    head = f"# {title}\n\n{intro.read_text(encoding='utf-8')}".strip() if intro else f"# {title}"
+    text = reported(runs, page, plots, rows, head)
     if page is None:
         write(text.splitlines())
         return
