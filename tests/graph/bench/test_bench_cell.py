@@ -86,6 +86,11 @@ def test_results_are_filled_up() -> None:
     assert long["completed"]
 
 
+def test_what_counts_are_replies_without_a_call_in_a_row() -> None:
+    row = played("asked 1", says("Later."), calls(WRITE), says("Later."), says("Done."))
+    assert (row["requests"], row["wakes"], row["calls"]) == (4, 2, 1)
+
+
 # -- ceilings, errors, outages ----------------------------------------------------------------------------
 
 
