@@ -16,6 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
 from wakeloop import preset
+from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.fit import fit
 from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.task import damage
@@ -75,6 +76,15 @@ def test_what_the_world_refuses_it_blocks_and_tells(family: str, tmp_path: Path)
     blocked = {"missing-sources": 2, "outside-folder": 5}[family]
     assert [todo["status"] for todo in run.todos].count("blocked") == blocked
     assert plain(tmp_path / "again", family=family).facts == (True, 6, "")
+
+
+ODD = [name for name, family in FAMILIES.items() if family.kind != "work"]
+
+
+@pytest.mark.parametrize("name", [*ODD, "keep-ledger", "last-speaker", "split-files"])
+def test_it_plays_every_kind_of_family_without_a_list(name: str, tmp_path: Path) -> None:
+    parts = next(length for length in FAMILIES[name].lengths if length in (0, 5) or name.startswith("one-"))
+    assert plain(tmp_path, family=name, parts=parts).facts == (True, parts + 1, "")
 
 
 HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
