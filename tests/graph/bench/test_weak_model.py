@@ -58,6 +58,13 @@ def test_it_speaks_every_vocabulary_also_where_parts_are_found(
     assert [todo["status"] for todo in run.todos] == ["completed"] * 5
 
 
+def test_what_has_to_be_found_is_in_no_plan(tmp_path: Path) -> None:
+    replies = ours(tmp_path, family="follow-ups").messages
+    written = [call["args"]["items"] for message in replies for call in getattr(message, "tool_calls", ())
+               if call["name"] == "todo_write"]  # fmt: skip
+    assert [len(items) for items in written] == [3, 1, 1]
+
+
 def test_without_a_list_it_does_the_work_and_when_asked_says_that_nothing_is_left(tmp_path: Path) -> None:
     assert plain(tmp_path, asks=2).facts == (True, 8, "")
 
