@@ -200,6 +200,16 @@ def test_busy_is_the_same_look_wandering_a_new_one_and_listing_asks_for_the_list
     }
 
 
+def test_where_no_call_is_allowed_it_answers_and_where_a_format_is_asked_for_it_keeps_to_it(
+    tmp_path: Path,
+) -> None:
+    assert ours(tmp_path, Knobs(stop=1), settings="cubepi-strict").facts == (False, 5, "guard_blocked")
+    model = WeakModel(task_of("make-files", 2))
+    form = {"json_schema": {"schema": {"properties": {"said": {"type": "string"}}, "required": ["said"]}}}
+    reply = model.bind_tools(toolbox(), response_format=form).invoke(PLANNED)
+    assert (reply.text, reply.tool_calls) == ('{"said": "All done."}', [])
+
+
 def test_a_cut_call_has_half_of_its_last_text() -> None:
     [call] = asked(Knobs(cut=1, no_list=1), PLANNED[:1]).tool_calls
     whole = task_of("make-files", 2).steps[0].calls[0].args["content"]
