@@ -96,12 +96,12 @@ class Mind:
 
     def _plan(self) -> list[str]:
         """The texts of a list, where there is none yet."""
-        return [step.label for step in self._known() if self.steps.index(step) not in self.belief.done]
+        return [self.steps[number].label for number in self._known() if number not in self.belief.done]
 
-    def _known(self) -> list[Step]:
+    def _known(self) -> list[int]:
         """The steps that are no secret: one that has to be found is known by the work on the one before."""
         return [
-            step
+            number
             for number, step in enumerate(self.steps)
             if not step.found or number - 1 in self.belief.done or self.belief.item(step.label)
         ]
@@ -116,14 +116,12 @@ class Mind:
 
     def _left(self) -> list[int]:
         """The steps still to be done, those given up aside."""
-        known = self._known()
         tried = self.belief.failed
         again = self.knobs.on_failure == "retries"
         return [
             number
-            for number, step in enumerate(self.steps)
-            if step in known
-            and not self._is_settled(number)
+            for number in self._known()
+            if not self._is_settled(number)
             and (number not in tried or (again and self.belief.pushed > tried[number]))
         ]
 
@@ -147,7 +145,8 @@ class Mind:
         while left and (self.knobs.replies == 1 or not closed) and (lied := self._feigned(left[0])):
             closed.append(lied)
             left = left[1:]
-        missing = [step.label for step in self._known() if belief.item(step.label) is None]
+        known = [self.steps[number].label for number in self._known()]
+        missing = [label for label in known if belief.item(label) is None]
         moves = vocabulary.edit(belief.items, closed, missing) if closed or missing else []
         if not moves and (blocked := self._blocked()):
             moves = [vocabulary.close(belief.items, blocked[0], "its tool fails")]

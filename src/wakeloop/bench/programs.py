@@ -9,17 +9,17 @@ from wakeloop.bench.world import run_python
 
 _CHILD = """
 import json, sys
-source, cases = json.load(sys.stdin)
+source, asked = json.load(sys.stdin)
 names = {"__name__": "checked"}
 exec(compile(source, "program", "exec"), names)
-right = all(repr(eval(asked, names)) == answer for asked, answer in cases)
-print("right" if right else "wrong")
+print()
+print(json.dumps([repr(eval(one, names)) for one in asked]))
 """
 
 
 @lru_cache(maxsize=4096)
 def agrees(source: str, cases: tuple[tuple[str, str], ...]) -> bool:
-    """Whether expressions have the values wanted, as `repr` shows them, in a process of its own."""
-    asked = json.dumps([source, cases])
-    code, output = run_python(["-c", _CHILD], Path(gettempdir()), asked)
-    return code == 0 and output.split()[-1:] == ["right"]
+    """Whether expressions have the values wanted, by their `repr`, in a process that is not told them."""
+    asked, answers = [one for one, _ in cases], [answer for _, answer in cases]
+    _, output = run_python(["-c", _CHILD], Path(gettempdir()), json.dumps([source, asked]))
+    return output.splitlines()[-1:] == [json.dumps(answers)]

@@ -61,10 +61,8 @@ class World:
 
     @told("Append text to the end of a text file; a missing file is made.")
     def append_file(self, path: FilePath, content: Annotated[str, "The text to append."]) -> str:
-        try:
-            before = self.folder.read(path, self.limits.read)
-        except ToolException:
-            before = b""
+        is_new = not self.folder.inside(path).exists()
+        before = b"" if is_new else self.folder.read(path, self.limits.read)
         after = before + content.encode("utf-8", errors="replace")
         self.folder.write(path, after)
         return f"Appended to {shown(path)}: {len(after)} bytes now."

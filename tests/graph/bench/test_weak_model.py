@@ -16,6 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
 from wakeloop import preset
+from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.fit import fit
 from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.task import damage
@@ -57,6 +58,13 @@ def test_it_speaks_every_vocabulary_also_where_parts_are_found(
     assert [todo["status"] for todo in run.todos] == ["completed"] * 5
 
 
+def test_what_has_to_be_found_is_in_no_plan(tmp_path: Path) -> None:
+    replies = ours(tmp_path, family="follow-ups").messages
+    written = [call["args"]["items"] for message in replies for call in getattr(message, "tool_calls", ())
+               if call["name"] == "todo_write"]  # fmt: skip
+    assert [len(items) for items in written] == [3, 1, 1]
+
+
 def test_without_a_list_it_does_the_work_and_when_asked_says_that_nothing_is_left(tmp_path: Path) -> None:
     assert plain(tmp_path, asks=2).facts == (True, 8, "")
 
@@ -75,6 +83,15 @@ def test_what_the_world_refuses_it_blocks_and_tells(family: str, tmp_path: Path)
     blocked = {"missing-sources": 2, "outside-folder": 5}[family]
     assert [todo["status"] for todo in run.todos].count("blocked") == blocked
     assert plain(tmp_path / "again", family=family).facts == (True, 6, "")
+
+
+ODD = [name for name, family in FAMILIES.items() if family.kind != "work"]
+
+
+@pytest.mark.parametrize("name", [*ODD, "keep-ledger", "last-speaker", "split-files"])
+def test_it_plays_every_kind_of_family_without_a_list(name: str, tmp_path: Path) -> None:
+    parts = next(length for length in FAMILIES[name].lengths if length in (0, 5) or name.startswith("one-"))
+    assert plain(tmp_path, family=name, parts=parts).facts == (True, parts + 1, "")
 
 
 HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
@@ -181,6 +198,16 @@ def test_busy_is_the_same_look_wandering_a_new_one_and_listing_asks_for_the_list
         "wander": [("search_files", {"query": "look 1"}), ("search_files", {"query": "look 2"})],
         "relist": [("todo_list", {})] * 2,
     }
+
+
+def test_where_no_call_is_allowed_it_answers_and_where_a_format_is_asked_for_it_keeps_to_it(
+    tmp_path: Path,
+) -> None:
+    assert ours(tmp_path, Knobs(stop=1), settings="cubepi-strict").facts == (False, 5, "guard_blocked")
+    model = WeakModel(task_of("make-files", 2))
+    form = {"json_schema": {"schema": {"properties": {"said": {"type": "string"}}, "required": ["said"]}}}
+    reply = model.bind_tools(toolbox(), response_format=form).invoke(PLANNED)
+    assert (reply.text, reply.tool_calls) == ('{"said": "All done."}', [])
 
 
 def test_a_cut_call_has_half_of_its_last_text() -> None:

@@ -27,6 +27,8 @@ def test_another_right_program_is_right_and_a_wrong_one_is_not() -> None:
     assert not agrees("def solve(xs):\n    return 0", cases)
     assert not agrees("def solve(xs", cases)
     assert not agrees("raise SystemExit(0)", cases)
+    assert not agrees("print('right')", cases)
+    assert agrees("print('hm', end='')\ndef solve(xs): return sum(xs)", cases)
 
 
 def test_its_tests_fail_before_the_work_and_pass_after_it(tmp_path: Path) -> None:
