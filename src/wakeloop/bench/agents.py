@@ -165,9 +165,12 @@ WAKELOOP = preset("wakeloop")
 BARE = {"max_wake_cycles": 0, "nag_after": 0, "guard_retries": 0, "max_idle_rounds": 0}
 LADDER = {  # each row has one factor more than the row before it
     "list only": ("our list, and nothing that keeps it awake", ()),
-    "+ wake": ("and it wakes while items are open", ("max_wake_cycles",)),
-    "+ nag": ("and is reminded of its list", ("max_wake_cycles", "nag_after")),
-    "+ guard": ("and is corrected before it ends", ("max_wake_cycles", "nag_after", "guard_retries")),
+    "+ wake": ("list only, and it wakes while items are open", ("max_wake_cycles",)),
+    "+ nag": ("+ wake, and it is reminded of its list", ("max_wake_cycles", "nag_after")),
+    "+ guard": (
+        "+ nag, and it is corrected before it ends",
+        ("max_wake_cycles", "nag_after", "guard_retries"),
+    ),
 }
 
 
@@ -187,7 +190,7 @@ def _played(peer: Peer, name: str, job: Job) -> Ending:
 
 def _asked(asks: int) -> Agent:
     return Agent(
-        f"the same, asked on until {asks} more replies in a row make no call", partial(plain, asks=asks)
+        f"the plain loop, asked on until {asks} more replies in a row make no call", partial(plain, asks=asks)
     )
 
 
@@ -213,7 +216,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
         **{f"asked {asks}": _asked(asks) for asks in (1, 3, 5)},
         "create_agent": _peer(LANGCHAIN, "create_agent", "LangChain's agent, no list"),
         "TodoList": _peer(LANGCHAIN, "todos", "LangChain's agent with TodoListMiddleware"),
-        "TodoList, looped": _peer(LANGCHAIN, "looped", "the same, begun again while its list has open items"),
+        "TodoList, looped": _peer(LANGCHAIN, "looped", "TodoList, begun again while items are open"),
         "deepagents": _peer(DEEPAGENTS, "deep", "Deep Agents, no list"),
         "deepagents + TodoList": _peer(DEEPAGENTS, "deep todos", "Deep Agents with TodoListMiddleware"),
         "deepagents + rubric": _peer(
@@ -221,8 +224,8 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
         ),
         **{name: _preset(name) for name in PRESETS},
         **{name: _ours(about, without(kept)) for name, (about, kept) in LADDER.items()},
-        "+ idle rounds": _ours("and rounds that bring nothing end it", needs="max_idle_rounds"),
-        "+ verify": _ours("and the checks are asked before an item is closed", verified=True),
+        "+ idle rounds": _ours("+ guard, and rounds that bring nothing end it", needs="max_idle_rounds"),
+        "+ verify": _ours("`wakeloop`, and the checks are asked before an item is closed", verified=True),
         "list given": _ours("our preset `wakeloop`, the list from the caller", given=True),
     }
 )

@@ -140,6 +140,16 @@ def primary(study: Study) -> Figure:
     return lambda row: float(row[study.primary])
 
 
+def completed(row: Row) -> float:
+    """Whether the job was completed."""
+    return float(row["completed"])
+
+
+def margin(study: Study) -> float:
+    """Return the smallest difference in what is completed that matters."""
+    return 0.0 if study.primary == "requests" else study.smallest
+
+
 def verdict(one: Comparison, study: Study) -> str:
     """Say what a comparison came to."""
     if one.chance > 0.05:  # noqa: PLR2004 - as everywhere
@@ -152,7 +162,7 @@ def verdict(one: Comparison, study: Study) -> str:
 
 # -- equal spend ------------------------------------------------------------------------------------------
 
-BUDGETS = (0.5, 0.75, 1.0, 1.5, 2.0)
+BUDGETS = (1.0, 2.0)
 
 
 def within(rows: Sequence[Row], study: Study, budgets: Mapping[TaskKey, float], times: float) -> Interval:
@@ -176,42 +186,48 @@ def budgets_of(rows: Sequence[Row], study: Study) -> dict[TaskKey, float]:
 
 
 class Loss(NamedTuple):
-    """Where another agent does better than ours."""
+    """Where another agent does better than ours; of several the best, and how many they are."""
 
     model: str
     figure: str
     agent: str
+    others: int
     theirs: float
     ours: float
     difference: Interval
 
 
 def losses(rows: Sequence[Row], study: Study) -> list[Loss]:
-    """Return every figure in which another agent beats the study's subject, the interval beyond 0.
+    """Return every figure in which others beat the study's subject, the interval beyond 0.
 
-    In requests and spending only such as complete as much: who does nothing is always cheaper.
+    In requests and tokens only such as complete something, and no less: who does nothing is always cheaper.
     """
     groups = split(rows, "model", "agent")
-    found = []
+    found: dict[tuple[str, str], list[Loss]] = defaultdict(list)
     for (model, other), theirs in groups.items():
         ours = groups.get((model, study.subject), [])
         if other == study.subject or not ours:
             continue
-        completes = bootstrap(differences(ours, theirs, primary(study)))
+        more = bootstrap(differences(ours, theirs, completed)).value
+        does_as_much = more <= margin(study) and any(row["completed"] for row in theirs)
         for name, (figure, sign) in LOSING.items():
-            if sign < 0 and name != "damage after completion" and completes.value > study.smallest:
+            if name in CHEAPER and not does_as_much:
                 continue
             difference = bootstrap(differences(ours, theirs, figure))
-            worse = difference.high < 0 if sign > 0 else difference.low > 0
-            if worse:
+            if difference.high < 0 if sign > 0 else difference.low > 0:
                 its, own = (sum(map(figure, some)) / len(some) for some in (theirs, ours))
-                found.append(Loss(str(model), name, str(other), its, own, difference))
-    return sorted(found, key=lambda loss: (list(LOSING).index(loss.figure), -abs(loss.difference.value)))
+                found[str(model), name].append(Loss(str(model), name, str(other), 0, its, own, difference))
+    best = [
+        max(some, key=lambda loss: abs(loss.difference.value))._replace(others=len(some) - 1)
+        for some in found.values()
+    ]
+    return sorted(best, key=lambda loss: (list(LOSING).index(loss.figure), -abs(loss.difference.value)))
 
 
 LOSING: dict[str, tuple[Figure, int]] = {
-    "completed": (lambda row: float(row["completed"]), 1),
+    "completed": (completed, 1),
     "damage after completion": (lambda row: float(row["damage"] > 0), -1),
     "requests": (lambda row: float(row["requests"]), -1),
     "tokens in": (lambda row: float(row["input"]), -1),
 }
+CHEAPER = ("requests", "tokens in")

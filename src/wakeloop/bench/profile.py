@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wakeloop.bench.figures import differences, primary, split
+from wakeloop.bench.figures import completed, differences, margin, split
 from wakeloop.bench.journal import Row
 from wakeloop.bench.models import bare
 from wakeloop.bench.statistics import Interval, bootstrap
@@ -43,7 +43,7 @@ def _entry(rows: Sequence[Row], study: Study) -> dict[str, Any] | None:
     choice = "on" if _pays(agents[ON], agents[OFF], study) else "off"
     if GIVEN in agents and _pays(agents[GIVEN], agents[ON if choice == "on" else OFF], study):
         choice = "given"
-    completed = {
+    shares = {
         name: round(sum(row["completed"] for row in agents[agent]) / len(agents[agent]), 4)
         for name, agent in (("off", OFF), ("on", ON), ("given", GIVEN))
         if agent in agents
@@ -52,15 +52,15 @@ def _entry(rows: Sequence[Row], study: Study) -> dict[str, Any] | None:
     return {
         "list": choice,
         "settings": SETTINGS[choice],
-        "completed": completed,
+        "completed": shares,
         "runs": runs,
         "study": study.hash,
     }
 
 
 def _pays(some: Sequence[Row], others: Sequence[Row], study: Study) -> bool:
-    more: Interval = bootstrap(differences(some, others, primary(study)))
-    return more.low > 0 and more.value >= study.smallest
+    more: Interval = bootstrap(differences(some, others, completed))
+    return more.low > 0 and more.value >= margin(study)
 
 
 def write_profile(file: Path, found: Profile) -> None:

@@ -16,7 +16,11 @@ from wakeloop.errors import BenchError
 
 JOURNAL = "cells.jsonl"
 HERE = Path(__file__).parent
-OUTCOMES = {"completed": "the share of jobs completed", "share": "the share of checks that hold"}
+OUTCOMES = {
+    "completed": "the share of jobs completed",
+    "share": "the share of checks that hold",
+    "requests": "requests",
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Result:
         study = study_of(head.get("study", {}), str(file))
         if head.get("hash") != study.hash:
             raise BenchError(f"{file}: the study in its first line is not the one that the run began with.")
-        return cls(study, rows, max(0, head["cells"] - len(rows)))
+        return cls(study, in_order(rows, study), max(0, head["cells"] - len(rows)))
 
     def kept(self, file: Path) -> None:
         """Write study and rows into one compressed file; the same rows give the same bytes."""
@@ -44,6 +48,16 @@ class Result:
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def in_order(rows: Sequence[Row], study: Study) -> list[Row]:
+    """Return rows in the study's order, whichever cell was finished first."""
+
+    def place(row: Row) -> tuple[Any, ...]:
+        who = study.models.index(row["model"]), study.agents.index(row["agent"])
+        return *who, row["family"], row["parts"], row["results"], row["seed"]
+
+    return sorted(rows, key=place)
 
 
 def page(results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None) -> str:
@@ -70,22 +84,30 @@ def section(result: Result) -> str:
             primary=OUTCOMES[study.primary],
             reference=study.reference,
             subject=study.subject,
-            smallest=f"{100 * study.smallest:g}",
+            smallest=_smallest(study),
             runs=f"{len(tasks)} tasks, {study.seeds} seeds; at most {study.max_requests} requests a run.",
             prices=_prices(study),
-            unit="whole tasks"
-            if len(tasks) >= ENOUGH
-            else "single runs, since there are few tasks: it holds for these alone",
+            unit="whole tasks" if len(tasks) >= ENOUGH else "single runs (of few tasks: it holds for these)",
             losses=tables.losses(rows, study),
             comparisons=tables.comparisons(rows, study),
             agents=tables.agents(rows, study),
             spend=tables.at_equal_spend(rows, study),
-            by_results=" and size of the tools' results" if study.results != (0,) else "",
-            lengths=tables.by_length(rows, study),
-            kinds=tables.by_kind(rows, study),
+            overview=tables.overview(rows, study),
+            lengths=_part("By length, and size of the tools' results", tables.by_length(rows, study)),
+            kinds=_part("By kind of task", tables.by_kind(rows, study)),
         )
         .strip()
     )
+
+
+def _smallest(study: Study) -> str:
+    if study.primary == "requests":
+        return f"{study.smallest:g} requests"
+    return f"{100 * study.smallest:g} points"
+
+
+def _part(title: str, text: str) -> str:
+    return f"\n### {title}\n\n{text}\n" if text else ""
 
 
 def _prices(study: Study) -> str:

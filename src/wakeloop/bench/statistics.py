@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 Z = 1.959963984540054  # 95 % of a normal distribution, both sides
 TIMES = 1_000  # resamples
+FEWEST = 5  # runs of which an interval is told
 ROUNDED = 1e-9  # what sums of the same numbers may differ by
 FEW = 12  # groups of which every flip is tried: 4,096
 ENOUGH = 8  # tasks from which on whole tasks are flipped, below it single runs
@@ -41,10 +42,15 @@ def wilson(successes: int, runs: int) -> Interval:
 
 
 def bootstrap(values: ByTask, seed: int = 0, times: int = TIMES) -> Interval:
-    """Return the mean of all runs with an interval: tasks are drawn again, and runs within each."""
+    """Return the mean of all runs with an interval: tasks are drawn again, and runs within each.
+
+    Of fewer than five runs it may lie anywhere.
+    """
     groups = [list(group) for group in values.values() if group]
     if not groups:
         return Interval(math.nan, math.nan, math.nan)
+    if sum(map(len, groups)) < FEWEST:
+        return Interval(_mean(groups), -math.inf, math.inf)
     dice = Random(seed)  # noqa: S311 - resampling
     means = sorted(_mean_of_draw(groups, dice) for _ in range(times))
     low, high = (means[round(share * (times - 1))] for share in (0.025, 0.975))

@@ -44,12 +44,12 @@ class Study(BaseModel):
     """One word or two."""
     hypothesis: str
     """What is expected, in a sentence that can turn out wrong."""
-    primary: Literal["completed", "share"] = "completed"
-    """The outcome that the hypothesis is judged by: all checks hold, or the share of the work."""
+    primary: Literal["completed", "share", "requests"] = "completed"
+    """The outcome that the hypothesis is judged by: all checks hold, the share of the work, or requests."""
     reference: str
     """The agent that every other is compared with."""
-    smallest: float = Field(gt=0, le=1)
-    """The smallest difference of the primary outcome that matters."""
+    smallest: float = Field(gt=0)
+    """The smallest difference of the primary outcome that matters: a share of 1, or requests."""
     subject: str = "wakeloop"
     """The agent that the claim is about: where others do better than it is said first."""
     agents: tuple[str, ...] = Field(min_length=1)

@@ -7,11 +7,8 @@ from wakeloop.bench import figures as of
 from wakeloop.bench.agents import AGENTS
 from wakeloop.bench.figures import Figures, split
 from wakeloop.bench.journal import Row
-from wakeloop.bench.statistics import Interval
+from wakeloop.bench.statistics import FEWEST, Interval
 from wakeloop.bench.study import Study
-
-MOST_LOSSES = 40
-FAR = 10.0  # from here on a figure has no decimals
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -28,15 +25,18 @@ def percent(share: float) -> str:
 
 
 def between(interval: Interval, show: Callable[[float], str] = percent) -> str:
-    """A value with its interval."""
+    """A value with its interval, where there is one."""
+    if math.isinf(interval.high):
+        return show(interval.value)
     return f"{show(interval.value)} [{show(interval.low)} to {show(interval.high)}]"
 
 
 def number(value: float) -> str:
     """A number with as many decimals as it needs."""
-    if math.isinf(value):
-        return "never"
-    return "" if math.isnan(value) else f"{value:,.0f}" if abs(value) >= FAR else f"{value:.3g}"
+    if math.isinf(value) or math.isnan(value):
+        return "" if math.isnan(value) else "never"
+    size = abs(value)
+    return f"{value:.3g}" if size < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits are enough
 
 
 def points(share: float) -> str:
@@ -77,42 +77,68 @@ def agents(rows: Sequence[Row], study: Study) -> str:
     return "\n\n".join(parts)
 
 
-def comparisons(rows: Sequence[Row], study: Study) -> str:
-    """Every agent beside the reference, model by model; those without a difference, too."""
-    lines = [
-        [
-            f"`{one.model}`, `{one.agent}`",
-            str(one.pairs),
-            between(one.difference, points),
-            f"{one.chance:.3f}" if one.chance >= 0.001 else "< 0.001",  # noqa: PLR2004
-            of.verdict(one, study),
-        ]
-        for one in of.compared(rows, study.reference, of.primary(study))
-    ]
-    head = ["model, agent", "pairs", "points more [95 %]", "chance (Holm)", "verdict"]
-    return table(head, lines) if lines else "There is nothing to compare with."
+def by_model(rows: Sequence[Row], cell: Callable[[Sequence[Row], str], str]) -> str:
+    """A line for each agent, a column for each model."""
+    models = [str(model) for (model,) in split(rows, "model")]
+    lines = []
+    for (agent,), some in split(rows, "agent").items():
+        groups = split(some, "model")
+        lines.append([f"`{agent}`", *(cell(groups.get((model,), ()), model) for model in models)])
+    return table(["agent", *(f"`{model}`" for model in models)], lines)
+
+
+def overview(rows: Sequence[Row], study: Study) -> str:
+    """What each agent completes on each model, and its requests a run."""
+
+    def cell(some: Sequence[Row], _model: str) -> str:
+        found = of.figures(some, study)
+        return f"{percent(found.completed.value)} ({number(found.requests)})" if some else ""
+
+    return by_model(rows, cell)
 
 
 def at_equal_spend(rows: Sequence[Row], study: Study) -> str:
-    """What each agent completes for so many times what the reference spends on the same tasks."""
-    parts = []
-    for (model,), group in split(rows, "model").items():
-        by_agent = split(group, "agent")
-        budgets = of.budgets_of(by_agent.get((study.reference,), []), study)
-        if not budgets:
-            continue
-        lines = [
-            [f"`{agent}`", *(percent(of.within(some, study, budgets, times).value) for times in of.BUDGETS)]
-            for (agent,), some in by_agent.items()
-        ]
-        parts.append(
-            f"**`{model}`**\n\n" + table(["agent", *(f"{times:g} ×" for times in of.BUDGETS)], lines)
-        )
-    return "\n\n".join(parts)
+    """What each agent completes for what the reference spends on the same tasks, and for twice as much."""
+    groups = split(rows, "model", "agent")
+
+    def cell(some: Sequence[Row], model: str) -> str:
+        budgets = of.budgets_of(groups.get((model, study.reference), ()), study)
+        shares = [percent(of.within(some, study, budgets, times).value) for times in of.BUDGETS]
+        return " · ".join(shares) if some and budgets else ""
+
+    return by_model(rows, cell)
+
+
+SIGNS = {
+    "more": "↑",
+    "less": "↓",
+    "a difference too small to matter": "≈",
+    "no difference that matters": "=",
+    "no difference shown": "?",
+}
+
+
+def comparisons(rows: Sequence[Row], study: Study) -> str:
+    """Every agent beside the reference on each model; those without a difference, too."""
+    found = of.compared(rows, study.reference, of.primary(study))
+    cells = {(one.agent, one.model): one for one in found}
+    if not cells:
+        return "There is nothing to compare with."
+
+    def cell(some: Sequence[Row], model: str) -> str:
+        one = cells.get((some[0]["agent"], model)) if some else None
+        return f"{between(one.difference, show)} {SIGNS[of.verdict(one, study)]}" if one else ""
+
+    told = ", ".join(f"{sign} {says}" for says, sign in SIGNS.items())
+    others = [row for row in rows if row["agent"] != study.reference]
+    unit, show = ("Requests", number) if study.primary == "requests" else ("Points", points)
+    return f"{unit} more than `{study.reference}`, with 95 %; {told}.\n\n{by_model(others, cell)}"
 
 
 def by_length(rows: Sequence[Row], study: Study) -> str:
     """A table for each model: completed, requests, tokens in, by the number of parts and size of results."""
+    if len(split(rows, "results", "parts")) < 2:  # noqa: PLR2004 - nothing to set side by side
+        return ""
     parts = []
     for (model,), group in split(rows, "model").items():
         sizes = sorted({(row["results"], row["parts"]) for row in group})
@@ -138,6 +164,8 @@ def _cells(rows: Sequence[Row], sizes: Sequence[tuple[int, int]], study: Study) 
 def by_kind(rows: Sequence[Row], study: Study) -> str:
     """What each agent completes of each kind of task, over all models."""
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    if len(kinds) < 2:  # noqa: PLR2004 - nothing to set side by side
+        return ""
     lines = []
     for (agent,), some in split(rows, "agent").items():
         groups = split(some, "kind")
@@ -149,19 +177,20 @@ def by_kind(rows: Sequence[Row], study: Study) -> str:
 def losses(rows: Sequence[Row], study: Study) -> str:
     """Where another agent does better than the study's subject."""
     found = of.losses(rows, study)
+    if max(map(len, split(rows, "model", "agent").values()), default=0) < FEWEST:
+        return "There are too few runs to say."
     if not found:
         return (
             f"In nothing that was measured does another agent do better than `{study.subject}` beyond chance."
         )
     lines = []
-    for loss in found[:MOST_LOSSES]:
-        show = percent if loss.figure in ("completed", "damage after completion") else number
-        more = points if show is percent else number
-        words = (f"`{loss.model}`", loss.figure, f"`{loss.agent}`", show(loss.theirs), show(loss.ours))
+    for loss in found:
+        show = number if loss.figure in of.CHEAPER else percent
+        more = number if loss.figure in of.CHEAPER else points
+        best = f"`{loss.agent}`" + (f" and {loss.others} more" if loss.others else "")
+        words = (f"`{loss.model}`", loss.figure, best, show(loss.theirs), show(loss.ours))
         lines.append([*words, between(loss.difference, more)])
-    head = ["model", "figure", "does better", "its", "ours", "difference [95 %]"]
-    rest = f"\n\n… and {len(found) - MOST_LOSSES} more." if len(found) > MOST_LOSSES else ""
-    return table(head, lines) + rest
+    return table(["model", "figure", "does better", "its", "ours", "difference [95 %]"], lines)
 
 
 def who(rows: Sequence[Row]) -> str:

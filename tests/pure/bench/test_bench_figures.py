@@ -88,15 +88,20 @@ def test_at_equal_spend_dear_work_counts_for_nothing() -> None:
     assert [within(dear, STUDY, budgets, times).value for times in (1, 10)] == [0, 1]
 
 
-def test_losses_name_every_figure_that_is_worse() -> None:
-    rows = [*many("plain", 20), *many("wakeloop", 10, requests=9, input=5000, damage=1)]
-    found = [(loss.figure, loss.agent, loss.theirs, loss.ours) for loss in losses(rows, STUDY)]
+def test_losses_name_the_best_in_every_figure() -> None:
+    near = many("loki", 15, requests=3, input=1500)
+    rows = [*many("plain", 20), *near, *many("wakeloop", 10, requests=9, input=5000, damage=1)]
+    found = [(loss.figure, loss.agent, loss.others, loss.theirs, loss.ours) for loss in losses(rows, STUDY)]
     assert found == [
-        ("completed", "plain", 1.0, 0.5),
-        ("damage after completion", "plain", 0.0, 1.0),
-        ("requests", "plain", 2.0, 9.0),
-        ("tokens in", "plain", 1000.0, 5000.0),
+        ("completed", "plain", 1, 1.0, 0.5),
+        ("damage after completion", "plain", 1, 0.0, 1.0),
+        ("requests", "plain", 1, 2.0, 9.0),
+        ("tokens in", "plain", 1, 1000.0, 5000.0),
     ]
+
+
+def test_a_few_runs_lose_nothing() -> None:
+    assert losses([row("plain", 1), row("wakeloop", 1, requests=9)], STUDY) == []
 
 
 def test_who_does_less_does_not_win_by_being_cheap() -> None:

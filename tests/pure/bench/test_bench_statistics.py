@@ -57,6 +57,11 @@ def test_the_bootstrap_of_one_task_draws_its_runs() -> None:
     assert (round(found.low, 1), round(found.high, 1)) == (0.4, 0.6)
 
 
+def test_of_fewer_than_five_runs_there_is_no_interval() -> None:
+    assert bootstrap({"a": [1.0] * 2, "b": [0.0] * 2}) == (0.5, -math.inf, math.inf)
+    assert bootstrap({"a": [1.0] * 5}) == (1.0, 1.0, 1.0)
+
+
 @pytest.mark.parametrize("values", [{}, {"a": []}])
 def test_the_bootstrap_of_nothing_is_no_number(values: dict[str, list[float]]) -> None:
     assert all(map(math.isnan, bootstrap(values)))
