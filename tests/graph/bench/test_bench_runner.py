@@ -129,6 +129,15 @@ def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_pat
     assert page([Result.of(kept)], "# Measured") == text
 
 
+def test_a_page_does_not_depend_on_which_cell_was_finished_first(tmp_path: Path) -> None:
+    run(SMALL, tmp_path, workers=1)
+    text = page([Result.of(tmp_path)], "# Measured")
+    path = tmp_path / "cells.jsonl"
+    head, *rows = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([head, *reversed(rows)]))
+    assert page([Result.of(tmp_path)], "# Measured") == text
+
+
 def test_a_page_of_half_a_run_says_so(tmp_path: Path) -> None:
     run(SMALL, tmp_path, workers=1, max_cost=1)
     assert "1 cells, 7 still missing" in page([Result.of(tmp_path)], "# Measured")
