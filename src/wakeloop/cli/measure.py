@@ -15,6 +15,7 @@ from wakeloop.bench.profile import profile_of, write_profile
 from wakeloop.bench.report import JOURNAL, Result, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Study, study_named
+from wakeloop.bench.tables import number
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
 
 MINUTE, HOUR = 60, 3600
@@ -55,7 +56,7 @@ def estimated(study: Study, workers: int) -> Iterator[str]:
     yield f"{found.cells:,} cells, with a model that stops at nothing (a weaker one is asked more often):"
     yield f"  {found.requests:,.0f} requests, at most {found.most_requests:,}"
     yield f"  {found.input:,.0f} tokens in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
-    yield f"  cost {found.cost:.4g}, about {span(found.seconds)} with {workers} at once"
+    yield f"  cost {number(found.cost)}, about {span(found.seconds)} with {workers} at once"
 
 
 def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: Callable[[str], None]) -> int:
@@ -123,7 +124,7 @@ class Line:
         cost = progress.cost / max(1, progress.finished)
         text = (
             f"{progress.finished:,} of {progress.whole:,} cells, {span(left)} left, "
-            f"cost {progress.cost:.4g}, {cost * len(ahead):.4g} left"
+            f"cost {number(progress.cost)}, {number(cost * len(ahead))} left"
         )
         if sys.stderr.isatty():
             sys.stderr.write(f"\r\x1b[K{text}")

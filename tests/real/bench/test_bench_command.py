@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,10 +39,10 @@ def test_estimate_runs_nothing(tmp_path: Path) -> None:
 
 
 def test_run_report_and_profile(tmp_path: Path) -> None:
-    code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--prices", "1,0.1,4")
+    code, _, err = wakeloop(*SMALL, *TWO, "--seeds", "5", "--out", "mine", "--prices", "1,0.1,4")
     assert (code, err.splitlines()[-2:]) == (
         0,
-        ["4 of 4 cells are in mine/cells.jsonl", "Its tables: wakeloop bench report mine"],
+        ["10 of 10 cells are in mine/cells.jsonl", "Its tables: wakeloop bench report mine"],
     )
     code, out, _ = wakeloop("bench", "report", "mine")
     assert code == 0
@@ -62,6 +63,7 @@ def test_run_report_and_profile(tmp_path: Path) -> None:
 def test_a_cost_that_is_reached_is_no_success() -> None:
     code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--max-cost", "1")
     assert code == 1
+    assert re.match(r"1 of 4 cells, \d seconds left, cost 1,\d{3}, 4,\d{3} left\n", err)
     assert "1 of 4 cells are in mine/cells.jsonl; the cost of 1 is reached" in err
     assert "Run the same command again to go on" in err
 
