@@ -52,7 +52,7 @@ def build_todo_graph(
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return the graph of `create_todo_agent`, not compiled; the arguments are the same."""
-    base = values.settings_of(settings)
+    base = values.settings_of(settings, model)
     dialect = dialect_named(base.dialect).suited(base)
     runnable, provided = _sorted_tools(values.tools_of(tools), dialect)
     values.check_format(response_format)
@@ -107,7 +107,8 @@ def create_todo_agent(
         tools: LangChain tools, callables, or a provider's own tool dicts (run by the provider).
         system_prompt: Static for the life of the agent; the todo instructions follow it.
         settings: A preset's name, `LoopSettings`, or a mapping of some settings (over the preset that it
-            names under `preset`, else `wakeloop`): the base of every thread.
+            names under `preset`, else `wakeloop`): the base of every thread. "auto": as measured to suit the
+            model, by `wakeloop bench profile`.
         verify: `verify(todo, state)`, sync or async, asked before an item becomes completed; a text refuses.
         response_format: A schema for one extra request at a settled end; plain JSON in `structured_response`.
         state_schema: A subclass of `TodoState`, for more channels.

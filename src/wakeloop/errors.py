@@ -44,6 +44,10 @@ class SessionError(WakeloopError):
     """A session cannot be reached, or a host cannot do what it was asked for."""
 
 
+class BenchError(WakeloopError):
+    """A study, a task or a journal of the bench cannot be used."""
+
+
 class ConcurrentRunError(WakeloopError):
     """Another run, or an edit by hand, wrote to the thread while a run was at work.
 

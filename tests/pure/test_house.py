@@ -28,6 +28,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("config",),
     ("demo", "sessions"),
     ("sessions/dbos", "sessions/langgraph_server"),
+    ("bench",),
     ("cli",),
     ("cli/chat", "cli/sessions"),
     ("cli/commands",),

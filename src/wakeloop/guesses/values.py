@@ -14,20 +14,24 @@ from pydantic import BaseModel
 
 from wakeloop.errors import ArgumentError, SettingsError, ToolError, VerifyError
 from wakeloop.guesses.kinds import kind_of
+from wakeloop.platform.measured import bare
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
 
 
-def settings_of(given: object) -> LoopSettings:
+def settings_of(given: object, model: object = None) -> LoopSettings:
     """Return the settings that are meant: a preset's name, `LoopSettings`, or a mapping of some of them.
 
-    A mapping varies the preset that it names under `preset`, else `wakeloop`. Raises `SettingsError`.
+    "auto" is what was measured to suit the model. A mapping varies the preset that it names under `preset`,
+    else `wakeloop`. Raises `SettingsError`.
     """
     if isinstance(given, LoopSettings):
         return given
     if given is None:
         return preset("wakeloop")
+    if given == "auto":
+        return LoopSettings.for_model(bare(model))
     if isinstance(given, str):
         return preset(given)
     if isinstance(given, Mapping):
