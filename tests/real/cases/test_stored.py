@@ -148,7 +148,7 @@ def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
         "spent": ANY,
     }
     kinds = [kind for *_, kind in end["messages"] if kind]
-    assert kinds == ["nag", "wake", "retry", "wake", *["format"] * 4]
+    assert kinds == ["nag", "nag", "wake", "retry", "wake", *["format"] * 4]  # one tells of the repeated call
 
 
 def test_c30_no_type_of_ours_is_stored(tmp_path: Path) -> None:
