@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from wakeloop.loop.gates import Case, disabled, over_budget, wake_budget
 from wakeloop.loop.ledger import CARRIED, Ledger
-from wakeloop.loop.progress import count_settled
+from wakeloop.loop.progress import count_settled, measured
 from wakeloop.loop.spending import over
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import Budget, StopReason
-from wakeloop.todos.items import Todo, is_open
+from wakeloop.todos.items import Todo
 
 
 def anew(old: Ledger, todos: Sequence[Todo]) -> Ledger:
@@ -44,13 +44,7 @@ def gone_on(old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiti
 
 def woken(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:
     """Return the notes at the beginning of a wake's turn: what its progress is measured against."""
-    return {
-        **notes,
-        "wake_cycles": cycle,
-        "waking": True,
-        "worked": False,
-        "open_at_wake": [todo["id"] for todo in todos if is_open(todo)],
-    }
+    return {**measured(notes, todos), "wake_cycles": cycle}
 
 
 def unanswered(spent: int, settings: LoopSettings, over: Budget | None = None) -> StopReason | None:

@@ -9,7 +9,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import one_line, shorten
-from wakeloop.text.marks import kind_of, text_of
+from wakeloop.text.marks import as_assistant, kind_of, text_of
 from wakeloop.todos.items import Todo, abridged, count_open, open_items
 
 RECENT = 20  # messages
@@ -36,6 +36,15 @@ def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Tod
     lines = {line for text in told for line in text.split("\n")}
     plain = (dialect.line({**abridged(todo), "status": "pending"}) for todo in open_items(todos))
     return all(line in lines or f"{line} (in progress)" in lines for line in plain)
+
+
+def closing_line(
+    messages: Sequence[BaseMessage], dialect: Dialect, settings: LoopSettings
+) -> list[BaseMessage]:
+    """Return the line that closes a round whose results the graph's own user message would stand behind."""
+    if not messages or not isinstance(messages[-1], ToolMessage):
+        return []
+    return [as_assistant("repair", fill("broken_off", dialect.name, settings.prompts))]
 
 
 def nudge(

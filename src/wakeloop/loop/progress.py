@@ -16,12 +16,24 @@ REMEMBERED = 64  # calls of an activation that count as seen; the oldest are for
 PRINT = 3  # characters of a call's print: they stand in every row; one call in 4,000 is taken for a seen one
 
 
+def measured(notes: Ledger, todos: Sequence[Todo]) -> Ledger:
+    """Return the notes at the beginning of a turn that is measured: what its progress is held against."""
+    left = [todo["id"] for todo in todos if is_open(todo)]
+    return {**notes, "waking": True, "worked": False, "open_at_wake": left}
+
+
 def judge_wake(notes: Ledger, todos: Sequence[Todo]) -> None:
-    """Count a wake whose turn has ended: among the idle ones in a row, or as the end of their row."""
+    """Count a wake whose turn has ended: among the idle ones in a row, or as the end of their row.
+
+    A correction is none of them. Where its turn is measured and made progress, what called it has passed.
+    """
     if notes.pop("waking", False):
         before, peak = notes.pop("open_at_wake", []), notes.get("peak", 0)
-        progress = made_progress(todos, before, peak, worked=notes.get("worked", False))
-        notes["idle_wakes"] = 0 if progress else notes.get("idle_wakes", 0) + 1
+        if made_progress(todos, before, peak, worked=notes.get("worked", False)):
+            notes["idle_wakes"] = 0
+            notes.pop("called_by", None)
+        elif "called_by" not in notes:
+            notes["idle_wakes"] = notes.get("idle_wakes", 0) + 1
 
 
 def made_progress(

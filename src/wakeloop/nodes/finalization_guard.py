@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.runtime import get_runtime
@@ -16,8 +16,9 @@ from wakeloop.loop.ending import at_rest, session_at
 from wakeloop.loop.gates import Case
 from wakeloop.loop.idle_rounds import repeats
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.overrides import effective
-from wakeloop.loop.progress import count_settled, judge_wake, same_again
+from wakeloop.loop.progress import count_settled, judge_wake, measured, same_again
 from wakeloop.loop.ruling import rule, stop, unreported
 from wakeloop.loop.spending import note_round, over, told
 from wakeloop.platform.runnables import Node
@@ -25,7 +26,7 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import Ending, Session, todos_changed
-from wakeloop.text.marks import as_assistant, as_user, text_of
+from wakeloop.text.marks import as_user, text_of
 from wakeloop.thread.handing_over import handed_over
 from wakeloop.thread.other_runs import Run, acheck, check, run_of
 from wakeloop.todos.items import count_open
@@ -137,6 +138,8 @@ class FinalizationGuard(Node):
         assert reason is not None  # noqa: S101 - the ruling would be to wake
         ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
         ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
+        if case.settings.guard_rearms:
+            ledger |= measured(ledger, state["todos"])
         _report("correct", spent, case, reason)
         if ledger.pop("end", None) is None:
             return self.shown(state, ledger, case, "correction")
@@ -159,9 +162,7 @@ class FinalizationGuard(Node):
         """Inject the guard's message with the live list, and before it the line that closes a round."""
         listing = self.dialect.listing(state["todos"], state["todo_goal"], case.settings)
         update = self.asked(ledger, case, prompt, "guard", open=case.open, list=listing, **blanks)
-        if isinstance(state["messages"][-1], ToolMessage):
-            line = fill("broken_off", self.dialect.name, case.settings.prompts)
-            update["messages"].insert(0, as_assistant("repair", line))
+        update["messages"][:0] = closing_line(state["messages"], self.dialect, case.settings)
         return update
 
     def asked(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
