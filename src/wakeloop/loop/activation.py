@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from wakeloop.loop.earned import earned
 from wakeloop.loop.gates import Case, disabled, over_budget, wake_budget
 from wakeloop.loop.ledger import CARRIED, Ledger
 from wakeloop.loop.progress import count_settled, measured
@@ -38,7 +39,7 @@ def gone_on(old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiti
     if waiting:
         return notes
     spent = notes.get("wake_cycles", 0)
-    notes["end"] = unanswered(spent, settings, over(notes, settings))
+    notes["end"] = unanswered(spent, settings, over(notes, settings), earned(notes, settings))
     return notes if notes["end"] else woken(notes, spent + 1, todos)
 
 
@@ -47,7 +48,9 @@ def woken(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:
     return {**measured(notes, todos), "wake_cycles": cycle}
 
 
-def unanswered(spent: int, settings: LoopSettings, over: Budget | None = None) -> StopReason | None:
+def unanswered(
+    spent: int, settings: LoopSettings, over: Budget | None = None, more: int = 0
+) -> StopReason | None:
     """Tell why a subagent's result is not answered: the gates that rule on the budgets, in their order."""
-    case = Case(open=0, settings=settings, wakes=spent, over=over)
+    case = Case(open=0, settings=settings, wakes=spent, over=over, earned=more)
     return disabled(case) or over_budget(case) or wake_budget(case)

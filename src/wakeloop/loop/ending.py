@@ -25,7 +25,7 @@ def session_at(case: Case, reason: Ending, waiting_on: Sequence[Any] = (), write
         "reason": reason,
         "open": case.open,
         "wakes": case.wakes,
-        "budget": case.settings.max_wake_cycles,
+        "budget": case.budget,
         "list": writes,
     }
     if session["state"] == "waiting":

@@ -24,10 +24,10 @@ class Case:
     """All that a ruling reads: plain values.
 
     `open` counts items, `wakes`, `idle_wakes` and `retries` (corrections) are spent in this activation,
-    `steps_left` are supersteps. `end` is what has ended the run already, `again` why the reply is asked
-    again, `asking` what the last request was for where it was no ordinary one, `called_by` the reason that
-    called the guard, `unformatted` whether a format is still to be asked for, `over` the budget that is
-    spent, `reported` whether the activation's closing request was made.
+    `earned` are wakes beyond `max_wake_cycles`, `steps_left` are supersteps. `end` is what has ended the run
+    already, `again` why the reply is asked again, `asking` what the last request was for where it was no
+    ordinary one, `called_by` the reason that called the guard, `unformatted` whether a format is still to be
+    asked for, `over` the budget that is spent, `reported` whether the activation's closing request was made.
     """
 
     open: int
@@ -49,6 +49,12 @@ class Case:
     over: Budget | None = None
     reported: bool = False
     costs: Costs = GRAPH
+    earned: int = 0
+
+    @property
+    def budget(self) -> int:
+        """The most wakes, as it stands (rule 2)."""
+        return self.settings.max_wake_cycles + self.earned
 
 
 def waiting(case: Case) -> StopReason | None:
@@ -83,7 +89,7 @@ def over_budget(case: Case) -> StopReason | None:
 
 def wake_budget(case: Case) -> StopReason | None:
     """The activation's wakes are spent."""
-    return "wake_budget" if case.wakes >= case.settings.max_wake_cycles else None
+    return "wake_budget" if case.wakes >= case.budget else None
 
 
 def repeated_reply(case: Case) -> StopReason | None:

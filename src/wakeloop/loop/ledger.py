@@ -59,7 +59,8 @@ class Ledger(TypedDict, total=False):
     wake_cycles: Activation[Count]
     spent: Activation[Numbers]
     reported: Activation[bool]  # the closing request behind a spent budget was made
-    budget: Activation[Count]  # the most wakes, as it was told when the activation began
+    budget: Activation[Count]  # the most wakes, as it stands
+    settled: Activation[Annotated[list[Any], _just(int, int)]]  # when it began and at most, where it earns
     idle_wakes: Activation[Count]
     todo_stale_iterations: Thread[Count]
     bad_replies: Run[Count]

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.text.marks import by_user, opens
+from wakeloop.text.marks import by_user, opens, text_of
 from wakeloop.todos.items import Todo, is_open
 
 REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
@@ -112,3 +112,9 @@ def seen_before(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
 def same_again(text: str, todos: Sequence[Todo]) -> str:
     """Return a print of a reply over a list, to see whether the next one repeats it."""
     return _digest(text, {"todos": list(todos)}, 6).hex()
+
+
+def is_repeated(notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo]) -> bool:
+    """Tell whether the last reply is the same over the same list as at the last wake."""
+    last = notes.get("last_wake")
+    return bool(last) and same_again(text_of(messages[-1]), todos) == last

@@ -15,6 +15,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import anew, gone_on
+from wakeloop.loop.earned import note_settled
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import nudge
 from wakeloop.loop.overrides import check_overrides, effective
@@ -29,8 +30,6 @@ from wakeloop.thread.opening import Opening, asked_for, inbox_fault
 from wakeloop.thread.other_runs import beginning
 from wakeloop.thread.repair import repairs
 from wakeloop.todos.items import Todo, count_open, next_number, number
-
-REMEMBERED_EVENTS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +77,7 @@ class Activate(Node):
             gone_on(old, todos, settings, waiting=opening.waiting) if opening.continues else anew(old, todos)
         )
         ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
+        note_settled(ledger, todos, settings)
         began = beginning(config, state["remaining_steps"])
         ledger |= {"began": list(began)} if began else {}
         if overrides:
@@ -87,12 +87,12 @@ class Activate(Node):
         messages, woken = self.written(state, old, opening, ledger, todos, settings)
         if messages and (opening.came_in or not ledger.get("unasked")):
             update["messages"] = messages
-        update |= _taken(state, opening, ledger)
+        update |= opening.taken(state, ledger)
         if state.get("todo_handoff"):
             update["todo_handoff"] = {"clear": True}
         if state.get("structured_response") is not None:
             update["structured_response"] = None
-        counts = {"open": count_open(todos), "budget": settings.max_wake_cycles}
+        counts = {"open": count_open(todos), "budget": ledger["budget"]}
         runtime.stream_writer({"type": "activated", "sources": opening.sources, **counts})
         wakes = ledger.get("wake_cycles", 0)
         if woken:
@@ -165,22 +165,6 @@ def _numbered(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], 
         return numbered, next_id, writes
     get_runtime().stream_writer(todos_changed(before or (), numbered))
     return numbered, next_id, writes + 1
-
-
-def _taken(state: TodoState, opening: Opening, ledger: Ledger) -> dict[str, Any]:
-    """Empty the inbox, remember its ids, take off what is waited for no more, note what is owed."""
-    update: dict[str, Any] = {}
-    if opening.events or state.get("todo_inbox"):
-        update["todo_inbox"] = []
-        seen = [*ledger.get("events", ()), *(e["id"] for e in opening.events if e.get("id"))]
-        ledger["events"] = seen[-REMEMBERED_EVENTS:]
-    if opening.arrived:
-        update["waiting_on"] = {"drop": opening.arrived}
-    if opening.owed:
-        update["owed_replies"] = opening.owed
-    if opening.finished and state.get("todo_subagents"):
-        update["todo_subagents"] = {"drop": opening.finished}
-    return update
 
 
 def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
+from wakeloop.loop.earned import earned, note_settled
 from wakeloop.loop.ending import at_rest, session_at
 from wakeloop.loop.gates import Case
 from wakeloop.loop.idle_rounds import repeats
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.overrides import effective
-from wakeloop.loop.progress import count_settled, judge_wake, measured, same_again
+from wakeloop.loop.progress import count_settled, is_repeated, judge_wake, measured
 from wakeloop.loop.ruling import rule, stop, unreported
 from wakeloop.loop.spending import note_round, over, told
 from wakeloop.platform.runnables import Node
@@ -26,7 +27,7 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import Ending, Session, todos_changed
-from wakeloop.text.marks import as_user, text_of
+from wakeloop.text.marks import as_user
 from wakeloop.thread.handing_over import handed_over
 from wakeloop.thread.other_runs import Run, acheck, check, run_of
 from wakeloop.todos.items import count_open
@@ -96,12 +97,8 @@ class FinalizationGuard(Node):
         again, asking = ledger.get("again"), ledger.get("asking")
         if not again and asking != "format":
             judge_wake(ledger, todos)
+        note_settled(ledger, todos, settings)
         ledger["peak"] = max(ledger.get("peak", 0), count_settled(todos))
-        repeated = bool(
-            settings.stop_on_repeat
-            and ledger.get("last_wake")
-            and same_again(text_of(state["messages"][-1]), todos) == ledger["last_wake"]
-        )
         return Case(
             open=count_open(todos),
             settings=settings,
@@ -111,7 +108,7 @@ class FinalizationGuard(Node):
             owed=bool(replies_owed(state)),
             drained=get_runtime().drain_requested,
             steps_left=state["remaining_steps"],
-            repeated=repeated,
+            repeated=settings.stop_on_repeat and is_repeated(ledger, state["messages"], todos),
             end=ledger.get("end"),
             again=again,
             asking=asking,
@@ -121,6 +118,7 @@ class FinalizationGuard(Node):
             unformatted=self.formats and asking != "format" and ledger.get("spoke", False),
             over=over(ledger, settings),
             reported=ledger.get("reported", False),
+            earned=earned(ledger, settings),
         )
 
     def retry(self, ledger: Ledger, case: Case) -> dict[str, Any]:

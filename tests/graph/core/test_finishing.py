@@ -1,14 +1,29 @@
 """What finishes more: rules 2, 8 and 14 as the settings have them, and a list that was never written."""
 
-from itertools import chain, repeat
+from itertools import chain, count
 from typing import Any
 
 import pytest
-from agents import AGAIN, CONFIG, END, START, TODO, WAKE, WORK, Make, done, look, looks, session, write
+from agents import (
+    AGAIN,
+    CONFIG,
+    END,
+    START,
+    TODO,
+    WAKE,
+    WORK,
+    Make,
+    done,
+    look,
+    looks,
+    session,
+    update,
+    write,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import create_todo_agent
-from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.testing import ScriptedModel, calls
 
 REARMS = {"guard_rearms": True}
 STALLED = [write("a", "b"), *"...."]
@@ -87,9 +102,96 @@ def test_rounds_that_brought_nothing_and_then_something(thread: Make) -> None:
     assert agent.session == session("idle", "looping", 1)
 
 
+# -- wakes that are earned (rule 2) ----------------------------------------------------------------------
+
+EARNS = {"earn_wakes": 100, "max_idle_wakes": 0, "guard_retries": 0}
+
+
+def adding(first: int = 3) -> Any:
+    """One item stays open; each turn adds one and closes it."""
+    turns = ([write(f"{n}"), done(n), "."] for n in count(first))
+    return chain([write("a", "b"), done(2), "."], chain.from_iterable(turns))
+
+
+def busy() -> Any:
+    """One item stays open; each turn brings a new result."""
+    return chain([write("a"), "."], chain.from_iterable([looks(str(n)), "."] for n in count()))
+
+
+@pytest.mark.parametrize("door", ["sync"])
+@pytest.mark.parametrize(
+    ("replies", "change", "requests", "wakes", "most"),
+    [
+        (busy, EARNS, 2 + 25 * 2, 25, 25),
+        (adding, EARNS, 3 + 125 * 3, 125, 125),
+        (adding, {**EARNS, "earn_wakes": 7}, 3 + 32 * 3, 32, 32),
+        (adding, {**EARNS, "earn_wakes": 0}, 3 + 25 * 3, 25, 25),
+        (adding, {**EARNS, "max_wake_cycles": 1}, 3 + 101 * 3, 101, 101),
+        (adding, {**EARNS, "max_wake_cycles": 0}, 3, 0, 0),
+    ],
+)
+def test_a_wake_for_each_item_that_is_settled_and_none_for_being_busy(
+    replies: Any, change: dict[str, Any], requests: int, wakes: int, most: int, thread: Make
+) -> None:
+    agent = thread(replies(), tools=[look], left=True, change=change)
+    agent.run("go", limit=2000)
+    assert agent.asked == requests
+    assert agent.session == session("idle", "wake_budget" if most else "disabled", 1, wakes, most)
+
+
+def test_the_budget_is_told_as_it_stands(thread: Make) -> None:
+    script = [write("a", "b", "c"), done(1), ".", ".", done(2), ".", ".", ".", "."]
+    agent = thread(*script, change={**EARNS, "max_wake_cycles": 3})
+    told = [(e["type"], e["budget"]) for e in agent.events("go") if "budget" in e]
+    assert told == [("activated", 3), ("wake", 4), ("wake", 4), ("wake", 5), ("wake", 5), ("wake", 5)]
+    assert agent.session == session("idle", "wake_budget", 1, 5, 5)
+    assert agent.ledger["settled"] == [0, 2]
+
+
+def test_what_was_settled_before_earns_nothing(thread: Make) -> None:
+    """Neither before the activation, nor a second time after it was opened again."""
+    change = {**EARNS, "max_wake_cycles": 1}
+    again = [update(1, "open"), done(1), "."]
+    agent = thread(write("a", "b"), done(1), ".", *again, *again, *again, ".", change=change)
+    agent.run("go")
+    assert agent.session == session("idle", "wake_budget", 1, 2, 2)
+    agent.run("go")
+    assert agent.session == session("idle", "wake_budget", 1, 1, 1)
+
+
+def test_the_most_at_once_counts_also_where_the_list_is_emptied(thread: Make) -> None:
+    """Two are done, then the list begins anew: what was earned stays, and the same once more earns none."""
+    plan = calls(*(("todo__add", {"task": task}) for task in "abc"))
+    closed = calls(("todo__done", {"id": 1}), ("todo__done", {"id": 2}))
+    script = [plan, closed, calls(("todo__clear", {})), plan, closed, *"....."]
+    change = {**EARNS, "dialect": "loki", "max_wake_cycles": 2}
+    agent = thread(*script, change=change)
+    agent.run("go")
+    assert agent.session == session("idle", "wake_budget", 1, 4, 4)
+
+
+def test_a_subagents_result_goes_on_with_what_was_earned(thread: Make) -> None:
+    change = {**EARNS, "max_wake_cycles": 1, "max_idle_wakes": 1}
+    agent = thread(write("a", "b"), done(1), *"..", "thanks", change=change)
+    agent.run("go")
+    assert agent.session == session("idle", "stalled", 1, 1, 2)
+    told = [e["budget"] for e in agent.events(result(1)) if "budget" in e]
+    assert (told, agent.session) == ([2, 2], session("idle", "wake_budget", 1, 2, 2))
+    assert agent.walk(result(2)) == ["activate", *END]
+    assert agent.session == session("idle", "wake_budget", 1, 2, 2)
+
+
+def result(number: int) -> dict[str, Any]:
+    return {"todo_inbox": [{"kind": "subagent_done", "id": f"s{number}", "text": f"result {number}"}]}
+
+
 # -- broken off ------------------------------------------------------------------------------------------
 
 SCRIPTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "earned": (
+        [write("a", "b", "c"), done(1), *"..", done(2), *"...."],
+        {**EARNS, "max_wake_cycles": 3},
+    ),
     "rearmed": ([*STALLED, ".", done(1), *"...."], {**REARMS, "guard_retries": 2}),
 }
 
@@ -120,5 +222,5 @@ def test_broken_off_at_every_superstep_it_comes_to_the_same(name: str) -> None:
     }
     model.assert_done()
     ends = agent.get_state(CONFIG).values["todo_ledger"]
-    kept = ("wake_cycles", "idle_wakes", "peak", "budget", "todo_guard_retries", "bad_replies")
+    kept = ("wake_cycles", "idle_wakes", "peak", "settled", "budget", "todo_guard_retries", "bad_replies")
     assert {k: ends.get(k) for k in kept} == {k: ledger.get(k) for k in kept}
