@@ -1,6 +1,7 @@
 """The reasons to stop, one small function each; pure."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import BUDGETS, Budget, Ending, StopReason
@@ -17,6 +18,8 @@ class Costs:
 
 
 GRAPH = Costs()
+BORNE = frozenset(("disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"))
+"""The gates whose end bears a bad reply's reason, where its turn ended with one (rule 14)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class Case:
     `open` counts items, `wakes`, `idle_wakes` and `retries` (corrections) are spent in this activation,
     `earned` are wakes beyond `max_wake_cycles`, `steps_left` are supersteps. `end` is what has ended the run
     already, `again` why the reply is asked again, `asking` what the last request was for where it was no
-    ordinary one, `called_by` the reason that called the guard, `unformatted` whether a format is still to be
+    ordinary one, `fell` what a turn ended as whose last reply was one bad one too many,
+    `called_by` the reason that called the guard, `unformatted` whether a format is still to be
     asked for, `over` the budget that is spent, `reported` whether the activation's closing request was made.
     """
 
@@ -41,6 +45,7 @@ class Case:
     repeated: bool = False
     end: Ending | None = None
     again: str | None = None
+    fell: Ending | None = None
     asking: str | None = None
     called_by: Ending | None = None
     retries: int = 0
@@ -115,6 +120,13 @@ def ended(case: Case) -> Ending | None:
     asks = case.end is None and case.again is not None and case.asking != "explain"
     reason = case.over if asks else case.end
     return waiting(case) or reason if reason in BUDGETS or reason == "looping" else reason
+
+
+def last_request(case: Case, reason: Ending) -> Literal["format", Ending]:
+    """Ask for the answer in the caller's format where a run is settled."""
+    if reason == "settled" and case.unformatted:
+        return hindered(case, case.costs.request) or "format"
+    return reason
 
 
 def may_break_out(case: Case) -> bool:

@@ -9,6 +9,8 @@ from wakeloop.loop.reminders import count_stale, nag_due
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import Ending
 
+BAD: frozenset[Ending | None] = frozenset(("truncated", "empty_reply", "malformed_calls"))
+
 
 class Said(Protocol):
     """What a reply alone shows.
@@ -97,6 +99,15 @@ def noted_format(
 def unread(notes: Ledger, settings: LoopSettings) -> Ledger:
     """Return the notes for a reply whose calls were lost before they could be seen: a malformed one."""
     return asked_again(notes, "unread", "malformed_calls", settings)
+
+
+def fallen(notes: Ledger, settings: LoopSettings, open_count: int) -> Ending | None:
+    """Take the end by the last of bad replies off the notes where it ends its turn alone; return its name."""
+    falls = settings.retries_fall and open_count and not notes.get("asking")
+    if not falls or notes.get("end") not in BAD:
+        return None
+    notes.pop("again", None)
+    return notes.pop("end")
 
 
 def is_malformed(reply: Said) -> bool:

@@ -8,11 +8,13 @@ which spends one of the activation's `max_wake_cycles`: `wake_budget` is the gat
 from typing import Literal
 
 from wakeloop.loop.gates import (
+    BORNE,
     Case,
     disabled,
     drained,
     ended,
     hindered,
+    last_request,
     may_break_out,
     may_report,
     over_budget,
@@ -35,6 +37,8 @@ GUARDED = frozenset(("wake_budget", "repeated_reply", "stalled"))
 def rule(case: Case) -> Ruling:
     """Say what follows; before an end by a spent budget that may be the one closing request."""
     ruling = unreported(case)
+    if case.fell is not None and ruling in BORNE:
+        return case.fell
     return "report" if ruling in BUDGETS and may_report(case) else ruling
 
 
@@ -87,10 +91,3 @@ def correction(case: Case, reason: Ending) -> Ruling:
     if not allowed or case.settings.on_guard_exhausted == "proceed" or case.drained:
         return reason
     return hindered(case, case.costs.request) or "explain"
-
-
-def last_request(case: Case, reason: Ending) -> Ruling:
-    """Ask for the answer in the caller's format where a run is settled."""
-    if reason == "settled" and case.unformatted:
-        return hindered(case, case.costs.request) or "format"
-    return reason

@@ -20,6 +20,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import count_settled, is_repeated, judge_wake, measured
+from wakeloop.loop.replies import fallen
 from wakeloop.loop.ruling import rule, stop, unreported
 from wakeloop.loop.spending import note_round, over, told
 from wakeloop.platform.runnables import Node
@@ -94,6 +95,7 @@ class FinalizationGuard(Node):
     def case(self, state: Any, ledger: Ledger) -> Case:
         """Count what the turn brought, and put together what the ruling reads."""
         settings, todos = effective(self.settings, ledger.get("settings")), state["todos"]
+        fell = fallen(ledger, settings, count_open(todos))
         again, asking = ledger.get("again"), ledger.get("asking")
         if not again and asking != "format":
             judge_wake(ledger, todos)
@@ -111,6 +113,7 @@ class FinalizationGuard(Node):
             repeated=settings.stop_on_repeat and is_repeated(ledger, state["messages"], todos),
             end=ledger.get("end"),
             again=again,
+            fell=fell,
             asking=asking,
             called_by=ledger.get("called_by"),
             retries=ledger.get("todo_guard_retries", {}).get(GUARD, 0),

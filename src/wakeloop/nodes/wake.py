@@ -10,7 +10,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import woken
 from wakeloop.loop.earned import earned, note_settled
-from wakeloop.loop.nudge import nudge, shortened
+from wakeloop.loop.nudge import closing_line, nudge, shortened
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import same_again
 from wakeloop.platform.runnables import Node
@@ -51,5 +51,6 @@ class Wake(Node):
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = same_again(text_of(state["messages"][-1]), todos)
-        update: dict[str, Any] = {"messages": [message], "todo_ledger": after}
+        closed = closing_line(state["messages"], self.dialect, settings)
+        update: dict[str, Any] = {"messages": [*closed, message], "todo_ledger": after}
         return update if written is None else {**update, "todos": {"all": written}}

@@ -1,6 +1,6 @@
 """What finishes more: rules 2, 8 and 14 as the settings have them, and a list that was never written."""
 
-from itertools import chain, count
+from itertools import chain, count, repeat
 from typing import Any
 
 import pytest
@@ -23,10 +23,11 @@ from agents import (
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import create_todo_agent
-from wakeloop.testing import ScriptedModel, calls
+from wakeloop.testing import ScriptedModel, calls, says
 
 REARMS = {"guard_rearms": True}
 STALLED = [write("a", "b"), *"...."]
+CUT = {"finish_reason": "length"}
 BLOCK = {"on_guard_exhausted": "block"}
 
 
@@ -185,6 +186,86 @@ def result(number: int) -> dict[str, Any]:
     return {"todo_inbox": [{"kind": "subagent_done", "id": f"s{number}", "text": f"result {number}"}]}
 
 
+# -- the last of bad replies, with open items (rule 14) --------------------------------------------------
+
+FALL = {"retries_fall": True}
+BAD: dict[str, tuple[Any, str, list[str]]] = {  # the reply, the reason, and the node behind it
+    "cut": (says("a text that", finish_reason="length"), "truncated", []),
+    "cut call": (looks("x").model_copy(update={"response_metadata": CUT}), "truncated", ["run_tools"]),
+    "malformed": (calls(("peer", {})), "malformed_calls", ["run_tools"]),
+    "malformed todo": (update(1, "sideways"), "malformed_calls", ["validate_todos"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("retries", [2, 4])
+def test_bad_for_ever_with_open_items(name: str, retries: int, thread: Make) -> None:
+    bad, reason, node = BAD[name]
+    change = {**FALL, "reply_retries": retries}
+    agent = thread(chain([write("a")], repeat(bad)), left=True, tools=[look], change=change)
+    again = AGAIN if name == "cut" else ["call_model"]
+    first = [*node, *again] * retries
+    assert agent.walk("go") == [
+        *START, *TODO, *first, *node, *[*WAKE, *node] * 3, *AGAIN, *node, *END,
+    ]  # fmt: skip
+    assert agent.session == session("idle", reason, 1, 3)
+    assert agent.asked == 1 + (retries + 1) + 3 + 1
+
+
+@pytest.mark.parametrize("retries", [2, 4])
+def test_empty_for_ever_is_as_ever(retries: int, thread: Make) -> None:
+    change = {**FALL, "reply_retries": retries}
+    agent = thread(chain([write("a")], repeat("")), left=True, change=change)
+    agent.run("go")
+    assert (agent.asked, agent.session) == (6, session("idle", "stalled", 1, 3))
+    agent = thread(repeat(""), left=True, change=change)
+    agent.run("go")
+    assert (agent.asked, agent.session) == (retries + 1, session("dormant", "empty_reply"))
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_with_nothing_open_the_last_of_them_ends_the_run(name: str, thread: Make) -> None:
+    bad, reason, _ = BAD[name]
+    agent = thread(bad, bad, bad, tools=[look], change=FALL)
+    agent.run("go")
+    assert agent.session == session("dormant", reason)
+
+
+PEER = calls(("peer", {}))
+FALLEN: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    # what follows the plan and three malformed rounds
+    "a sound reply begins the count anew": (
+        [".", PEER, PEER, done(1), "."], {}, session("dormant", "settled", 0, 2),
+    ),
+    "one more is one turn": ([PEER, done(1), "."], {}, session("dormant", "settled", 0, 2)),
+    "a sound end has the gate's name": ([PEER, PEER, PEER, "."], {}, session("idle", "stalled", 1, 3)),
+    "no re-entry": ([], {"auto_continue": False}, session("idle", "malformed_calls", 1)),
+    "no wakes": ([PEER], {"max_wake_cycles": 0}, session("idle", "malformed_calls", 1, 0, 0)),
+    "wakes spent": ([PEER, PEER], {"max_wake_cycles": 1}, session("idle", "malformed_calls", 1, 1, 1)),
+    "no correction": (
+        [PEER], {"max_idle_wakes": 1, "guard_retries": 0}, session("idle", "malformed_calls", 1, 1),
+    ),
+    "explained": (
+        [PEER, PEER, "why"], {"max_idle_wakes": 1, **BLOCK}, session("idle", "guard_blocked", 1, 1),
+    ),
+    "out of requests": (["report"], {"max_requests": 4}, session("idle", "request_budget", 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FALLEN)
+def test_the_gates_are_asked_and_an_end_bears_the_bad_replys_reason(name: str, thread: Make) -> None:
+    replies, change, ended = FALLEN[name]
+    agent = thread(write("a"), PEER, PEER, PEER, *replies, change={**FALL, **change})
+    agent.run("go")
+    assert agent.session == ended
+
+
+def test_too_few_steps_behind_the_last_of_them(thread: Make) -> None:
+    agent = thread(write("a"), PEER, PEER, PEER, change=FALL)
+    agent.run("go", limit=13)
+    assert agent.session == session("idle", "malformed_calls", 1)
+
+
 # -- broken off ------------------------------------------------------------------------------------------
 
 SCRIPTS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -192,6 +273,7 @@ SCRIPTS: dict[str, tuple[Any, dict[str, Any]]] = {
         [write("a", "b", "c"), done(1), *"..", done(2), *"...."],
         {**EARNS, "max_wake_cycles": 3},
     ),
+    "fallen": ([write("a"), *[PEER] * 4, ".", *[PEER] * 3, done(1), "."], {**FALL, "max_wake_cycles": 9}),
     "rearmed": ([*STALLED, ".", done(1), *"...."], {**REARMS, "guard_retries": 2}),
 }
 

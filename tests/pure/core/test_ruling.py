@@ -18,6 +18,7 @@ DONE = [  # what a reply or a tool has brought about: `end`, `again`, `asking`
     {"end": "cost_budget", "asking": "report"},
     {"end": "truncated", "again": "cut"},
     {"again": "unread", "asking": "explain"},
+    {"fell": "truncated"},  # the last of bad replies, with open items
     {"again": "empty"},
     {"again": "format: x", "asking": "format"},
     {"asking": "format"},
@@ -45,6 +46,7 @@ FLAGS = (
     "unformatted",
     "over",
 )
+BORNE = ("disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled")
 BUDGETS = ("request_budget", "token_budget", "cost_budget", "time_budget")
 
 
@@ -83,6 +85,8 @@ def guarded(reason: str, steps: int, guard: Any, flag: dict[str, bool]) -> str:
 def wanted(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str, bool]) -> str:
     """Read the rules aloud, the first that holds; then whether the closing request is made."""
     ruling = unreported(done, steps, guard, switches, flag)
+    if ruling in BORNE and "fell" in done:
+        return str(done["fell"])
     reports = flag["open"] and switches[0] and steps >= 3 and not flag["drained"]
     reports = reports and not flag["repeated"] and not flag["idle"]  # they stand for `reported` and `stop`
     return "report" if ruling in BUDGETS and reports else ruling
