@@ -126,10 +126,10 @@ class Nagged(TypedDict):
 
 
 class Guarded(TypedDict):
-    """The guard asks for a correction, an explanation or a closing report; else `reason` ends the run."""
+    """The guard asks for a correction, an explanation, a closing report or a list; else `reason` ends it."""
 
     type: Literal["guard"]
-    action: Literal["correct", "explain", "report"]
+    action: Literal["correct", "explain", "report", "ask"]
     retry: int
     retries: int
     open: int

@@ -1,4 +1,4 @@
-"""Wakes that an activation earns by what it settles."""
+"""Wakes that are earned, and whether there was a list."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,18 @@ from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Todo
 
 
-def note_settled(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings) -> None:
-    """Note how many items are settled at once, and the budget with it; nothing where none is earned."""
+def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings) -> None:
+    """Note what gates read of the list: how many items are settled at once, and that there was one.
+
+    With the first the budget is noted. Nothing is where no setting asks for it.
+    """
     if settings.earn_wakes:
         now = count_settled(todos)
         began, most = notes.get("settled", [now, now])
         notes["settled"] = [began, max(most, now)]
         notes["budget"] = settings.max_wake_cycles + earned(notes, settings)
+    if todos and settings.on_no_list == "ask":
+        notes["listed"] = True
 
 
 def earned(notes: Ledger, settings: LoopSettings) -> int:

@@ -31,7 +31,8 @@ class Case:
     already, `again` why the reply is asked again, `asking` what the last request was for where it was no
     ordinary one, `fell` what a turn ended as whose last reply was one bad one too many,
     `called_by` the reason that called the guard, `unformatted` whether a format is still to be
-    asked for, `over` the budget that is spent, `reported` whether the activation's closing request was made.
+    asked for, `over` the budget that is spent, `reported` whether the activation's closing request was made,
+    `listless` whether tools ran, no list was ever written, and nothing was asked about that yet.
     """
 
     open: int
@@ -55,6 +56,7 @@ class Case:
     reported: bool = False
     costs: Costs = GRAPH
     earned: int = 0
+    listless: bool = False
 
     @property
     def budget(self) -> int:
@@ -127,6 +129,12 @@ def last_request(case: Case, reason: Ending) -> Literal["format", Ending]:
     if reason == "settled" and case.unformatted:
         return hindered(case, case.costs.request) or "format"
     return reason
+
+
+def may_ask(case: Case) -> bool:
+    """Tell whether a turn's end without any list is asked what is left: before gate 2, and for no cycle."""
+    left = case.listless and case.settings.auto_continue and not case.suppressed and not case.waiting
+    return left and not hindered(case, case.costs.correction)
 
 
 def may_break_out(case: Case) -> bool:

@@ -140,6 +140,9 @@ def _round(
         notes["faults"] = dict(reply.faults)
     if reply.wrote:
         notes["writes"] = notes.get("writes", 0) + 1
+    sound = reply.calls - len({*reply.todo_calls, *reply.faults})
+    if settings.on_no_list == "ask" and sound and not reply.cut and "unlisted" not in notes:
+        notes["unlisted"] = "ran"
     before = notes.get("todo_stale_iterations", 0)
     stale = count_stale(before, wrote=reply.wrote, open_count=open_count, settings=settings)
     due = stale != before and nag_due(stale, settings)

@@ -15,6 +15,7 @@ from wakeloop.loop.gates import (
     ended,
     hindered,
     last_request,
+    may_ask,
     may_break_out,
     may_report,
     over_budget,
@@ -27,7 +28,7 @@ from wakeloop.loop.gates import (
 )
 from wakeloop.stream import BUDGETS, Ending, StopReason
 
-Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", Ending]
+Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", "ask", Ending]
 """What follows: another turn, one more request of some kind, or the end of that name."""
 
 GATES = (waiting, settled, disabled, drained, step_limit, over_budget, wake_budget, repeated_reply, stalled)
@@ -54,8 +55,8 @@ def unreported(case: Case) -> Ruling:
         return "guard_blocked"
     if case.again is not None:
         return hindered(case, case.costs.correction) or "retry"
-    if case.asking == "format":
-        return "settled"
+    if case.asking == "format" or may_ask(case):
+        return "settled" if case.asking == "format" else "ask"
     reason = stop(case)
     if reason is None:
         return "wake"

@@ -15,7 +15,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import anew, gone_on
-from wakeloop.loop.earned import note_settled
+from wakeloop.loop.earned import note_list
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import nudge
 from wakeloop.loop.overrides import check_overrides, effective
@@ -77,7 +77,7 @@ class Activate(Node):
             gone_on(old, todos, settings, waiting=opening.waiting) if opening.continues else anew(old, todos)
         )
         ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
-        note_settled(ledger, todos, settings)
+        note_list(ledger, todos, settings)
         began = beginning(config, state["remaining_steps"])
         ledger |= {"began": list(began)} if began else {}
         if overrides:

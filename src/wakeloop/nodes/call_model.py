@@ -12,7 +12,7 @@ from langgraph.runtime import get_runtime
 from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
-from wakeloop.loop.earned import note_settled
+from wakeloop.loop.earned import note_list
 from wakeloop.loop.idle_rounds import count_round, looping
 from wakeloop.loop.ledger import ROUND, without
 from wakeloop.loop.overrides import effective
@@ -111,7 +111,7 @@ class Exchange:
             get_runtime().stream_writer(todos_changed(before_of(self.todos), written))
             self.todos = written
             self.update["todos"] = {"all": written}
-        note_settled(self.ledger, self.todos, self.settings)
+        note_list(self.ledger, self.todos, self.settings)
         note_progress(self.messages, self.ledger, self.node.dialect.names)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.node.dialect)
         request.remind(self.idle)

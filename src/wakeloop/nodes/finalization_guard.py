@@ -12,17 +12,16 @@ from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
-from wakeloop.loop.earned import earned, note_settled
 from wakeloop.loop.ending import at_rest, session_at
 from wakeloop.loop.gates import Case
 from wakeloop.loop.idle_rounds import repeats
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.overrides import effective
-from wakeloop.loop.progress import count_settled, is_repeated, judge_wake, measured
-from wakeloop.loop.replies import fallen
+from wakeloop.loop.progress import measured
 from wakeloop.loop.ruling import rule, stop, unreported
-from wakeloop.loop.spending import note_round, over, told
+from wakeloop.loop.spending import note_round, told
+from wakeloop.loop.turn import GUARD, case_of
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
@@ -31,9 +30,6 @@ from wakeloop.stream import Ending, Session, todos_changed
 from wakeloop.text.marks import as_user
 from wakeloop.thread.handing_over import handed_over
 from wakeloop.thread.other_runs import Run, acheck, check, run_of
-from wakeloop.todos.items import count_open
-
-GUARD = "open_todos"  # the name of this guard in the ledger
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,41 +83,24 @@ class FinalizationGuard(Node):
                 return self.correct(state, ledger, case)
             case "explain" | "report":
                 return self.last_word(state, ledger, case, ruling)
-            case "format":
-                return self.asked({**ledger, "asking": "format"}, case, "format", "format")
+            case "format" | "ask":
+                return self.one_more(ledger, case, ruling)
             case _:
                 return self.end(state, ledger, case, ruling)
 
     def case(self, state: Any, ledger: Ledger) -> Case:
         """Count what the turn brought, and put together what the ruling reads."""
-        settings, todos = effective(self.settings, ledger.get("settings")), state["todos"]
-        fell = fallen(ledger, settings, count_open(todos))
-        again, asking = ledger.get("again"), ledger.get("asking")
-        if not again and asking != "format":
-            judge_wake(ledger, todos)
-        note_settled(ledger, todos, settings)
-        ledger["peak"] = max(ledger.get("peak", 0), count_settled(todos))
-        return Case(
-            open=count_open(todos),
-            settings=settings,
-            wakes=ledger.get("wake_cycles", 0),
-            idle_wakes=ledger.get("idle_wakes", 0),
+        settings = effective(self.settings, ledger.get("settings"))
+        return case_of(
+            ledger,
+            state["messages"],
+            state["todos"],
+            settings,
             waiting=bool(state.get("waiting_on")),
             owed=bool(replies_owed(state)),
             drained=get_runtime().drain_requested,
             steps_left=state["remaining_steps"],
-            repeated=settings.stop_on_repeat and is_repeated(ledger, state["messages"], todos),
-            end=ledger.get("end"),
-            again=again,
-            fell=fell,
-            asking=asking,
-            called_by=ledger.get("called_by"),
-            retries=ledger.get("todo_guard_retries", {}).get(GUARD, 0),
-            suppressed=ledger.get("todo_guard_suppressed", False),
-            unformatted=self.formats and asking != "format" and ledger.get("spoke", False),
-            over=over(ledger, settings),
-            reported=ledger.get("reported", False),
-            earned=earned(ledger, settings),
+            unformatted=self.formats and ledger.get("asking") != "format" and ledger.get("spoke", False),
         )
 
     def retry(self, ledger: Ledger, case: Case) -> dict[str, Any]:
@@ -158,6 +137,13 @@ class FinalizationGuard(Node):
         else:
             ledger |= {"reported": True, "end": reason}  # whatever the request spends
         return update
+
+    def one_more(self, ledger: Ledger, case: Case, ruling: Any) -> dict[str, Any]:
+        """Ask for the answer in its format, or, where there never was a list, for what is left."""
+        if ruling == "format":
+            return self.asked({**ledger, "asking": "format"}, case, "format", "format")
+        _report("ask", case.retries, case, "settled")
+        return self.asked({**ledger, "unlisted": "asked"}, case, "no_list", "guard")
 
     def shown(self, state: Any, ledger: Ledger, case: Case, prompt: str, **blanks: Any) -> dict[str, Any]:
         """Inject the guard's message with the live list, and before it the line that closes a round."""

@@ -9,7 +9,7 @@ from langgraph.runtime import get_runtime
 from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import woken
-from wakeloop.loop.earned import earned, note_settled
+from wakeloop.loop.earned import earned, note_list
 from wakeloop.loop.nudge import closing_line, nudge, shortened
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import same_again
@@ -33,7 +33,7 @@ class Wake(Node):
         settings = effective(self.settings, ledger.get("settings"))
         written = taken_in(state["todos"], ledger)  # by a hand, since the guard has ruled
         todos, owed = state["todos"] if written is None else written, replies_owed(state)
-        note_settled(ledger, todos, settings)
+        note_list(ledger, todos, settings)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
         shown = shortened(self.dialect, settings, state["messages"], todos)
         text, reasons = nudge(self.dialect, shown, todos, state["todo_goal"], owed)

@@ -22,6 +22,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "looping": frozenset(("rounds", "repeated", "open", "list")),
     "explain": frozenset(("open", "list")),
     "report": frozenset(("open", "list")),
+    "no_list": frozenset(),
     "nag": frozenset(("rounds", "open")),
     "repeating": frozenset(("rounds", "repeated")),
     "shown_again": frozenset(("list",)),

@@ -14,9 +14,9 @@ from wakeloop import create_todo_agent, preset
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.loop.progress import PRINT, REMEMBERED
 from wakeloop.model.request import REMEMBERED_PROMPTS
-from wakeloop.thread.opening import REMEMBERED_EVENTS
 from wakeloop.prompts import _text
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.thread.opening import REMEMBERED_EVENTS
 from wakeloop.todos.verdicts import KEPT
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}

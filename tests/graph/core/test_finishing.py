@@ -21,6 +21,7 @@ from agents import (
     write,
 )
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
 
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says
@@ -266,6 +267,72 @@ def test_too_few_steps_behind_the_last_of_them(thread: Make) -> None:
     assert agent.session == session("idle", "malformed_calls", 1)
 
 
+# -- a list that was never written -----------------------------------------------------------------------
+
+ASKS = {"on_no_list": "ask"}
+X = looks("x")
+REFUSED = write(" ")
+LISTLESS: dict[
+    str, tuple[Any, dict[str, Any], list[str]]
+] = {  # replies, settings, the walk from the start on
+    "nothing is left": ([X, "done", "nothing"], ASKS, [*WORK, *AGAIN, *END]),
+    "a list after all": ([X, "done", write("a"), done(1), "."], ASKS, [*WORK, *AGAIN, *TODO * 2, *END]),
+    "tools and no list again": ([X, "done", looks("y"), "."], ASKS, [*WORK, *AGAIN, *WORK, *END]),
+    "an empty answer": ([X, "done", ""], ASKS, [*WORK, *AGAIN, *END]),
+    "a refused list": ([X, REFUSED, ".", "."], ASKS, [*WORK, *TODO, *AGAIN, *END]),
+    "without wakes": ([X, ".", "."], {**ASKS, "max_wake_cycles": 0}, [*WORK, *AGAIN, *END]),
+    "one sound call": ([calls(("peer", {}), ("look", {"path": "x"})), ".", "."], ASKS, [*WORK, *AGAIN, *END]),
+    "accepted": ([X, "done"], {}, [*WORK, *END]),
+    "no tools": (["hi"], ASKS, END),
+    "only malformed calls": ([PEER, "hi"], ASKS, [*WORK, *END]),
+    "only a refused list": ([REFUSED, "hi"], ASKS, [*TODO, *END]),
+    "a cut call": ([BAD["cut call"][0], "hi"], ASKS, [*WORK, *END]),
+    "a list": ([write("a"), X, done(1), "."], ASKS, [*TODO, *WORK, *TODO, *END]),
+    "no re-entry": ([X, "done"], {**ASKS, "auto_continue": False}, [*WORK, *END]),
+    "out of requests": ([X, "done"], {**ASKS, "max_requests": 2}, [*WORK, *END]),
+}
+
+
+@pytest.mark.parametrize("name", LISTLESS)
+def test_where_tools_ran_and_no_list_was_ever_written(name: str, thread: Make) -> None:
+    replies, change, walked = LISTLESS[name]
+    agent = thread(*replies, tools=[look], change=change)
+    assert agent.walk("go") == [*START, *walked]
+    assert agent.session == session("dormant", "settled", budget=change.get("max_wake_cycles", 25))
+    assert agent.kinds.count("guard") == walked.count("finalization_guard") - 1
+
+
+def test_it_is_asked_once_an_activation_and_told(thread: Make) -> None:
+    agent = thread(X, "done", "done", X, "done", "done", "bye", tools=[look], change=ASKS)
+    for _ in range(2):
+        told = [e for e in agent.events("go") if e["type"] == "guard"]
+        assert told == [
+            {"type": "guard", "action": "ask", "retry": 0, "retries": 1, "open": 0, "reason": "settled"}
+        ]
+    assert [e for e in agent.events("thanks") if e["type"] == "guard"] == []
+
+
+def test_a_list_of_an_earlier_activation_is_one(thread: Make) -> None:
+    """Also where nothing of it is left, and under whole lists with ids of the model's own."""
+    own = [{"id": "x", "text": "a", "status": "completed"}]
+    plan, none = calls(("todo", {"items": own})), calls(("todo", {"items": []}))
+    agent = thread(plan, none, ".", X, ".", tools=[look], change={**ASKS, "dialect": "checklist"})
+    agent.run("go")
+    assert agent.todos == []
+    assert agent.walk("more") == [*START, *WORK, *END]
+
+
+def test_it_comes_before_the_format(thread: Make) -> None:
+    class Answer(BaseModel):
+        """A format."""
+
+        text: str
+
+    agent = thread(X, "done", "done", '{"text": "x"}', tools=[look], change=ASKS, response_format=Answer)
+    assert agent.run("go")["structured_response"] == {"text": "x"}
+    assert agent.kinds.count("guard") == 1
+
+
 # -- broken off ------------------------------------------------------------------------------------------
 
 SCRIPTS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -274,6 +341,7 @@ SCRIPTS: dict[str, tuple[Any, dict[str, Any]]] = {
         {**EARNS, "max_wake_cycles": 3},
     ),
     "fallen": ([write("a"), *[PEER] * 4, ".", *[PEER] * 3, done(1), "."], {**FALL, "max_wake_cycles": 9}),
+    "asked": ([X, "done", write("a"), done(1), "."], ASKS),
     "rearmed": ([*STALLED, ".", done(1), *"...."], {**REARMS, "guard_retries": 2}),
 }
 

@@ -19,6 +19,7 @@ DONE = [  # what a reply or a tool has brought about: `end`, `again`, `asking`
     {"end": "truncated", "again": "cut"},
     {"again": "unread", "asking": "explain"},
     {"fell": "truncated"},  # the last of bad replies, with open items
+    {"listless": True},
     {"again": "empty"},
     {"again": "format: x", "asking": "format"},
     {"asking": "format"},
@@ -101,6 +102,7 @@ def unreported(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str,
     has_a_say = has_a_say or (not flag["called"] and guards and flag["open"] and not flag["suppressed"])
     closed = not flag["open"] and not flag["owed"]
     may_be_corrected = flag["open"] and switches[0] and not flag["suppressed"] and guard[1] < guard[0]
+    may_ask = switches[0] and not flag["suppressed"]
     rules = (
         (done.get("end") == "looping" and flag["waiting"], "waiting"),
         (
@@ -114,6 +116,7 @@ def unreported(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str,
         (done.get("again"), few(steps, 4, flag) or "retry"),
         (done.get("asking") == "format", "settled"),
         (flag["waiting"], "waiting"),
+        (done.get("listless") and may_ask and few(steps, 4, flag) is None, "ask"),
         (closed and flag["unformatted"], few(steps, 3, flag) or "format"),
         (closed, "settled"),
         (has_a_say, guarded(reason, steps, guard, flag)),
