@@ -27,6 +27,7 @@ def session_at(case: Case, reason: Ending, waiting_on: Sequence[Any] = (), write
         "wakes": case.wakes,
         "budget": case.budget,
         "list": writes,
+        "items": case.items,
     }
     if session["state"] == "waiting":
         session["on"] = waits_on(waiting_on)

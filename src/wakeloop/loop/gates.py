@@ -26,13 +26,13 @@ BORNE = frozenset(("disabled", "drained", "step_limit", "wake_budget", "repeated
 class Case:
     """All that a ruling reads: plain values.
 
-    `open` counts items, `wakes`, `idle_wakes` and `retries` (corrections) are spent in this activation,
-    `earned` are wakes beyond `max_wake_cycles`, `steps_left` are supersteps. `end` is what has ended the run
-    already, `again` why the reply is asked again, `asking` what the last request was for where it was no
-    ordinary one, `fell` what a turn ended as whose last reply was one bad one too many,
-    `called_by` the reason that called the guard, `unformatted` whether a format is still to be
-    asked for, `over` the budget that is spent, `reported` whether the activation's closing request was made,
-    `listless` whether tools ran, no list was ever written, and nothing was asked about that yet.
+    `open` counts items, of `items` in all; `wakes`, `idle_wakes` and `retries` (corrections) are spent in
+    this activation, `earned` are wakes beyond `max_wake_cycles`, `steps_left` are supersteps. `end` is what
+    has ended the run already, `again` why the reply is asked again, `fell` what a turn ended as whose last
+    reply was one bad one too many, `asking` what the last request was for where it was no ordinary one,
+    `called_by` the reason that called the guard, `unformatted` whether a format is still to be asked for,
+    `over` the budget that is spent, `reported` whether the activation's closing request was made, `listless`
+    whether tools ran, no list was ever written, and nothing was asked about that yet.
     """
 
     open: int
@@ -57,6 +57,7 @@ class Case:
     costs: Costs = GRAPH
     earned: int = 0
     listless: bool = False
+    items: int = 0
 
     @property
     def budget(self) -> int:

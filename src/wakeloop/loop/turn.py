@@ -32,6 +32,7 @@ def case_of(
     notes["peak"] = max(notes.get("peak", 0), count_settled(todos))
     return Case(
         open=count_open(todos),
+        items=len(todos),
         settings=settings,
         wakes=notes.get("wake_cycles", 0),
         earned=earned(notes, settings),

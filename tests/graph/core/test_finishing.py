@@ -333,6 +333,24 @@ def test_it_comes_before_the_format(thread: Make) -> None:
     assert agent.kinds.count("guard") == 1
 
 
+@pytest.mark.parametrize(
+    ("replies", "reason", "items"),
+    [
+        ([X, "."], "settled", 0),
+        ([write("a", "b"), done(1, 2), "."], "settled", 2),
+        ([write("a", "b"), done(1), ".", ".", ".", ".", "."], "stalled", 2),
+        ([write("a"), PEER, PEER, PEER], "malformed_calls", 1),
+    ],
+)
+def test_every_end_says_how_many_items_the_list_has(
+    replies: Any, reason: str, items: int, thread: Make
+) -> None:
+    agent = thread(*replies, tools=[look])
+    out = agent.run("go")
+    assert (agent.session["reason"], agent.session["items"]) == (reason, items)
+    assert out["todo_session"]["items"] == items
+
+
 # -- broken off ------------------------------------------------------------------------------------------
 
 SCRIPTS: dict[str, tuple[Any, dict[str, Any]]] = {

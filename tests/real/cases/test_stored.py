@@ -145,6 +145,7 @@ def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
         "wakes": 0,
         "budget": 7,
         "list": ANY,
+        "items": 3,
         "spent": ANY,
     }
     kinds = [kind for *_, kind in end["messages"] if kind]
