@@ -59,8 +59,8 @@ class Session(TypedDict, total=False):
     """How a thread stands: the value of the channel `todo_session`.
 
     `state` is `running`, `idle`, `dormant` or `waiting`; `reason` names the gate or ending, None while
-    running; `open`, `wakes` and `budget` are numbers, and so are `items`, which the list has, and `list`, which
-    every write of it raises; while running there are none. `spent` is what the activation has
+    running; `open`, `wakes` and `budget` are numbers, and so are `items`, which the list has, and `list`,
+    which every write of it raises; while running there are none. `spent` is what the activation has
     spent. `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`).
     """
 

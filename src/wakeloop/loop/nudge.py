@@ -9,7 +9,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import one_line, shorten
-from wakeloop.text.marks import as_assistant, kind_of, text_of
+from wakeloop.text.marks import as_assistant, as_user, kind_of, text_of
 from wakeloop.todos.items import Todo, abridged, count_open, open_items
 
 RECENT = 20  # messages
@@ -30,12 +30,35 @@ def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Tod
     told = [
         text_of(message)
         for message in messages
-        if kind_of(message) in ("wake", "guard")
-        or (isinstance(message, ToolMessage) and message.name in dialect.names)
+        if kind_of(message) in ("wake", "guard") or _is_result(dialect, message)
     ]
     lines = {line for text in told for line in text.split("\n")}
     plain = (dialect.line({**abridged(todo), "status": "pending"}) for todo in open_items(todos))
     return all(line in lines or f"{line} (in progress)" in lines for line in plain)
+
+
+def listed_once(
+    dialect: Dialect,
+    settings: LoopSettings,
+    todos: Sequence[Todo],
+    goal: str,
+    messages: Sequence[BaseMessage],
+) -> list[BaseMessage]:
+    """Return the message that shows a list from outside once; none where nothing is open.
+
+    Nor where a history that came with it has shown a list before: an agent without a thread of its own gets
+    both back with every call.
+    """
+    told = any(kind_of(m) in ("wake", "guard", "activate") or _is_result(dialect, m) for m in messages)
+    if told or not count_open(todos):
+        return []
+    counts = {"open": count_open(todos), "total": len(todos)}
+    listing = dialect.listing(todos, goal, settings)
+    return [as_user("activate", fill("given", dialect.texts, settings.prompts, list=listing, **counts))]
+
+
+def _is_result(dialect: Dialect, message: BaseMessage) -> bool:
+    return isinstance(message, ToolMessage) and message.name in dialect.names
 
 
 def closing_line(

@@ -25,6 +25,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "no_list": frozenset(),
     "nag": frozenset(("rounds", "open")),
     "repeating": frozenset(("rounds", "repeated")),
+    "given": frozenset(("open", "total", "list")),
     "shown_again": frozenset(("list",)),
     "activate": frozenset(),
     "format": frozenset(),

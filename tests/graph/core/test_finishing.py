@@ -392,3 +392,76 @@ def test_broken_off_at_every_superstep_it_comes_to_the_same(name: str) -> None:
     ends = agent.get_state(CONFIG).values["todo_ledger"]
     kept = ("wake_cycles", "idle_wakes", "peak", "settled", "budget", "todo_guard_retries", "bad_replies")
     assert {k: ends.get(k) for k in kept} == {k: ledger.get(k) for k in kept}
+
+
+# -- a list that is given --------------------------------------------------------------------------------
+
+GIVEN = [{"content": "a"}, {"content": "b"}]
+
+
+def given(*todos: Any, text: str = "go") -> dict[str, Any]:
+    return {"messages": [("user", text)], "todos": list(todos)}
+
+
+LISTED = "The todo list is given, with {} open of {}: you need not write it again."
+
+
+def listings(request: Any) -> list[str]:
+    """The first sentences of what shows a given list, in a request."""
+    return [m.text.partition(" Work")[0] for m in request if m.text.startswith("The todo list is given")]
+
+
+def test_a_given_list_is_shown_once_behind_the_words_that_came_with_it(thread: Make) -> None:
+    agent = thread(done(1, 2), "bye", "hello", "again", done(3), "bye")
+    assert agent.walk(given(*GIVEN)) == [*START, *TODO, *END]
+    assert agent.kinds == ["human", "activate", "ai", "tool", "tool", "ai"]
+    first = agent.model.requests[0]
+    assert [m.type for m in first] == ["system", "human", "human"]
+    assert (first[1].text, listings(first)) == ("go", [LISTED.format(2, 2)])
+    assert first[2].text.endswith("\n\n  [1] a\n  [2] b")
+    assert agent.session == session("dormant", "settled", items=2)
+    agent.run("and now?")
+    agent.run(given(*agent.todos, text="as it was"))
+    assert [listings(request) for request in agent.model.requests[2:]] == [[LISTED.format(2, 2)]] * 2
+    agent.run(given(*agent.todos, {"content": "c"}, text="more"))
+    assert listings(agent.model.requests[-1]) == [LISTED.format(2, 2), LISTED.format(1, 3)]
+
+
+def test_what_came_back_with_its_history_is_not_shown_again() -> None:
+    """An agent without a thread of its own is given both with every call."""
+    model = ScriptedModel(write("a", "b"), done(1), *"......", done(2), "bye")
+    agent = create_todo_agent(model)
+    out = agent.invoke({"messages": [("user", "go")]})
+    agent.invoke({"messages": [*out["messages"], ("user", "go on")], "todos": out["todos"]})
+    assert listings(model.requests[-1]) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "change"),
+    [
+        ({"todos": [{"content": "a", "status": "completed"}]}, {}),
+        ({"todos": [{"content": "a"}]}, {"dialect": "loki", "auto_continue": False}),
+        ({"todos": []}, {}),
+        ({}, {}),
+    ],
+)
+def test_a_list_that_asks_for_nothing_is_not_shown(more: Any, change: Any, thread: Make) -> None:
+    agent = thread("bye", change=change, checked=not change)
+    agent.run({"messages": [("user", "go")], **more})
+    assert agent.kinds == ["human", "ai"]
+
+
+def test_an_empty_kick_shows_it_by_its_nudge_alone(thread: Make) -> None:
+    agent = thread(done(1, 2), "bye")
+    agent.run({"todos": GIVEN})
+    assert agent.kinds == ["activate", "ai", "tool", "tool", "ai"]
+    assert listings(agent.model.requests[0]) == []
+
+
+def test_a_peers_word_and_a_list(thread: Make) -> None:
+    agent = thread(done(1, 2), "bye")
+    agent.run(
+        {"todo_inbox": [{"kind": "peer_message", "id": "p", "sender": "x", "text": "do"}], "todos": GIVEN}
+    )
+    assert agent.kinds == ["event", "activate", "ai", "tool", "tool", "ai"]
+    assert agent.ledger["shown"] == agent.messages[1].id
