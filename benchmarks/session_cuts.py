@@ -4,7 +4,8 @@ Every event asks its thread's agent to do one thing, with a tool that writes dow
 process, and then takes a while. Meanwhile workers are killed with SIGKILL and replaced, and now and then
 every connection to the database is cut (`pg_terminate_backend`), as by a failover. At the end the threads are
 read, and the effects are counted: one that came twice is either a call that a kill cut off (its process was
-killed while it was under way, or before its result was stored), or doubled.
+killed while it was under way, or before its result was stored), or doubled. The figures come as JSON, and at
+the end as the row and the sentence of docs/scaling.md.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
@@ -33,6 +34,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 DONE = re.compile(r"event (\d+) is done by (\d+)")
 CUT = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+
+# docs/scaling.md has this row and this sentence, of a run without options
+PAGE = """| {kills} | {cuts of all connections} ({connections cut:,}) | {lost} | {repeated in a thread} \
+| {out of order} | {doubled} | {calls cut off by a kill and run again} |
+{events:,} events in {seconds} seconds, and {seconds until all was quiet:.0f} seconds later all was quiet. \
+With a grace of {grace:.0f} seconds a call that a kill cut off began again after \
+{a call cut off waits, median:.0f} seconds in the middle and {a call cut off waits, at most:.0f} at most; \
+an event waited {an event waits, median:.0f} seconds in the middle \
+and {an event waits, at most:.0f} at most."""
 
 
 @contextmanager
@@ -95,26 +105,25 @@ class Crew:
 
 def effects(
     log: str, killed: dict[int, float], stored: dict[int, int]
-) -> tuple[Counter[str], list[str], dict[int, float]]:
-    """Count what came twice, by what was to blame; tell of each doubled one; and when each came first.
+) -> tuple[list[float], list[str], dict[int, float]]:
+    """Sort what came twice by what was to blame; tell when each event's effect came first.
 
     A call was cut off by a kill where its process was dead before it began again, and the result that the
-    thread has is not that process's.
+    thread has is not that process's: of each, the seconds from the kill until it began again. Any other is
+    doubled: of each, what is known.
     """
     done: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for line in Path(log).read_text().splitlines():
         number, process, when = line.split()
         done[int(number)].append((float(when), int(process)))
-    figures: Counter[str] = Counter()
-    stories = []
+    cut_off, doubled = list[float](), list[str]()
     for number, each in done.items():
         for (when, process), (again, other) in pairwise(sorted(each)):
             if killed.get(process, again) < again and stored.get(number) != process:
-                figures["cut off"] += 1
+                cut_off.append(again - killed[process])
             else:
-                figures["doubled"] += 1
-                stories.append(f"{number}: by {process}, again by {other} after {again - when:.1f}")
-    return figures, stories, {number: min(each)[0] for number, each in done.items()}
+                doubled.append(f"{number}: by {process}, again by {other} after {again - when:.1f}")
+    return cut_off, doubled, {number: min(each)[0] for number, each in done.items()}
 
 
 def results(agent: Any, threads: Iterable[str]) -> dict[int, int]:
@@ -175,8 +184,8 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
             time.sleep(0.2)
         figures = judged(agent, sent)
         errors = [status.error for status in post.list() if status.error]
-        counted, stories, first = effects(log, crew.killed, results(agent, sent))
-        waits = sorted(first[n] - when[n] for n in first)
+        cut_off, doubled, first = effects(log, crew.killed, results(agent, sent))
+        waits = [first[n] - when[n] for n in first]
         return {
             "workers": a.workers,
             "threads": a.threads,
@@ -189,16 +198,22 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
             "lost": figures["lost"] + sum(n not in first for n in when),
             "repeated in a thread": figures["repeated"],
             "out of order": figures["out of order"],
-            "doubled": counted["doubled"],
-            "how": stories,
-            "calls cut off by a kill and run again": counted["cut off"],
+            "doubled": len(doubled),
+            "how": doubled,
+            "calls cut off by a kill and run again": len(cut_off),
             "runs given up": errors,
             "workers that ended of themselves": crew.ended(),
             "grace": a.grace,
-            "an event waits, median": round(statistics.median(waits), 2),
-            "an event waits, 99 of 100": round(waits[int(len(waits) * 0.99)], 1),
-            "an event waits, at most": round(waits[-1], 1),
+            "a call cut off waits, median": middle(cut_off),
+            "a call cut off waits, at most": round(max(cut_off, default=0.0), 1),
+            "an event waits, median": middle(waits),
+            "an event waits, at most": round(max(waits, default=0.0), 1),
         }
+
+
+def middle(seconds: list[float]) -> float:
+    """The median, to a tenth; 0 of nothing."""
+    return round(statistics.median(seconds), 1) if seconds else 0.0
 
 
 def main() -> None:
@@ -216,7 +231,9 @@ def main() -> None:
     parser.add_argument("--cut", type=float, default=10, help="mean seconds between two cuts")
     parser.add_argument("--grace", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
-    print(json.dumps(run(parser.parse_args()), indent=2))
+    figures = run(parser.parse_args())
+    print(json.dumps(figures, indent=2))
+    print(PAGE.format_map(figures))
 
 
 if __name__ == "__main__":

@@ -176,6 +176,76 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "return create_todo_agent(ModelByEnvironment())",
         "return create_todo_agent(ModelByEnvironment(), checkpointer=True)",
     ),
+    "c33": (
+        "model/calls.py",
+        'return (_UNNAMED.sub("_", name) if name else "unknown")[:64]',
+        'return name or "unknown"',
+    ),
+    "c34": (
+        "model/calls.py",
+        'update["content"] = _agreeing(message.content, made, () if made else _adrift(message.content))',
+        "pass",
+    ),
+    "c35": (
+        "text/marks.py",
+        'return "".join(_draw.choices(_LETTERS, k=9))',
+        'return "call_" + "".join(_draw.choices(_LETTERS, k=40))',
+    ),
+    "c36": (
+        "model/signs.py",
+        '"stop_reason", "stopReason",',
+        "",
+    ),
+    "c37": (
+        "model/broken_stream.py",
+        "if places and places <= _CALLS:",
+        "if False:",
+    ),
+    "c38": (
+        "model/broken_stream.py",
+        "if kinds or parsed is not None or isinstance(error, OutputParserException):",
+        "if False:",
+    ),
+    "c39": (
+        "model/voices.py",
+        "return any(isinstance(message, AIMessage) and message.tool_calls for message in wire)",
+        "return False",
+    ),
+    "c40": (
+        "model/signs.py",
+        'return "refused"',
+        "return None",
+    ),
+    "c41": (
+        "text/characters.py",
+        'return str(whole(str(text))).replace("\\0", "")',
+        "return str(whole(str(text)))",
+    ),
+    "c42": (
+        "dialects/misfits.py",
+        'f"item {int(loc[number]) + 1}"',
+        'f"item {loc[number]}"',
+    ),
+    "c43": (
+        "model/signs.py",
+        'return "cut" if must_finish and unfinished else None',
+        'return "cut" if unfinished else None',
+    ),
+    "c45": (
+        "model/request.py",
+        'if "llm_input_messages" in result:',
+        "if False:",
+    ),
+    "c46": (
+        "platform/unread_bodies.py",
+        "if isinstance(first, BaseModel | Mapping) and (words := _words(first)):",
+        "if False:",
+    ),
+    "c47": (
+        "model/calls.py",
+        '_OLD = frozenset(("tool_calls", "function_call"))',
+        '_OLD = frozenset(("tool_calls",))',
+    ),
 }
 
 

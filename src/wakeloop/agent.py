@@ -8,7 +8,6 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import BaseTool
-from langchain_core.tools import tool as make_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -21,6 +20,7 @@ from wakeloop.errors import SettingsError, ToolError, ToolNameError
 from wakeloop.graph import Schemas, draw
 from wakeloop.guesses import values
 from wakeloop.guesses.arguments import AGENT, GRAPH, spelled
+from wakeloop.guesses.models import check_model
 from wakeloop.loop.prices import check_priced
 from wakeloop.model.named import model_named
 from wakeloop.model.usage import name_of
@@ -52,12 +52,13 @@ def build_todo_graph(
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return the graph of `create_todo_agent`, not compiled; the arguments are the same."""
-    base = values.settings_of(settings)
+    base = values.settings_of(settings, model)
     dialect = dialect_named(base.dialect).suited(base)
     runnable, provided = _sorted_tools(values.tools_of(tools), dialect)
     values.check_format(response_format)
-    values.check_callable("verify", verify)
-    values.check_callable("pre_model_hook", pre_model_hook)
+    values.check_callable("verify", verify, "todo", "state")
+    values.check_callable("pre_model_hook", pre_model_hook, "state")
+    schemas = _schemas(state_schema or TodoState, context_schema)
     chat = _model(model)
     check_priced(base, name_of(chat))
     asynchronous = verify is not None and (
@@ -81,7 +82,7 @@ def build_todo_graph(
         "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),
         "wake": Wake(dialect, base),
     }
-    return draw(nodes, _schemas(state_schema or TodoState, context_schema))
+    return draw(nodes, schemas)
 
 
 @spelled(AGENT)
@@ -106,7 +107,8 @@ def create_todo_agent(
         tools: LangChain tools, callables, or a provider's own tool dicts (run by the provider).
         system_prompt: Static for the life of the agent; the todo instructions follow it.
         settings: A preset's name, `LoopSettings`, or a mapping of some settings (over the preset that it
-            names under `preset`, else `wakeloop`): the base of every thread.
+            names under `preset`, else `wakeloop`): the base of every thread. "auto": as measured to suit the
+            model, by `wakeloop bench profile`.
         verify: `verify(todo, state)`, sync or async, asked before an item becomes completed; a text refuses.
         response_format: A schema for one extra request at a settled end; plain JSON in `structured_response`.
         state_schema: A subclass of `TodoState`, for more channels.
@@ -124,6 +126,7 @@ def create_todo_agent(
         ModelError: A model that cannot be made or cannot call tools.
     """
     values.check_saver(checkpointer)
+    values.check_store(store)
     graph = build_todo_graph(
         model,
         tools,
@@ -139,7 +142,7 @@ def create_todo_agent(
 
 
 def _model(model: str | BaseChatModel) -> BaseChatModel:
-    values.check_model(model)
+    check_model(model)
     return model_named(model) if isinstance(model, str) else model
 
 
@@ -153,9 +156,7 @@ def _sorted_tools(
         if isinstance(given, dict):
             provided.append(given)
             continue
-        if not isinstance(given, BaseTool) and not callable(given):
-            raise ToolError(f"Not a tool: {given!r}. Pass a LangChain tool, a callable or a provider's dict.")
-        tool = given if isinstance(given, BaseTool) else make_tool(given)
+        tool = values.tool_of(given)
         if tool.return_direct:
             raise ToolError(
                 f"The tool {tool.name!r} has return_direct, which would end a run past its todo list."
@@ -177,9 +178,9 @@ def _hook(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any,
     return hook if hook is None or isinstance(hook, Runnable) else RunnableLambda(hook)
 
 
-def _schemas(state: type[Any], context: type[Any] | None) -> Schemas:
+def _schemas(state: Any, context: type[Any] | None) -> Schemas:
     """Make the schemas of input, output and nodes: the package's channels and the caller's own."""
-    hints = get_type_hints(state, include_extras=True)
+    hints = get_type_hints(state, include_extras=True) if isinstance(state, type) else {}
     ours = get_type_hints(TodoState, include_extras=True)
     if missing := [name for name in ours if name not in hints]:
         raise SettingsError(f"state_schema must be a subclass of TodoState; it lacks {', '.join(missing)}.")

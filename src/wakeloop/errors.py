@@ -44,6 +44,10 @@ class SessionError(WakeloopError):
     """A session cannot be reached, or a host cannot do what it was asked for."""
 
 
+class BenchError(WakeloopError):
+    """A study, a task or a journal of the bench cannot be used."""
+
+
 class ConcurrentRunError(WakeloopError):
     """Another run, or an edit by hand, wrote to the thread while a run was at work.
 
@@ -75,7 +79,7 @@ class DamagedError(WakeloopError):
 
 
 class VerifyError(WakeloopError):
-    """An asynchronous `verify` was met in a synchronous run."""
+    """An asynchronous `verify` was met in a synchronous run, or one answered neither None nor a text."""
 
     def __init__(
         self, sentence: str = "This agent's verify is asynchronous: run it with ainvoke or astream."

@@ -2,9 +2,9 @@
 
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Never
 
-from wakeloop.errors import SettingsError
+from wakeloop.errors import ArgumentError, SettingsError
 from wakeloop.settings import LoopSettings
 
 _DESCRIBED = {  # as none of the systems has it
@@ -52,11 +52,16 @@ PRESETS = MappingProxyType(
 )
 
 
-def preset(name: str) -> LoopSettings:
+def preset(name: str, **varied: Never) -> LoopSettings:
     """Return the settings of a named system; vary them with `.model_copy(update={...})`.
 
     Raises `SettingsError` for an unknown name, with the nearest right one.
     """
+    if varied:
+        update = ", ".join(f"{key!r}: …" for key in varied)
+        raise ArgumentError(f"A preset is varied by preset({name!r}).model_copy(update={{{update}}}).")
+    if not isinstance(name, str):
+        raise SettingsError(f"A preset is named by a text, such as 'loki', not {name!r}.")
     if name in PRESETS:
         return PRESETS[name]
     near = get_close_matches(name, PRESETS, n=1)

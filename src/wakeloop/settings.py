@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from wakeloop.errors import SettingsError
+from wakeloop.platform.measured import measured
 from wakeloop.prompts import check_prompt
 
 MOST = 2**53  # of any number here: it goes into checkpoints and JSON
@@ -32,10 +33,7 @@ class Price(BaseModel):
 
 
 class LoopSettings(BaseModel):
-    """How the loop behaves: frozen, unknown keys refused with the nearest right name.
-
-    Raises `SettingsError` with one sentence for each wrong value. `model_copy(update=...)` validates too.
-    """
+    """How the loop behaves: frozen. A wrong value or name, in `model_copy` too, is one `SettingsError`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, strict=False)
 
@@ -129,6 +127,11 @@ class LoopSettings(BaseModel):
         if not update:
             return super().model_copy(deep=deep)
         return type(self).model_validate({**self.model_dump(), **canonical(update)})
+
+    @classmethod
+    def for_model(cls, name: str, parts: int | None = None, profile: str | None = None) -> Self:
+        """Return what was measured to suit a model, for jobs of so many parts: see `platform.measured`."""
+        return cls.model_validate(measured(name, parts, profile))
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())

@@ -43,19 +43,20 @@ def merge_settings(old: dict[str, Any], new: Any) -> dict[str, Any]:
 def merge_entries(old: list[Any], new: Any) -> list[Any]:
     """Add entries, or take them away by id: the reducer of `owed_replies` and `waiting_on`.
 
-    A list adds what is not there yet; `{"drop": [ids]}` removes; `{"clear": True}` empties. An entry is a
-    dict with an `id`, or plain text that is its own id.
+    A list adds what is not there yet; `{"drop": […]}` removes entries, or by an id alone all that have it;
+    `{"clear": True}` empties. An entry is a dict with an `id`, or plain text that is its own id; those of two
+    senders may have one id.
     """
     if isinstance(new, dict):
         if new.get("clear"):
             return []
-        gone = set(new.get("drop", ()))
-        return [entry for entry in old if _entry_id(entry) not in gone]
+        gone = {_key(entry) for entry in new.get("drop", ())}
+        return [entry for entry in old if not gone & {_key(entry), (_key(entry)[0], None)}]
     entries: dict[Any, Any] = {}
     for entry in (*old, *(new or ())):
-        entries.setdefault(_entry_id(entry), entry)
+        entries.setdefault(_key(entry), entry)
     return list(entries.values())
 
 
-def _entry_id(entry: Any) -> Any:
-    return entry.get("id") if isinstance(entry, dict) else entry
+def _key(entry: Any) -> tuple[Any, Any]:
+    return (entry.get("id"), entry.get("sender")) if isinstance(entry, dict) else (entry, None)

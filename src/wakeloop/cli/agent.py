@@ -14,7 +14,7 @@ from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.recipe import Recipe, is_openai
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
-from wakeloop.guesses.values import check_name
+from wakeloop.guesses.models import check_name
 from wakeloop.model.named import model_named, openai_model
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings, WholeSettings

@@ -12,7 +12,7 @@ from wakeloop.errors import SettingsError as WrongSetting
 from wakeloop.settings import ALIASES, LoopSettings
 
 PREFIX = "WAKELOOP_"
-OTHERS = ("DB", "CONFIG")  # variables that are no settings
+OTHERS = ("DB", "CONFIG", "PROFILE")  # variables that are no settings
 
 
 class _Variables(BaseSettings):

@@ -15,12 +15,14 @@ _TOOLS = "tools are named by --tools, or tools: in a file"
 _THREADS = "every thread is kept; --db names the database"
 _SUMMARY = "nothing is compressed by itself; in Python pre_model_hook shortens what is sent"
 _DOCUMENTS = "documents are read by a tool"
+_AGENT = "an agent has no such key; its file's or folder's name is its own"
 _SCREEN = "the terminal's view has no such key"
 WAYS = MappingProxyType(
     {
         **dict.fromkeys(("temperature", "top_p", "max_output_tokens"), _CLIENT),
         **dict.fromkeys(("stream", "clients", "patches", "max_input_tokens", "user_agent"), _CLIENT),
         **dict.fromkeys(("enabled_tools", "use_tools", "visible_tools", "mapping_tools"), _TOOLS),
+        **dict.fromkeys(("global_tools", "mapping_mcp_servers"), _TOOLS),
         **dict.fromkeys(("enabled_mcp_servers", "mcp_servers", "mcp_server_support"), _TOOLS),
         **dict.fromkeys(("save", "save_session", "save_shell_history", "agent_session"), _THREADS),
         **dict.fromkeys(("compression_threshold", "compress_threshold", "summarize_prompt"), _SUMMARY),
@@ -29,7 +31,8 @@ WAYS = MappingProxyType(
         **dict.fromkeys(("rag_chunk_size", "rag_template", "document_loaders", "documents"), _DOCUMENTS),
         **dict.fromkeys(("highlight", "theme", "wrap", "wrap_code", "left_prompt", "right_prompt"), _SCREEN),
         **dict.fromkeys(("keybindings", "editor", "light_theme", "repl_prelude", "cmd_prelude"), _SCREEN),
-        **dict.fromkeys(("variables", "conversation_starters", "description"), "an agent has no such key"),
+        **dict.fromkeys(("variables", "conversation_starters", "dynamic_instructions"), _AGENT),
+        **dict.fromkeys(("name", "version", "description"), _AGENT),
         "dry_run": "wakeloop config shows what holds, and run --demo asks no model",
         "vault_password_file": "keys are read from the environment, such as OPENAI_API_KEY",
         "max_concurrent_jobs": "calls of one reply run side by side",

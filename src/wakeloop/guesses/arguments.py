@@ -17,6 +17,8 @@ _STEPS = "it goes in with the run, as config={'recursion_limit': N}"
 _COMPILE = "build_todo_graph(…).compile(…) takes it"
 _BEGINS = "it goes in with the input, as agent.invoke({'messages': […], 'todos': […]})"
 _FORMAT = "the schema of the answer is response_format=…"
+_OPTION = "it is the model's own: make the model with it, as in model=ChatOpenAI(…)"
+_SUBAGENT = "a subagent is a tool of yours, or a session of its own: session_tools of wakeloop.sessions"
 AGENT: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("prompt", "system", "system_message", "instructions", "instruction"), _PROMPT),
@@ -43,6 +45,9 @@ AGENT: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("thread_id", "thread", "config"), (
             "it goes in with the run, as agent.invoke(…, {'configurable': {'thread_id': 'NAME'}})"
         )),
+        **dict.fromkeys(("temperature", "api_key", "base_url", "max_tokens", "model_kwargs"), _OPTION),
+        **dict.fromkeys(("subagents", "agents", "handoffs"), _SUBAGENT),
+        "version": "there are model, tools, system_prompt and settings, and one way to run tools",
         "max_wakes": "the budget is settings={'max_wake_cycles': N}",
     }
 )  # fmt: skip

@@ -1,22 +1,45 @@
 """A compiled graph that says what LangGraph drops in silence."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import wraps
 from typing import Any
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from wakeloop.guesses.runs import check_run
+from wakeloop.guesses.runs import check_place, check_run
+
+
+def _at_a_place(method: Callable[..., Any]) -> Any:
+    @wraps(method)
+    def checked(self: Any, config: Any, *given: Any, **more: Any) -> Any:
+        check_place(config)
+        return method(self, config, *given, **more)
+
+    return checked
 
 
 class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """An agent, compiled: a mistyped key of an input or a config is an `InputError` with the right one."""
 
+    get_state = _at_a_place(CompiledStateGraph.get_state)
+    aget_state = _at_a_place(CompiledStateGraph.aget_state)
+    get_state_history = _at_a_place(CompiledStateGraph.get_state_history)
+    aget_state_history = _at_a_place(CompiledStateGraph.aget_state_history)
+    bulk_update_state = _at_a_place(CompiledStateGraph.bulk_update_state)  # `update_state` comes by here, too
+    abulk_update_state = _at_a_place(CompiledStateGraph.abulk_update_state)
+
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` comes by here, too."""
-        check_run(input, config, self.builder.input_schema.__annotations__)
+        self._check(input, config)
         return super().stream(input, config, **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` comes by here, too."""
-        check_run(input, config, self.builder.input_schema.__annotations__)
+        self._check(input, config)
         return super().astream(input, config, **more)
+
+    def _check(self, given: Any, config: Any) -> None:
+        bound = (self.config or {}).get("configurable", {})
+        keeps = isinstance(self.checkpointer, BaseCheckpointSaver) and "thread_id" not in bound
+        check_run(given, config, self.builder.input_schema.__annotations__, keeps=keeps)

@@ -40,3 +40,11 @@ def _each(given: Any, name: str, kinds: Any, key: str, due: str) -> Iterable[Any
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise EditError(f"Nothing was changed: {name} takes {due}, not {shorten(repr(one))}.")
         yield value
+
+
+def check_words(clear: object, goal: object) -> None:
+    """Refuse a goal that is no text, and a `clear` that is no truth value. Raises `EditError`."""
+    if not isinstance(clear, bool):
+        raise EditError(f"Nothing was changed: clear takes True or False, not {shorten(repr(clear))}.")
+    if goal is not None and not isinstance(goal, str):
+        raise EditError(f"Nothing was changed: goal takes a text, not {shorten(repr(goal))}.")

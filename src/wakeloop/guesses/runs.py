@@ -5,10 +5,11 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, convert_to_messages
+from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
-from wakeloop.text.characters import shorten
+from wakeloop.text.characters import half_in, shorten
 
 SENT = "agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})"
 MEANT = MappingProxyType(
@@ -22,12 +23,17 @@ MEANT = MappingProxyType(
         "session": "todo_session",
     }
 )
+PLACE = ("thread_id", "checkpoint_id", "checkpoint_ns")
 NEAR = 0.85  # `tools`, which chat clients send, is 0.8 of `todos`
+THREADS = frozenset(("thread", "threadid", "thread-id", "id", "session", "session_id", "sessionid"))
 OURS = "__pregel"  # how LangGraph's own keys begin, in the config of a graph within another
 
 
-def check_run(given: object, config: object, channels: Collection[str]) -> None:
+def check_run(given: object, config: object, channels: Collection[str], *, keeps: bool = False) -> None:
     """Refuse an input or a config that LangGraph would leave out in silence. Raises `InputError`.
+
+    Messages that are none are refused here too: LangGraph commits an input before a reducer has seen it.
+    `keeps` tells that the graph needs a thread, and that no other place names one.
 
     A graph within another is given its parent's whole state, so nothing is said there; nor of keys that are
     near none of its own, beside some that are.
@@ -35,9 +41,9 @@ def check_run(given: object, config: object, channels: Collection[str]) -> None:
     where = config.get("configurable") if isinstance(config, Mapping) else None
     if isinstance(where, Mapping) and any(str(key).startswith(OURS) for key in where):
         return
-    if isinstance(config, Mapping):
-        _check_config(config, where)
-    if isinstance(given, str | BaseMessage) or (isinstance(given, list | tuple) and given):
+    if config is not None:
+        _check_config(config, where, keeps=keeps)
+    if isinstance(given, str | int | BaseMessage) or (isinstance(given, list | tuple) and given):
         raise InputError(f"An input is a mapping, not {shorten(repr(given))}: {SENT}.")
     if not isinstance(given, Mapping):
         return
@@ -50,22 +56,64 @@ def check_run(given: object, config: object, channels: Collection[str]) -> None:
     if given and not known:
         told = ", ".join(map(repr, list(given)[:5]))
         raise InputError(f"An input of {told} has nothing for this agent; it takes {', '.join(channels)}.")
+    if "messages" in given:
+        _check_messages(given["messages"])
+
+
+def _check_messages(given: Any) -> None:
+    """Refuse what no message can be made of."""
+    if not isinstance(given, list | tuple | str | Mapping | BaseMessage):
+        raise InputError(f"'messages' takes a message or a list of them, not {shorten(repr(given))}: {SENT}.")
+    for place, one in enumerate(given if isinstance(given, list) else [given], 1):
+        if isinstance(one, BaseMessage):
+            continue
+        try:
+            convert_to_messages([one])
+        except ValidationError as error:
+            why = str(error.errors(include_url=False, include_context=False)[0]["msg"])
+        except Exception as error:  # noqa: BLE001 - whatever langchain says of it
+            why = " ".join(f"{type(error).__name__}: {error}".partition("For troubleshooting")[0].split())
+        else:
+            continue
+        raise InputError(f"The input's message {place} is none ({shorten(why, 200)}): {SENT}.")
 
 
 def _meant(key: str, channels: Collection[str], *, known: bool) -> str | None:
     """Return the key that was meant; what others send beside ours is left alone."""
-    near = get_close_matches(key, channels, n=1, cutoff=NEAR)
+    near = get_close_matches(key.lower(), channels, n=1, cutoff=NEAR)
     if near:
         return near[0]
     meant = MEANT.get(key)
     return None if known or meant not in channels else meant
 
 
-def _check_config(config: Mapping[str, Any], where: Any) -> None:
-    if "thread_id" in config and not (isinstance(where, Mapping) and "thread_id" in where):
+def check_place(config: object) -> None:
+    """Refuse a thread or a checkpoint whose name no saver can write down. Raises `InputError`."""
+    where = config.get("configurable") if isinstance(config, Mapping) else None
+    told = where if isinstance(where, Mapping) else {}
+    for name in PLACE:
+        if isinstance(told.get(name), str) and (half := half_in(told[name])):
+            raise InputError(
+                f"The {name} is refused: half a pair of characters ({half}) is in it, "
+                "which UTF-8 cannot hold."
+            )
+
+
+def _check_config(config: Any, where: Any, *, keeps: bool) -> None:
+    check_place(config)
+    named: Any = None
+    if not isinstance(config, Mapping):
+        named = config
+    elif where is not None and not isinstance(where, Mapping):
+        named = where
+    elif "thread_id" not in (where or {}):
+        named = config.get("thread_id")
+        if named is None and keeps:
+            named = next((value for key, value in (where or {}).items() if str(key).lower() in THREADS), None)
+    if named is not None:
         raise InputError(
             "The config names its thread under 'configurable': {'configurable': {'thread_id': "
-            f"{config['thread_id']!r}}}}}."
+            f"{shorten(repr(named))}}}}}."
         )
     if isinstance(where, Mapping) and "recursion_limit" in where:
         raise InputError(

@@ -1,98 +1,46 @@
 """Values of an agent's arguments, as they are guessed."""
 
-import os
 from collections.abc import Mapping
-from inspect import isawaitable
-from typing import Any
+from inspect import isawaitable, signature
+from typing import Any, cast, get_origin
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as make_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
+from pydantic import BaseModel
 
-from wakeloop.errors import ArgumentError, ModelError, SettingsError, ToolError
+from wakeloop.errors import ArgumentError, SettingsError, ToolError, VerifyError
+from wakeloop.guesses.kinds import kind_of
+from wakeloop.platform.measured import bare
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
 
-SERVED = ("llama", "qwen", "gemma", "phi3", "phi4")  # of no provider: someone's server has them
-ELSEWHERE = (  # how names of other providers' models begin, and how LangChain calls the provider
-    (("claude", "anthropic/"), "anthropic"),
-    (("gemini", "google/", "models/gemini", "palm"), "google_genai"),
-    (("mistral", "mixtral", "codestral", "magistral", "ministral", "devstral", "pixtral"), "mistralai"),
-    (("command-", "cohere/"), "cohere"),
-    (("grok", "xai/", "x-ai/"), "xai"),
-    (("deepseek",), "deepseek"),
-    (("anthropic.", "amazon.", "meta.", "us.", "eu."), "bedrock_converse"),
-    (("openai/",), "openai"),
-    (("azure/",), "azure_openai"),
-    (SERVED, "ollama"),
-)
 
-
-def settings_of(given: object) -> LoopSettings:
+def settings_of(given: object, model: object = None) -> LoopSettings:
     """Return the settings that are meant: a preset's name, `LoopSettings`, or a mapping of some of them.
 
-    A mapping varies the preset that it names under `preset`, else `wakeloop`. Raises `SettingsError`.
+    "auto" is what was measured to suit the model. A mapping varies the preset that it names under `preset`,
+    else `wakeloop`. Raises `SettingsError`.
     """
     if isinstance(given, LoopSettings):
         return given
     if given is None:
         return preset("wakeloop")
+    if given == "auto":
+        return LoopSettings.for_model(bare(model))
     if isinstance(given, str):
         return preset(given)
     if isinstance(given, Mapping):
         named = given.get("preset", "wakeloop")
-        if not isinstance(named, str):
-            raise SettingsError(f"A preset is named by a text, such as 'loki', not {shorten(repr(named))}.")
         varied = {key: value for key, value in given.items() if key != "preset"}
         return preset(named).model_copy(update=varied)
     raise SettingsError(
-        f"settings takes a preset's name, LoopSettings(…) or a mapping of settings, not {_kind(given)}."
+        f"settings takes a preset's name, LoopSettings(…) or a mapping of settings, not {kind_of(given)}."
     )
-
-
-def check_model(model: object) -> None:
-    """Refuse what is no chat model, and a bare name that is plainly another provider's; say the way out."""
-    if isinstance(model, BaseChatModel):
-        return
-    if isinstance(model, str):
-        check_name(model)
-    elif isinstance(model, type):
-        raise ModelError(f"The model is the class {model.__name__} itself; make one: {model.__name__}(…).")
-    elif hasattr(model, "fallbacks"):
-        raise ModelError(
-            "The model is one with fallbacks, and a todo list needs a chat model: write one whose _generate "
-            "asks the next where one fails, as the documentation shows under Coming from LangChain."
-        )
-    elif isinstance(model, Runnable) and isinstance(getattr(model, "bound", None), BaseChatModel):
-        kind = type(model.bound).__name__  # type: ignore[attr-defined]
-        raise ModelError(
-            f"The model is wrapped by bind or with_config: give its options to the model itself, as in "
-            f"{kind}(…, stop=[…]), and tools as tools=[…]; what a run needs goes into the run's config."
-        )
-    else:
-        raise ModelError(f"The model must be a name or a chat model, not {_kind(model)}.")
-
-
-def check_name(name: str) -> None:
-    """Refuse a bare name that is plainly another provider's; a server of one's own may have any name.
-
-    Raises `ModelError` with the name as it has to be written.
-    """
-    if ":" in name and not name.startswith(("anthropic.", "amazon.", "meta.", "us.", "eu.", *SERVED)):
-        return
-    if os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"):
-        return
-    low = name.lower()
-    for begins, provider in ELSEWHERE:
-        if low.startswith(begins):
-            bare = name.split("/", 1)[1] if "/" in name else name
-            raise ModelError(
-                f"The name {name!r} has no provider before it, and is not one of OpenAI's: write "
-                f"{f'{provider}:{bare}'!r}; for a server of your own set OPENAI_BASE_URL."
-            )
 
 
 def system_of(given: object) -> SystemMessage | None:
@@ -102,7 +50,7 @@ def system_of(given: object) -> SystemMessage | None:
     if isinstance(given, str):
         return SystemMessage(given)
     raise ArgumentError(
-        f"system_prompt takes a text or a SystemMessage, not {_kind(given)}; it is static for the life of "
+        f"system_prompt takes a text or a SystemMessage, not {kind_of(given)}; it is static for the life of "
         "the agent, and pre_model_hook changes what is sent."
     )
 
@@ -120,29 +68,93 @@ def tools_of(given: Any) -> list[Any]:
         getattr(given, "close", lambda: None)()
         raise ToolError("tools is a coroutine, such as an MCP client's get_tools(): await it first.")
     if callable(getattr(given, "get_tools", None)):
-        raise ToolError(f"tools is {_kind(given)}: pass what its get_tools() returns.")
-    if isinstance(given, BaseTool | Mapping) or callable(given):
+        raise ToolError(f"tools is {kind_of(given)}: pass what its get_tools() returns.")
+    if hasattr(given, "tools_by_name"):
+        raise ToolError(f"tools is {kind_of(given)}: pass list(….tools_by_name.values()) of it.")
+    if isinstance(given, Mapping) and all(isinstance(t, BaseTool) or callable(t) for t in given.values()):
+        return list(given.values())
+    if isinstance(given, BaseTool | Mapping | Runnable) or callable(given):
         return [given]
     try:
         return list(given)
     except TypeError:
-        raise ToolError(f"tools takes a list of tools, not {_kind(given)}.") from None
+        raise ToolError(f"tools takes a list of tools, not {kind_of(given)}.") from None
 
 
-def check_format(response_format: Any) -> None:
-    """Refuse LangChain's strategies around a schema. Raises `ArgumentError`."""
-    name = type(response_format).__name__
-    schema = getattr(response_format, "schema", None)
-    if name in ("ToolStrategy", "ProviderStrategy", "AutoStrategy") and not isinstance(response_format, type):
-        told = getattr(schema, "__name__", "the schema")
-        raise ArgumentError(f"response_format takes the schema itself: pass {told}, without {name}.")
+def tool_of(given: Any) -> BaseTool:
+    """Make a tool of a callable. Raises `ToolError` for what is none, and says what would be one."""
+    if isinstance(given, BaseTool):
+        return given
+    if isinstance(given, type):
+        way = f"make one, {given.__name__}(…)"
+        if issubclass(given, BaseModel) and not issubclass(given, BaseTool):
+            way = f"as the schema of the answer it is response_format={given.__name__}"
+        raise ToolError(f"tools holds the class {given.__name__} itself: {way}.")
+    if isinstance(given, Runnable):
+        raise ToolError(f"tools holds {kind_of(given)}: as_tool(name=…, description=…) makes a tool of it.")
+    if not callable(given):
+        told = shorten(repr(given)) if isinstance(given, str | int | None) else kind_of(given)
+        raise ToolError(f"Not a tool: {told}. Pass a LangChain tool, a callable or a provider's dict.")
+    try:
+        return cast(BaseTool, make_tool(given))
+    except Exception as error:  # noqa: BLE001 - whatever langchain says of a callable
+        name = getattr(given, "__name__", None) or kind_of(given)
+        raise ToolError(f"{name} cannot be made a tool: {_one_line(error)}") from None
 
 
-def check_callable(name: str, given: object) -> None:
-    """Refuse a hook or a verifier that cannot be called. Raises `ArgumentError`."""
-    if given is None or callable(given) or isinstance(given, Runnable):
+def check_format(given: Any) -> None:
+    """Refuse what no client makes a format of, also a strategy around a schema. Raises `ArgumentError`."""
+    if given is None:
         return
-    raise ArgumentError(f"{name} takes a function, not {_kind(given)}.")
+    kind, due = type(given).__name__, "response_format takes a pydantic model, a TypedDict or a JSON schema"
+    if kind in ("ToolStrategy", "ProviderStrategy", "AutoStrategy"):
+        told = getattr(getattr(given, "schema", None), "__name__", "the schema")
+        raise ArgumentError(f"response_format takes the schema itself: pass {told}, without {kind}.")
+    if isinstance(given, Mapping):
+        if not given.keys() & {"title", "name", "function", "json_schema"}:
+            raise ArgumentError(f"{due}, and the schema has no 'title': give it one.")
+    elif isinstance(given, BaseModel):
+        raise ArgumentError(f"{due}: pass the class {kind} itself.")
+    elif get_origin(given) is not None or getattr(given, "__module__", "") == "builtins":
+        raise ArgumentError(f"{due}, not {shorten(repr(given))}: make a model with a field for it.")
+    elif not isinstance(given, type):
+        raise ArgumentError(f"{due}, not {kind_of(given)}.")
+
+
+def check_callable(name: str, given: Any, *takes: str) -> None:
+    """Refuse a hook or a verifier that cannot be called with what it `takes`. Raises `ArgumentError`."""
+    if given is None or isinstance(given, Runnable):
+        return
+    called = f"{name}({', '.join(takes)})"
+    if not callable(given):
+        raise ArgumentError(f"{name} takes a function, as in def {called}, not {kind_of(given)}.")
+    try:
+        there = signature(given)
+    except (TypeError, ValueError):  # a builtin tells nothing of it
+        return
+    try:
+        there.bind(*takes, **{more: None for more in ("config", "run_manager") if more in there.parameters})
+    except TypeError as error:
+        raise ArgumentError(
+            f"It is called as {called}, and the function given takes {there} ({error})."
+        ) from None
+
+
+def verdict_of(given: object) -> str | None:
+    """Return what a verifier said. Raises `VerifyError` for what is neither None nor a text."""
+    if given is None or isinstance(given, str):
+        return given or None
+    raise VerifyError(
+        f"verify returned {shorten(repr(given))}: None accepts the item, a text refuses it and says why."
+    )
+
+
+def check_store(store: object) -> None:
+    """Refuse what is no store. Raises `ArgumentError`."""
+    if store is not None and not isinstance(store, BaseStore):
+        raise ArgumentError(
+            f"store takes one of LangGraph's stores, such as InMemoryStore(), not {kind_of(store)}."
+        )
 
 
 def check_saver(checkpointer: object) -> None:
@@ -155,13 +167,8 @@ def check_saver(checkpointer: object) -> None:
         way = "open it first, as in: with SqliteSaver.from_conn_string('threads.db') as saver"
     else:
         way = "such as InMemorySaver(), or SqliteSaver and PostgresSaver for threads that are kept"
-    raise ArgumentError(f"checkpointer takes a saver, not {_kind(checkpointer)}: {way}.")
+    raise ArgumentError(f"checkpointer takes a saver, not {kind_of(checkpointer)}: {way}.")
 
 
-def _kind(given: object) -> str:
-    if given is None:
-        return "None"
-    if isinstance(given, type):
-        return f"the class {given.__name__}"
-    name = type(given).__name__
-    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
+def _one_line(error: BaseException) -> str:
+    return shorten(" ".join(str(error).split()), 200)

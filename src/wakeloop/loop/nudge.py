@@ -18,7 +18,7 @@ RECENT = 20  # messages
 def shortened(
     dialect: Dialect, settings: LoopSettings, messages: Sequence[BaseMessage], todos: Sequence[Todo]
 ) -> LoopSettings:
-    """Return the settings for a nudge: with fewer items where the last messages have shown them all."""
+    """Return the settings for a nudge: with fewer items where a nudge has just shown them all."""
     few = min(dialect.next_items, settings.nudge_items)
     if not few or count_open(todos) <= few or not _seen(dialect, messages[-RECENT:], todos):
         return settings
@@ -26,12 +26,8 @@ def shortened(
 
 
 def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo]) -> bool:
-    """Tell whether nudges and results of todo calls show every open item."""
-    told = [
-        text_of(message)
-        for message in messages
-        if kind_of(message) in ("wake", "guard") or _is_result(dialect, message)
-    ]
+    """Tell whether the graph's own messages show every open item."""
+    told = (text_of(message) for message in messages if kind_of(message) in ("wake", "guard"))
     lines = {line for text in told for line in text.split("\n")}
     plain = (dialect.line({**abridged(todo), "status": "pending"}) for todo in open_items(todos))
     return all(line in lines or f"{line} (in progress)" in lines for line in plain)

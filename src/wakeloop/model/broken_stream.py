@@ -21,8 +21,13 @@ from wakeloop.text.characters import shorten
 
 Halves = Mapping[tuple[str | None, str | None], str]
 
-_RAW = (ValueError, TypeError, LookupError, AttributeError)
-_READERS = frozenset(("json", "pydantic", "openai", "langchain_openai", "langchain_core"))
+_RAW = (ValueError, TypeError, LookupError, AttributeError, AssertionError)
+_READERS = frozenset(
+    (
+        *("json", "pydantic", "openai", "anthropic"),
+        *("langchain_core", "langchain_openai", "langchain_anthropic", "langchain_aws"),
+    )
+)
 _CALLS = frozenset(("tool_calls", "invalid_tool_calls", "tool_call_chunks"))
 _NO_STREAM = "No generations found in stream"
 _NAMED = 300  # characters of what the client said
@@ -124,7 +129,8 @@ class Hearing(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
         """Keep the reply, for what a client raises behind it."""
-        said = getattr(response.generations[0][0], "message", None) if response.generations else None
+        first = next((made for made in response.generations if made), [None])
+        said = getattr(first[0], "message", None)
         self.message = said if isinstance(said, AIMessage) else None
 
     @property

@@ -36,7 +36,11 @@ _BLOCKS = {
     "tool_call": _Keys("id", "args"),  # LangChain's own
     "tool_call_chunk": _Keys("id", "args"),
     "invalid_tool_call": _Keys("id", "args"),
+    # what a client has to do itself, and no tool of ours does: never among a message's calls
+    **dict.fromkeys(("computer_call", "local_shell_call", "shell_call"), _Keys("call_id", "action")),
+    "apply_patch_call": _Keys("call_id", "operation"),
 }
+_SERVED = frozenset(("server_tool_use", "mcp_tool_use", "server_tool_call"))  # a provider's own tools
 _UNPARSED = frozenset(("tool_call_chunk", "invalid_tool_call"))
 _THOUGHTS = frozenset(("thinking", "redacted_thinking", "reasoning"))  # never the last of a message
 
@@ -83,7 +87,7 @@ def holding(message: AIMessage, made: Sequence[Pair]) -> dict[str, Any]:
         kept = {key: value for key, value in message.additional_kwargs.items() if key not in _OLD}
         update["additional_kwargs"] = kept
     if isinstance(message.content, list):
-        update["content"] = _agreeing(message.content, made)
+        update["content"] = _agreeing(message.content, made, () if made else _adrift(message.content))
     return update
 
 
@@ -96,6 +100,8 @@ def agree(message: AIMessage) -> bool:
     if isinstance(content, str):
         return True
     waiting = {call["id"]: call for call in message.tool_calls}
+    if not waiting and _adrift(content):
+        return False
     for block in content:
         if (keys := _keys(block)) is None:
             continue
@@ -109,11 +115,24 @@ def _keys(block: object) -> _Keys | None:
     return _BLOCKS.get(block["type"]) if isinstance(block, dict) and "type" in block else None
 
 
-def _agreeing(content: Sequence[Any], made: Sequence[Pair]) -> str | list[Any]:
+def _adrift(content: Sequence[Any]) -> list[Any]:
+    """Return the calls of a provider's own tools that came to no end.
+
+    Where a message has calls of ours beside them, the provider goes on with them once those are answered.
+    """
+    blocks = [block for block in content if isinstance(block, dict)]
+    ended = {block.get("tool_use_id") or block.get("tool_call_id") for block in blocks}
+    return [block for block in blocks if block.get("type") in _SERVED and block.get("id") not in ended]
+
+
+def _agreeing(content: Sequence[Any], made: Sequence[Pair], adrift: Sequence[Any]) -> str | list[Any]:
     waiting = list(made)
     blocks: list[Any] = []
     gone = False
     for block in content:
+        if block in adrift:
+            gone = True
+            continue
         if (keys := _keys(block)) is None:
             blocks.append(block)
             continue

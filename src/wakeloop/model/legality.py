@@ -8,6 +8,7 @@ from langchain_core.messages import ToolCall
 
 from wakeloop.channels.conversation import Messages
 from wakeloop.model.calls import LONGEST_ID, agree, is_legal_name, is_legal_speaker
+from wakeloop.model.spoken import is_fit
 from wakeloop.text.marks import text_of
 
 
@@ -45,7 +46,7 @@ def _may_stand(message: Any) -> bool:
     if message.name and not is_legal_speaker(message.name):
         return False
     if message.type != "ai":
-        return bool(message.type == "human")
+        return bool(message.type == "human" and is_fit(message))
     if message.invalid_tool_calls or not agree(message):
         return False
     if not message.tool_calls:

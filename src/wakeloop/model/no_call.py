@@ -24,6 +24,11 @@ def no_call(model: BaseChatModel) -> Any:
     return next((NO_CALL[name] for name in _classes(model) if name in NO_CALL), None)
 
 
+def answers_whole(model: BaseChatModel) -> bool:
+    """Tell whether a client takes `stream=False` for one request, and loses a body that is no stream."""
+    return is_openai(model) or "langchain_anthropic.ChatAnthropic" in _classes(model)
+
+
 def is_openai(model: BaseChatModel) -> bool:
     """Tell whether a client is langchain-openai's, or made from it."""
     return "langchain_openai.BaseChatOpenAI" in _classes(model)

@@ -1,6 +1,6 @@
 """One request in the making: what the model is sent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -64,6 +64,11 @@ class Request:
 
         Raises `SettingsError` for a key that is no channel: LangGraph would drop it in silence.
         """
+        if not isinstance(result, Mapping | None):
+            raise SettingsError(
+                f"pre_model_hook returned {shorten(repr(result))}: what the model is to see goes into a "
+                "mapping, under llm_input_messages or messages."
+            )
         result = dict(result or {})
         if lost := sorted(map(str, result.keys() - channels - {"llm_input_messages"})):
             raise SettingsError(

@@ -25,6 +25,8 @@ SIGNS: Mapping[str, Sign] = MappingProxyType(
         "token_limit": "cut",
         "time_limit": "cut",
         "error_limit": "cut",
+        "pause_turn": "cut",
+        "error": "cut",
         # refused by the model, or filtered on the way
         "content_filter": "refused",
         "content_filtered": "refused",

@@ -1,23 +1,57 @@
 """Takes a byte order mark off the head of a streamed answer."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import Any
 
 MARK = b"\xef\xbb\xbf"
 
 
+class _Head:
+    """What came so far of a stream, until it is known whether it begins with the mark."""
+
+    def __init__(self) -> None:
+        self.held: bytes | None = b""
+
+    def passed(self, part: bytes) -> bytes:
+        """Return what of a part may go on: nothing while all that came might be the mark."""
+        if self.held is None:
+            return part
+        self.held += part
+        return b"" if MARK.startswith(self.held) else self.rest()
+
+    def rest(self) -> bytes:
+        """Return what is held, without the mark."""
+        held, self.held = self.held or b"", None
+        return held.removeprefix(MARK)
+
+
 def unmarked(parts: Iterable[bytes]) -> Iterator[bytes]:
     """Yield what is read without the mark: with it a reader of events takes the first for none."""
-    head, left = b"", iter(parts)
-    for part in left:
-        head += part
-        if not MARK.startswith(head):  # it is more than the mark, or something else
-            break
-    yield head.removeprefix(MARK)
-    yield from left
+    head = _Head()
+    for part in parts:
+        if whole := head.passed(part):
+            yield whole
+    if rest := head.rest():
+        yield rest
+
+
+async def aunmarked(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield the same of what is read in an event loop."""
+    head = _Head()
+    async for part in parts:
+        if whole := head.passed(part):
+            yield whole
+    if rest := head.rest():
+        yield rest
 
 
 def unmark(response: Any) -> None:
     """Mend an answer before it is read: a hook of a client, whichever httpx it is of."""
     read = response.iter_bytes
     response.iter_bytes = lambda *given, **more: unmarked(read(*given, **more))
+
+
+async def aunmark(response: Any) -> None:
+    """Mend an answer before it is read: the hook of an asynchronous client."""
+    read = response.aiter_bytes
+    response.aiter_bytes = lambda *given, **more: aunmarked(read(*given, **more))

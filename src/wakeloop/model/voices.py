@@ -12,7 +12,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError
 from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.named import bound, in_format
-from wakeloop.model.no_call import is_openai, no_call
+from wakeloop.model.no_call import answers_whole, is_openai, no_call
 from wakeloop.model.usage import name_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.formats import openai_tools, with_tools
@@ -85,7 +85,7 @@ class Voices:
     @computed_once
     def asks_whole(self) -> bool:
         """Whether a stream that never began is asked for again whole: the body may have been no stream."""
-        return is_openai(self.bare)
+        return answers_whole(self.bare)
 
     def hearing(self, config: RunnableConfig, asking: str | None, settings: LoopSettings) -> Hearing:
         """Return the ear for a request."""

@@ -28,6 +28,8 @@ from wakeloop.model.calls import (
     renamed,
 )
 from wakeloop.model.legality import is_legal
+from wakeloop.model.spoken import spoken
+from wakeloop.text.characters import whole
 from wakeloop.text.marks import KEY, mark, text_of
 
 
@@ -49,11 +51,10 @@ def system_prompt(given: Sequence[BaseMessage], instructions: str) -> SystemMess
     if not instructions and not head:
         return None
     if all(isinstance(m.content, str) for m in head):
-        return SystemMessage(
-            "\n\n".join([*(str(m.content) for m in head), *([instructions] if instructions else [])])
-        )
+        texts = [*(str(m.content) for m in head), *([instructions] if instructions else [])]
+        return SystemMessage(whole("\n\n".join(texts)))
     tail = [{"type": "text", "text": f"\n\n{instructions}"}] if instructions else []
-    return SystemMessage([*(block for m in head for block in _blocks(m)), *tail])
+    return SystemMessage(whole([*(block for m in head for block in _blocks(m)), *tail]))
 
 
 def _known(message: BaseMessage, head: Iterable[BaseMessage]) -> bool:
@@ -83,7 +84,7 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
         else:
             if wire and isinstance(wire[-1], ToolMessage):
                 wire.append(AIMessage(lines.broken_off, additional_kwargs=mark("repair")))
-            wire.append(message)
+            wire.append(spoken(message, lines.empty_reply))
     return wire
 
 

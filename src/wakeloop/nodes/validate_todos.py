@@ -12,6 +12,7 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
+from wakeloop.guesses.values import verdict_of
 from wakeloop.loop.idle_rounds import unless_further
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import effective
@@ -113,7 +114,7 @@ class ValidateTodos(Node):
             if hasattr(verdict, "close"):
                 verdict.close()
             raise VerifyError
-        return verdict or None
+        return verdict_of(verdict)
 
     async def aask(self, question: Question, state: TodoState) -> str | None:
         """Ask the verifier and wait for it."""
@@ -121,11 +122,12 @@ class ValidateTodos(Node):
             return None
         try:
             verdict = self.verify(question.todo, state)
-            return (await verdict if isawaitable(verdict) else verdict) or None
+            verdict = await verdict if isawaitable(verdict) else verdict
         except GraphBubbleUp:
             raise
         except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
             return self.failed(error)
+        return verdict_of(verdict)
 
     def failed(self, error: Exception) -> str:
         """Name what a verifier raised; it may have asked a model of the same key."""

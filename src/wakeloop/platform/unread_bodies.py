@@ -11,7 +11,10 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
-_WORDS = ("message", "detail", "error", "msg", "error_message", "reason")
+_WORDS = (
+    *("message", "detail", "error", "msg", "error_message", "error_msg", "status_msg", "reason"),
+    *("errors", "base_resp", "title"),
+)
 _DEEPEST = 4
 
 
@@ -20,9 +23,8 @@ def words_in(trace: TracebackType | None) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     for value in trace.tb_frame.f_locals.values() if trace is not None else ():
-        if isinstance(value, BaseModel):  # what the client has no name for; one that was not made has none
-            value = getattr(value, "__pydantic_extra__", None)  # noqa: PLW2901
-        if isinstance(value, Mapping) and (words := _words(value)):
+        first = value[0] if isinstance(value, list) and value else value
+        if isinstance(first, BaseModel | Mapping) and (words := _words(first)):
             return words
     return ""
 
@@ -47,11 +49,14 @@ def parsed_in(trace: TracebackType | None) -> AIMessage | None:
     return None if text is None else AIMessage(text, response_metadata=told)
 
 
-def _words(body: Mapping[Any, Any], room: int = _DEEPEST) -> str:
-    for key in _WORDS:
-        said = body.get(key)
-        if isinstance(said, str) and said.strip():
-            return " ".join(said.split())
-        if isinstance(said, Mapping) and room and (words := _words(said, room - 1)):
-            return words
-    return ""
+def _words(body: Any, room: int = _DEEPEST) -> str:
+    """Return the first text under a key that errors have, however deep it lies."""
+    if isinstance(body, str):
+        return " ".join(body.split())
+    if isinstance(body, list):
+        return next((words for part in body[:room] if (words := _words(part, room - 1))), "")
+    if isinstance(body, BaseModel):  # what the client has no name for, too; one that was not made has none
+        body = {**vars(body), **(getattr(body, "__pydantic_extra__", None) or {})}
+    if not isinstance(body, Mapping) or not room:
+        return ""
+    return next((words for key in _WORDS if (words := _words(body.get(key), room - 1))), "")

@@ -12,6 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from wakeloop.platform.child_processes import free_locks_in_children
 from wakeloop.platform.whole_texts import hold_whole_texts
 
 WATCHES = "finalization_guard"
@@ -27,6 +28,7 @@ class WatchedGraph(StateGraph[Any, Any, Any, Any]):
 
     def compile(self, checkpointer: Any = None, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Compile; the arguments are `StateGraph`'s own."""
+        free_locks_in_children()
         own, spec = copy(self), self.nodes[WATCHES]
         if isinstance(checkpointer, BaseCheckpointSaver):
             guard: Any = spec.runnable

@@ -11,14 +11,16 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent, event_fault
-from wakeloop.text.characters import one_line, shorten
+from wakeloop.text.characters import half_in, one_line, shorten
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import counted
 
 DEFAULT_AGENT = "main"
+NAME = "wakeloop"  # in the metadata of a thread whose id is another than the session's name
 CANCELLED = "the message was cancelled before it was read"
 CRON_FIELDS = 5
 LONGEST_ERROR = 500  # characters
+LONGEST_NAME = 1000  # bytes: a thread's and an event's are one row of an index of Postgres
 PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database or a server is away
 GRACE = 10.0  # seconds that a worker's locks must have been seen free before another takes them over
 FIVE = "write five fields, minute, hour, day, month and weekday."
@@ -216,7 +218,7 @@ def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
     Raises:
         SessionError: There is none, or the id cannot be stored.
     """
-    name = checked("thread's id", thread_id).partition(":")[0]
+    name = named("thread's id", thread_id).partition(":")[0]
     if name in agents:
         return name
     if thread_id.strip() and DEFAULT_AGENT in agents:
@@ -245,20 +247,26 @@ def accepted(event: WakeEvent) -> WakeEvent:
         raise SessionError(f"The event is refused: {fault}.")
     for key, value in whole.items():
         for text in value if isinstance(value, list) else (value,):
-            checked(f"event's {key}", str(text))
+            (named if key in ("id", "sender") else checked)(f"event's {key}", str(text))
     return whole
 
 
 def checked(what: str, text: str) -> str:
     """Return a text that can be stored; one with half a pair of characters in it is refused."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        half = ascii(error.object[error.start])[1:-1]
+    if half := half_in(text):
         raise SessionError(
             f"The {what} is refused: half a pair of characters ({half}) is in it, which UTF-8 cannot hold."
-        ) from None
+        )
     return text
+
+
+def named(what: str, name: str) -> str:
+    """Return a name that can be looked up by an index; any other is refused."""
+    if "\0" in checked(what, name):
+        raise SessionError(f"The {what} is refused: a NUL is in it, which Postgres cannot hold.")
+    if len(name.encode()) > LONGEST_NAME:
+        raise SessionError(f"The {what} is refused: it is longer than {LONGEST_NAME:,} bytes.")
+    return name
 
 
 def no_session(thread_id: str) -> SessionError:

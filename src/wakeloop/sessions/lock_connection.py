@@ -33,9 +33,7 @@ class LockConnection:
         self.guard = threading.RLock()
         self.closed = threading.Event()
         self.connection: psycopg.Connection[Any] | None = None
-        self.made = (
-            0  # how often it was made: what was seen over another one says nothing of the time between
-        )
+        self.made = 0  # how often: what was seen over another one says nothing of the time between
 
     def take_again(self) -> None:
         """Take what the former connection held."""

@@ -158,7 +158,8 @@ class Locks(LockConnection):
         with self.guard:
             if number in self.held or over not in (None, self.made):
                 return False
-            if not (self._ask if over is None else self._answer)(TRY, number):
+            ask = self._ask if over is None else self._answer  # which makes no new connection
+            if not ask(TRY, number):
                 return False
             self.held.add(number)
             return True

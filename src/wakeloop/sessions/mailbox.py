@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -12,30 +12,15 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
 from wakeloop.inbox import WakeEvent
+from wakeloop.sessions.letters import Letter, event_in, parsed, text_of, unreadable
 from wakeloop.sessions.older_tables import bring_up_to_date
-from wakeloop.sessions.questions import noted
+from wakeloop.sessions.questions import EVERY, noted
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
 from wakeloop.text.characters import storable
 
-Answer = Callable[[str, WakeEvent], tuple[str, WakeEvent] | None]
-
-
-@dataclass(frozen=True)
-class Letter:
-    """An event that waits, and its number in the store's order.
-
-    Beside it the run that has taken it, if one has, and why it was given up, if it was.
-    """
-
-    event: WakeEvent
-    run: str | None
-    number: int
-    error: str | None = None
-
-    @property
-    def id(self) -> str:
-        """The event's id."""
-        return self.event["id"]
+FREE = (EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))  # what no run has taken
+Addressed = tuple[str, WakeEvent]
+"""A thread, and an event for it."""
 
 
 @dataclass(frozen=True)
@@ -61,25 +46,28 @@ class Mailbox:
         """
         try:
             with self.engine.begin() as c:
-                c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+                self._know(c, thread)
                 if questions:
                     before = self._asked(c, thread, alone=True)
                     self._note(c, thread, {**before, **noted(before, questions, self._newest(c))})
-                text = json.dumps(event, ensure_ascii=False)
-                c.execute(EVENTS.insert().values(id=event["id"], thread=thread, event=text))
+                c.execute(EVENTS.insert().values(id=event["id"], thread=thread, event=text_of(event)))
         except IntegrityError:
             return False
         return True
 
     def waiting(self, thread: str) -> list[Letter]:
-        """Return what waits for a thread, in the order in which it came."""
-        query = (
-            sa.select(EVENTS.c.event, EVENTS.c.turn, EVENTS.c.seq, EVENTS.c.error)
-            .where(EVENTS.c.thread == thread, EVENTS.c.event.is_not(None))
-            .order_by(EVENTS.c.seq)
-        )
+        """Return what waits for a thread, in the order in which it came; what cannot be read stays behind."""
+        columns = (EVENTS.c.id, EVENTS.c.event, EVENTS.c.turn, EVENTS.c.seq, EVENTS.c.error)
+        mine = (EVENTS.c.thread == thread, EVENTS.c.event.is_not(None))
         with self.engine.connect() as c:
-            return [Letter(json.loads(event), *more) for event, *more in c.execute(query)]
+            rows = c.execute(sa.select(*columns).where(*mine).order_by(EVENTS.c.seq)).all()
+        letters = list[Letter]()
+        for key, text, run, number, error in rows:
+            if (event := event_in(text, key)) is not None:
+                letters.append(Letter(event, run, number, error))
+            elif error is None:
+                self.put_back(thread, [key], unreadable(key))
+        return letters
 
     def knows(self, thread: str, key: str) -> bool:
         """Tell whether an event with this id was ever accepted for a thread."""
@@ -107,71 +95,65 @@ class Mailbox:
         """
         with self.engine.connect() as c, c.begin() as noting:
             for letter in letters:
-                text = json.dumps(letter.event, ensure_ascii=False)
-                free = (EVENTS.c.seq == letter.number, EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))
-                taken = EVENTS.update().where(*free).values(turn=run, event=text, error=None)
-                if not c.execute(taken).rowcount:
+                if not self._change(c, letter.number, turn=run, event=text_of(letter.event), error=None):
                     noting.rollback()
                     return False
         return True
 
     def settle(self, thread: str, run: str, error: str | None = None) -> None:
         """Let go of a run's events: their ids stay, so that a repeat is known."""
-        error = None if error is None else storable(error)  # it may quote anything
-        with self.engine.begin() as c:
-            taken = (EVENTS.c.thread == thread, EVENTS.c.turn == run)
-            c.execute(EVENTS.update().where(*taken).values(event=None, error=error))
-            c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
+        self._end(thread, EVENTS.c.turn == run, error, event=None)
 
     def refuse(self, thread: str, key: str, why: str) -> None:
         """Let go of an event that no run takes; its session says why."""
-        with self.engine.begin() as c:
-            mine = (EVENTS.c.thread == thread, EVENTS.c.id == key)
-            c.execute(EVENTS.update().where(*mine).values(event=None, error=why))
-            c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=why))
+        self._end(thread, EVENTS.c.id == key, why, event=None)
 
     def put_back(self, thread: str, keys: Collection[str], error: str | None) -> None:
         """Note for what error events were given up, and keep them: the next event takes them along."""
-        error = None if error is None else storable(error)
+        self._end(thread, EVENTS.c.id.in_([*keys]), error, turn=None)
+
+    def _change(self, c: sa.Connection, number: int, **change: str | None) -> bool:
+        """Change an event, unless a run has taken it."""
+        return bool(c.execute(EVENTS.update().where(EVENTS.c.seq == number, *FREE).values(**change)).rowcount)
+
+    def _end(self, thread: str, these: sa.ColumnElement[bool], error: str | None, **change: None) -> None:
+        error = None if error is None else storable(error)  # it may quote anything
         with self.engine.begin() as c:
-            these = EVENTS.update().where(EVENTS.c.thread == thread, EVENTS.c.id.in_([*keys]))
-            c.execute(these.values(turn=None, error=error))
-            c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
+            ended = EVENTS.update().where(EVENTS.c.thread == thread, these)
+            c.execute(ended.values(error=error, **change))
+            self._know(c, thread)
             c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
 
     def unname(self, thread: str, keys: Collection[str]) -> None:
         """Let answers wait as texts that name no question: theirs is gone with the run that was given up."""
-        with self.engine.begin() as c:
-            for key in keys:
-                mine = (EVENTS.c.thread == thread, EVENTS.c.id == key, EVENTS.c.event.is_not(None))
-                for text in c.execute(sa.select(EVENTS.c.event).where(*mine)).scalars().all():
-                    event = {k: v for k, v in json.loads(text).items() if k != "correlation_id"}
-                    written = json.dumps(event, ensure_ascii=False)
-                    c.execute(EVENTS.update().where(*mine).values(event=written))
+        for letter in self.waiting(thread):
+            if letter.id in keys:
+                event = {key: value for key, value in letter.event.items() if key != "correlation_id"}
+                mine = EVENTS.update().where(EVENTS.c.seq == letter.number)
+                with self.engine.begin() as c:
+                    c.execute(mine.values(event=text_of(event)))
 
-    def withdraw(self, key: str, answer: Answer | None = None) -> list[tuple[str, WakeEvent]]:
-        """Take back the events of this id that no run has taken; return thread and event of each.
+    def withdraw(
+        self, key: str, answer: Callable[[str, WakeEvent], Addressed | None]
+    ) -> tuple[bool, list[Addressed]]:
+        """Take back the events of this id that no run has taken; tell whether there was one.
 
-        What `answer` makes of one for whoever waits for it is stored with that, or neither.
+        What `answer` makes of each for whoever waits for it is stored with that, or neither, and returned.
         """
-        free = (EVENTS.c.turn.is_(None), EVENTS.c.event.is_not(None))
-        found: list[tuple[str, WakeEvent]] = []
+        found, told = False, list[Addressed]()
         with self.engine.begin() as c:
-            query = sa.select(EVENTS.c.seq, EVENTS.c.thread, EVENTS.c.event).where(EVENTS.c.id == key, *free)
+            query = sa.select(EVENTS.c.seq, EVENTS.c.thread, EVENTS.c.event).where(EVENTS.c.id == key, *FREE)
             for number, thread, text in c.execute(query.order_by(EVENTS.c.seq)).all():
-                mine = EVENTS.update().where(EVENTS.c.seq == number, *free)
-                if not c.execute(mine.values(event=None)).rowcount:
+                if not self._change(c, number, event=None):
                     continue
-                event = cast("WakeEvent", json.loads(text))
-                found.append((thread, event))
-                if answer is not None and (letter := answer(thread, event)) is not None:
-                    self._answer(c, *letter)
-        return found
-
-    def _answer(self, c: sa.Connection, thread: str, event: WakeEvent) -> None:
-        c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
-        values = {"id": event["id"], "thread": thread, "event": json.dumps(event, ensure_ascii=False)}
-        c.execute(self._insert(EVENTS).values(values).on_conflict_do_nothing())
+                found, event = True, event_in(text, key)
+                if event is not None and (letter := answer(thread, event)) is not None:
+                    to, said = letter
+                    self._know(c, to)
+                    values = {"id": said["id"], "thread": to, "event": text_of(said)}
+                    c.execute(self._insert(EVENTS).values(values).on_conflict_do_nothing())
+                    told.append(letter)
+        return found, told
 
     # -- questions ---------------------------------------------------------------------------------------
 
@@ -195,7 +177,9 @@ class Mailbox:
         if alone:  # a write keeps other writers away until this transaction ends, on either database
             c.execute(SESSIONS.update().where(mine).values(thread=thread))
         text = c.execute(sa.select(SESSIONS.c.asked).where(mine)).scalar()
-        return dict(json.loads(text)) if text else {}
+        notes = parsed(text) if text else {}
+        whole = isinstance(notes, dict) and all(isinstance(number, int) for number in notes.values())
+        return notes if whole else {EVERY: self._newest(c)}  # damaged: what is there answers nothing
 
     def _note(self, c: sa.Connection, thread: str, notes: dict[str, int]) -> None:
         c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(asked=json.dumps(notes)))
@@ -214,7 +198,7 @@ class Mailbox:
         """Return thread, number of events that no run has taken, and the newest run's error."""
         queued = (
             sa.select(EVENTS.c.thread, sa.func.count().label("n"))
-            .where(EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))
+            .where(*FREE)
             .group_by(EVENTS.c.thread)
             .subquery()
         )
@@ -287,6 +271,9 @@ class Mailbox:
         """Ask all workers to come to rest."""
         with self.engine.begin() as c:
             c.execute(WORKERS.update().values(draining=True))
+
+    def _know(self, c: sa.Connection, thread: str) -> None:
+        c.execute(self._insert(SESSIONS).values(thread=thread).on_conflict_do_nothing())
 
     def _insert(self, table: sa.Table) -> Any:
         own = sqlite if self.engine.dialect.name == "sqlite" else postgresql  # each engine has its own

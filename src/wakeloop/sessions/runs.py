@@ -3,7 +3,7 @@
 from asyncio import to_thread
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -17,7 +17,7 @@ from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, awaited, derived_id
 from wakeloop.sessions.questions import Early, answered_by, asked_by, wrong_id
 from wakeloop.stream import Session
-from wakeloop.text.characters import shorten
+from wakeloop.text.characters import shorten, storable
 from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
 from wakeloop.thread.stopping import aend_run, end_run
 from wakeloop.todos.items import LONGEST
@@ -49,6 +49,7 @@ class NextInput:
         held: Those that go on waiting.
         refused: Those that answer a question that is not asked (any more), each with a sentence on it: let go
             of them, and tell the person.
+        question: The id of the question that the input answers; None where it is no answer.
     """
 
     run: bool
@@ -56,6 +57,7 @@ class NextInput:
     taken: tuple[WakeEvent, ...] = ()
     held: tuple[WakeEvent, ...] = ()
     refused: tuple[tuple[WakeEvent, str], ...] = ()
+    question: str | None = None
 
 
 def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent], early: Early | None = None) -> NextInput:
@@ -83,7 +85,8 @@ def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent], early: Earl
             if (question := answered_by(answer, questions, early)) is not None:
                 reply: Command[Any] = Command(resume={question: answer["text"]})
                 held = tuple(e for e in waiting if e is not answer)
-                return NextInput(run=True, input=reply, taken=(answer,), held=held, refused=refused)
+                given = NextInput(run=True, input=reply, taken=(answer,), question=question)
+                return replace(given, held=held, refused=refused)
         return NextInput(run=False, held=waiting, refused=refused)
     if not waiting:
         return NextInput(run=False, refused=refused)
@@ -158,7 +161,7 @@ def answer_id(asker: str, correlation_id: str) -> str:
 
 def failed(problem: str) -> str:
     """Return the text that tells a peer of a failure."""
-    return fill("failed", "", {}, problem=shorten(problem, LONGEST))
+    return fill("failed", "", {}, problem=shorten(storable(problem), LONGEST))
 
 
 def close_run(
@@ -215,9 +218,15 @@ def deliver(
     circle = reached(thread_id, values, host) if rests else ()
     letters = outstanding(thread_id, values, session, failure, circle)
     for letter in letters:
+        tell(host, letter)
+    return letters
+
+
+def tell(host: SessionHost, letter: Outgoing | None) -> None:
+    """Send an answer, where somebody waits for one."""
+    if letter is not None:
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
             host.send(letter.thread, letter.event)
-    return letters
 
 
 def reached(thread_id: str, values: Mapping[str, Any], host: SessionHost) -> set[str]:
@@ -253,9 +262,9 @@ def unread(snapshot: StateSnapshot, taken: Sequence[WakeEvent], question: str | 
     return [event["id"] for event in taken] if any(task.result is None for task in asks) else []
 
 
-def answered(letters: Sequence[Outgoing]) -> dict[str, list[str]]:
+def answered(letters: Sequence[Outgoing]) -> dict[str, list[dict[str, str]]]:
     """Return the update of `owed_replies` that takes off what these events answer."""
-    return {"drop": [letter.event["correlation_id"] for letter in letters]}
+    return {"drop": [{"id": one.event["correlation_id"], "sender": one.thread} for one in letters]}
 
 
 def _answer(owed: Mapping[str, Any], values: Mapping[str, Any], session: Session, failure: str | None) -> str:

@@ -9,7 +9,7 @@ from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 
-from wakeloop.sessions.host import derived_id
+from wakeloop.sessions.host import NAME, derived_id
 from wakeloop.sessions.runs import answer_id
 
 
@@ -26,7 +26,9 @@ class Call:
     @classmethod
     def of(cls, runtime: ToolRuntime[Any, Any]) -> Self:
         """Read it off the run. Raises `ToolException` without a thread."""
-        thread = (runtime.config.get("configurable") or {}).get("thread_id")
+        config = runtime.config
+        own = (config.get("configurable") or {}).get("thread_id")
+        thread = (config.get("metadata") or {}).get(NAME) or own  # a server has ids of its own
         if not thread:
             raise ToolException("this tool needs a thread: run the agent with a checkpointer and a thread_id")
         messages: Sequence[Any] = runtime.state["messages"]

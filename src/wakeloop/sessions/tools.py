@@ -12,7 +12,7 @@ from langgraph.types import Command, interrupt
 from wakeloop.errors import SessionError, ToolNameError
 from wakeloop.inbox import WakeEvent, replies_owed
 from wakeloop.sessions.host import SessionHost, agent_of
-from wakeloop.sessions.runs import answer_to
+from wakeloop.sessions.runs import answer_to, answered
 from wakeloop.sessions.tool_call import Call
 from wakeloop.text.told import told
 
@@ -121,15 +121,13 @@ class SessionTools:
     @told("Answer the agent that has waited longest for a reply of yours.")
     def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         call = Call.of(runtime)
-        text, owed = (
-            _text(message, "message"),
-            [o for o in replies_owed(call.state) if isinstance(o, Mapping)],
-        )
+        text = _text(message, "message")
+        owed = [entry for entry in replies_owed(call.state) if isinstance(entry, Mapping)]
         if call.place >= len(owed):
             raise ToolException("no reply is owed; use send_message to tell an agent something unasked")
         letter = answer_to(owed[call.place], call.thread, text)
         self.send(letter.thread, letter.event)
-        return call.done(f"Replied to {letter.thread}.", owed_replies={"drop": [owed[call.place]["id"]]})
+        return call.done(f"Replied to {letter.thread}.", owed_replies=answered([letter]))
 
     @told("Start a subagent on a task. Returns its handle at once; the result comes as a message.")
     def spawn_subagent(

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,12 +15,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import SessionHost, TakenOverError, derived_id, words_of
-from wakeloop.sessions.mailbox import Letter, Mailbox
+from wakeloop.sessions.letters import Letter
+from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.questions import asked_by, early
-from wakeloop.sessions.runs import RUN, close_run, must_go_on, next_input, refusal_of, unread
+from wakeloop.sessions.runs import RUN, NextInput, close_run, must_go_on, next_input, refusal_of, tell, unread
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of, unfinished
 
@@ -64,20 +64,8 @@ class Runs:
         A run that met that is given up, as for any other error, unless `patient`.
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        while True:
-            if control.drain_requested:
-                raise GraphDrained
-            letters = self.mailbox.waiting(thread)
-            if letters and all(letter.error is not None for letter in letters):
-                return  # what was given up waits for the next event
-            snapshot = graph.get_state(config)
-            begun = [letter.event for letter in letters if letter.run is not None]
-            name, given = self.begun(begun, snapshot) if begun else self.begin(thread, letters, snapshot)
-            if given.withdrawn:
-                continue
-            if name is None:
-                return
-            named = graph.with_config(metadata={RUN: name})
+        while (given := self.due(graph, thread, config, control)) is not None:
+            named = graph.with_config(metadata={RUN: given.name})
             failure = self.play(named, config, given, control, patient=patient)
             after = graph.get_state(config)
             self.mailbox.note(thread, asked_by(after))
@@ -88,12 +76,12 @@ class Runs:
                 self.mailbox.put_back(thread, back, failure)
             close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
-                self.go_on_later(named, thread, name)
-            self.mailbox.settle(thread, name, failure)
+                self.go_on_later(named, thread, given.name)
+            self.mailbox.settle(thread, given.name, failure)
             try:
                 self.report(thread)
             except Exception as error:  # noqa: BLE001 - the run has ended well: it is not made again
-                self.mailbox.settle(thread, name, f"report: {words_of(error)}")
+                self.mailbox.settle(thread, given.name, f"report: {words_of(error)}")
 
     def give_up(self, thread: str, error: Exception) -> None:
         """Note what was raised around a run; what waits is kept, and tried again with the next event.
@@ -103,49 +91,53 @@ class Runs:
         words = words_of(error)
         left = [letter.event for letter in self.mailbox.waiting(thread) if letter.error is None]
         for event in left:
-            if (letter := refusal_of(event, thread, words)) is not None:
-                with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
-                    self.host.send(letter.thread, letter.event)
+            tell(self.host, refusal_of(event, thread, words))
         self.mailbox.put_back(thread, [event["id"] for event in left], words)
 
-    def begin(
-        self, thread: str, letters: list[Letter], snapshot: StateSnapshot
-    ) -> tuple[str | None, "Given"]:
-        """Choose what the next run takes and note it before it is done; refuse answers to nothing."""
+    def due(self, graph: Graph, thread: str, config: RunnableConfig, control: RunControl) -> "Given | None":
+        """Say what the thread is run with next; note what is taken before it is done."""
+        while True:
+            if control.drain_requested:
+                raise GraphDrained
+            letters = self.mailbox.waiting(thread)
+            if letters and all(letter.error is not None for letter in letters):
+                return None  # what was given up waits for the next event
+            snapshot = graph.get_state(config)
+            if begun := [letter.event for letter in letters if letter.run is not None]:
+                return self.begun(begun, snapshot)
+            chosen = self.choose(thread, letters, snapshot)
+            if not chosen.run:
+                return None
+            if not chosen.taken:  # a run that somebody else left
+                return Given(derived_id("left", str(snapshot.config["configurable"].get("checkpoint_id"))))
+            taken = [letter for letter in letters if letter.event in chosen.taken]
+            if question := chosen.question:  # noted with the answer
+                taken = [replace(taken[0], event={**taken[0].event, "correlation_id": question})]
+            if self.mailbox.begin(taken[0].id, taken):  # else one of them was withdrawn meanwhile
+                return Given(taken[0].id, chosen.input, tuple(letter.event for letter in taken), question)
+
+    def choose(self, thread: str, letters: list[Letter], snapshot: StateSnapshot) -> NextInput:
+        """Choose what the next run takes; refuse answers to what is not asked."""
         notes = self.mailbox.note(thread, asked_by(snapshot))
         numbered = [(letter.number, letter.event) for letter in letters]
         chosen = next_input(snapshot, [event for _, event in numbered], early(notes, numbered))
         for event, why in chosen.refused:
             self.mailbox.refuse(thread, event["id"], why)
-        if not chosen.run:
-            if chosen.refused:
-                with suppress(Exception):  # whoever is told may fail: nothing has run
-                    self.report(thread)
-            return None, NOTHING
-        if not chosen.taken:  # a run that somebody else left
-            return derived_id("left", str(snapshot.config["configurable"].get("checkpoint_id"))), Given(None)
-        taken = [letter for letter in letters if letter.event in chosen.taken]
-        answer = getattr(chosen.input, "resume", None)
-        if isinstance(answer, dict):  # note the question that it answers
-            taken = [
-                replace(letter, event={**letter.event, "correlation_id": question})
-                for letter, question in zip(taken, answer, strict=True)
-            ]
-        if not self.mailbox.begin(taken[0].id, taken):
-            return None, Given(None, withdrawn=True)
-        return taken[0].id, given_of(chosen.input, [letter.event for letter in taken])
+        if chosen.refused and not chosen.run:
+            with suppress(Exception):  # whoever is told may fail: nothing has run
+                self.report(thread)
+        return chosen
 
-    def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> tuple[str, "Given"]:
+    def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> "Given":
         """See how far a run came that was begun before."""
-        name = taken[0]["id"]
-        if (snapshot.metadata or {}).get(RUN) == name:
+        nothing = Given(taken[0]["id"], nothing=True)
+        if (snapshot.metadata or {}).get(RUN) == nothing.name:
             goes_on = unfinished(snapshot) and not snapshot.interrupts
-            return name, Given(None, taken=tuple(taken)) if goes_on else NOTHING
-        asked = taken[0].get("correlation_id") if taken[0].get("kind") == "human" else None
-        if snapshot.interrupts and asked not in [question.id for question in snapshot.interrupts]:
-            return name, NOTHING  # it is answered, and the run came to another question
+            return replace(nothing, nothing=False, taken=tuple(taken)) if goes_on else nothing
         chosen = next_input(snapshot, taken)
-        return name, given_of(chosen.input, taken) if chosen.run else NOTHING  # else it is answered elsewhere
+        if not chosen.run:  # it is answered: elsewhere, or the run came to another question
+            return nothing
+        return Given(nothing.name, chosen.input, tuple(taken), chosen.question)
 
     def play(
         self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl, *, patient: bool
@@ -157,7 +149,11 @@ class Runs:
             run(graph, given.input, config, control)
         except (GraphBubbleUp, TakenOverError):
             raise
-        except Exception as failure:
+        except (
+            Exception,
+            SystemExit,
+            KeyboardInterrupt,
+        ) as failure:  # no signal comes to a worker's thread
             if control.drain_requested:  # it may be the end that failed it: the next start tries again
                 raise GraphDrained from failure
             if patient and isinstance(failure, away()):
@@ -174,25 +170,16 @@ class Runs:
 
 @dataclass(frozen=True)
 class Given:
-    """What a graph is run with, or that it is not run; `question` is the one that is answered.
+    """What a run is called, and what its graph is run with, or that there is nothing left to run.
 
-    `withdrawn` says that what was to be taken is gone: look again.
+    `taken` are its events, `question` is the one that is answered.
     """
 
-    input: Any
-    nothing: bool = False
+    name: str
+    input: Any = None
     taken: tuple[WakeEvent, ...] = ()
     question: str | None = None
-    withdrawn: bool = False
-
-
-def given_of(given: Any, taken: Sequence[WakeEvent]) -> Given:
-    """Tell an input from an answer."""
-    answer = getattr(given, "resume", None)
-    return Given(given, taken=tuple(taken), question=next(iter(answer)) if isinstance(answer, dict) else None)
-
-
-NOTHING = Given(None, nothing=True)
+    nothing: bool = False
 
 
 def run(graph: Graph, given: Any, config: RunnableConfig, control: RunControl) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.testing.conversation import calls_of
+from wakeloop.testing.conversation import calls_of, is_blank
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
@@ -18,7 +18,19 @@ _ID_OF = {  # where a block of this type has its call's id
     "tool_call_chunk": "id",
     "function_call": "call_id",
     "custom_tool_call": "call_id",
+    **dict.fromkeys(("computer_call", "local_shell_call", "shell_call", "apply_patch_call"), "call_id"),
 }
+_SERVED = ("server_tool_use", "mcp_tool_use", "server_tool_call")
+
+
+def user_faults(message: BaseMessage) -> Iterator[str]:
+    """The faults in what a user says: nothing at all, or results, which stand in messages of their own."""
+    blocks = message.content if isinstance(message.content, list) else []
+    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
+    if "tool_result" in kinds or "function_call_output" in kinds:
+        yield "a tool's result in a user's message"
+    elif is_blank(message) and set(kinds) <= {"text"}:
+        yield "an empty user message"
 
 
 def name_faults(message: BaseMessage) -> Iterator[str]:
@@ -39,9 +51,19 @@ def call_faults(message: BaseMessage) -> Iterator[str]:
     extra = message.additional_kwargs
     if "function_call" in extra or ("tool_calls" in extra and not made):
         yield "a call is left in additional_kwargs"
+    if not made and isinstance(message, AIMessage):
+        yield from _served_faults(message)
     for block in message.content if isinstance(message, AIMessage) else ():
         if isinstance(block, dict) and block.get("type") in _ID_OF:
             yield from _block_faults(block, made)
+
+
+def _served_faults(message: AIMessage) -> Iterator[str]:
+    blocks = [block for block in message.content if isinstance(block, dict)]
+    ended = {block.get("tool_use_id") or block.get("tool_call_id") for block in blocks}
+    for block in blocks:
+        if block.get("type") in _SERVED and block.get("id") not in ended:
+            yield f"the call {block.get('id')!r} of the provider's own tool has no result"
 
 
 def _block_faults(block: dict[str, Any], made: dict[str | None, str]) -> Iterator[str]:

@@ -53,6 +53,13 @@ def is_blank(message: BaseMessage) -> bool:
     return not text.strip()
 
 
+def is_own(message: BaseMessage) -> bool:
+    """Whether a model wrote it: not a line or placeholder of the graph, and not nothing."""
+    if not isinstance(message, AIMessage) or "wakeloop" in message.additional_kwargs:
+        return False
+    return bool(message.tool_calls or message.invalid_tool_calls or not is_blank(message))
+
+
 def shown(message: BaseMessage) -> str:
     """One line for an error message: the role, the text (cut at 200 characters), the calls."""
     made = [call["name"] or "?" for call in (*calls_of(message), *malformed_of(message))]

@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr
 
 from wakeloop.testing.arguments import example
 from wakeloop.testing.careful import Desk, Intent, desk_of, next_intent, work
-from wakeloop.testing.conversation import is_blank
+from wakeloop.testing.conversation import is_own
 from wakeloop.testing.recording import RecordingModel
 from wakeloop.testing.vocabulary import Move
 
@@ -56,7 +56,7 @@ class UnreliableModel(RecordingModel):
         if isinstance(form, dict):
             shape = form.get("json_schema", {}).get("schema", {"type": "object"})
             return AIMessage(content=json.dumps(example(shape, self._rng, "done")))
-        previous = next((message for message in reversed(request) if _is_own(message)), None)
+        previous = next((message for message in reversed(request) if is_own(message)), None)
         if isinstance(previous, AIMessage) and self._tosses(self.repeat):
             return self._again(previous)
         desk = desk_of(request, self.bound[-1])
@@ -117,10 +117,3 @@ class UnreliableModel(RecordingModel):
             tool_calls=[self._call(call["name"], call["args"]) for call in previous.tool_calls],
             invalid_tool_calls=[{**call, "id": self._id()} for call in previous.invalid_tool_calls],
         )
-
-
-def _is_own(message: BaseMessage) -> bool:
-    """Whether a model wrote it: not a line or placeholder of the graph, and not nothing."""
-    if not isinstance(message, AIMessage) or "wakeloop" in message.additional_kwargs:
-        return False
-    return bool(message.tool_calls or message.invalid_tool_calls or not is_blank(message))

@@ -67,6 +67,9 @@ class Vocabulary(Protocol):
     def close(self, items: Sequence[Item], item: Item, reason: str = "", /) -> Move:
         """The call that marks one item as done, or as blocked for a reason where there is a word for it."""
 
+    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Move]:
+        """Calls of one reply that close some items and add others."""
+
 
 class Parley:
     """`todo_write(items)`, `todo_update(id or ids, status, reason?)`, `todo_list()`."""
@@ -107,6 +110,10 @@ class Parley:
         status = {"status": "blocked", "reason": reason} if reason else {"status": "done"}
         return Move("todo_update", {"id": item.key, **status})
 
+    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Move]:
+        """One update an item, one write for what is new."""
+        return [*(self.close(items, item) for item in closed), *(self.plan(added) if added else ())]
+
 
 class Loki:
     """`todo__init(goal)`, `todo__add(task)`, `todo__done(id)`, `todo__list()`, `todo__clear()`."""
@@ -138,6 +145,10 @@ class Loki:
     def close(self, _items: Sequence[Item], item: Item, _reason: str = "", /) -> Move:
         """One call; done is all there is."""
         return Move("todo__done", {"id": item.key})
+
+    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Move]:
+        """One call an item; the goal stays."""
+        return [*(self.close(items, item) for item in closed), *self.plan(added)[1:]]
 
 
 @dataclass(frozen=True)
@@ -175,7 +186,13 @@ class WholeList:
 
     def close(self, items: Sequence[Item], item: Item, _reason: str = "", /) -> Move:
         """All items, this one done, the next open one in progress."""
-        return self._write([replace(one, status="completed") if one == item else one for one in items])
+        return self.edit(items, [item], ())[0]
+
+    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Move]:
+        """One call: what is closed is completed, what is new stands at the end."""
+        new = [Item(str(place), text) for place, text in enumerate(added, start=len(items) + 1)]
+        kept = [replace(one, status="completed") if one in closed else one for one in items]
+        return [self._write([*kept, *new])]
 
     def _write(self, items: Sequence[Item]) -> Move:
         current = next((item for item in items if item.is_open), None)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from wakeloop.testing.called import call_faults, name_faults
+from wakeloop.testing.called import call_faults, name_faults, user_faults
 from wakeloop.testing.conversation import Request, calls_of, each, is_blank, malformed_of, role_of
 
 
@@ -18,8 +18,9 @@ def wire_faults(requests: Iterable[Request]) -> list[str]:
     every call with an id of its own in the whole request, answered once, directly after its message; no other
     results; no user message after a tool result; no two assistant messages in a row, none empty or at the
     end, none with `invalid_tool_calls`. Names are of 64 letters, digits, `_` and `-` at most, ids of 40
-    characters; content blocks hold the calls of `tool_calls` and no others, and nothing is left of the older
-    `function_call`. Two user messages in a row are legal, and so is a request without a system message.
+    characters; content blocks hold the calls of `tool_calls` and no others, and of a provider's own tool none
+    without its result; no user says nothing; nothing is left of the older `function_call`. Two user messages
+    in a row are legal, and so is a request without a system message.
     """
     return [
         f"request {number}, message {place}: {fault}"
@@ -61,6 +62,7 @@ class _Reading:
         elif isinstance(message, ToolMessage):
             yield from self._result(message)
         elif role == "user":
+            yield from user_faults(message)
             if self.before == "tool":
                 yield "a user message directly after a tool result"
         else:

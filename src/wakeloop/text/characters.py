@@ -37,6 +37,15 @@ def whole(value: Any) -> Any:
     return [whole(part) for part in value] if isinstance(value, list) else value
 
 
+def half_in(text: str) -> str | None:
+    """Return the half of a character pair in a text, in ASCII: no UTF-8 can be made of such a text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return ascii(error.object[error.start])[1:-1]
+    return None
+
+
 def storable(text: Any) -> str:
     """A text as every saver holds it: one that is a channel's value is a text in Postgres, too.
 

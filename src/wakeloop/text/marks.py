@@ -9,6 +9,8 @@ from typing import Any, Literal, get_args
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
+from wakeloop.text.characters import whole
+
 KEY = "wakeloop"
 TOOK = "wakeloop_ms"  # on a result, how long its call took: no provider is sent what stands there
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
@@ -70,7 +72,7 @@ def timed(result: ToolMessage, seconds: float) -> ToolMessage:
 
 def as_user(kind: Kind, text: str) -> HumanMessage:
     """Write a user message on behalf of the graph."""
-    return HumanMessage(text, id=new_id(), additional_kwargs=mark(kind))
+    return HumanMessage(whole(text), id=new_id(), additional_kwargs=mark(kind))
 
 
 def as_assistant(kind: Kind, text: str) -> AIMessage:
@@ -88,7 +90,7 @@ def unmarked(message: BaseMessage) -> BaseMessage:
 
 def with_suffix(message: ToolMessage, text: str) -> ToolMessage:
     """Append the graph's words to a tool result; the mark tells how many of the last characters they are."""
-    suffix = f"\n\n{text}"
+    suffix = f"\n\n{whole(text)}"
     earlier = added_to(message)
     content: Any
     if isinstance(message.content, str):

@@ -9,8 +9,10 @@ NAMES_A_SECRET = re.compile(
     re.IGNORECASE,
 )
 """Of a header, a parameter, a field, a variable: the one list of what names a secret."""
-IS_A_SECRET = re.compile(r"^(?:sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA)")
-"""What is a secret under whatever name."""
+IS_A_SECRET = re.compile(
+    r"^(?:sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA|eyJ[\w-]++\.eyJ|-----BEGIN (?:[A-Z]+ )?PRIVATE KEY)"
+)
+"""What is a secret under whatever name; a signed token and a private key, too."""
 # What looks like a secret by its place, whatever it is. Each part of a pattern ends where the next begins, so
 # that no text is looked at twice.
 _USER = re.compile(r"(?<=\w://)[^/@\s]++(?=@)")

@@ -11,7 +11,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.guesses.arguments import EDIT, spelled
-from wakeloop.guesses.edits import by_id, ids, texts
+from wakeloop.guesses.edits import by_id, check_words, ids, texts
 from wakeloop.loop.ledger import notes_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.thread.edited import Edited, refuse_unfinished
@@ -117,6 +117,7 @@ class _Edit:
 
     def applied(self, snapshot: StateSnapshot, edited: Edited) -> tuple[list[Todo], dict[str, Any]]:
         """Return the new list and the update that writes it, or refuse."""
+        check_words(self.clear, self.goal)
         refuse_unfinished(snapshot)
         values = snapshot.values or {}
         ledger = notes_of(values)

@@ -4,13 +4,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import convert_to_messages
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langgraph.types import GraphOutput, StateSnapshot
 
 from wakeloop.errors import ArgumentError
-from wakeloop.state import check_channels
+from wakeloop.guesses.kinds import kind_of
+from wakeloop.state import TodoState, check_channels
+from wakeloop.text.characters import shorten
 
 ASKED = "__interrupt__"  # where LangGraph puts the questions of a run that is parked
+OURS = frozenset((*TodoState.__annotations__, ASKED))
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,8 @@ def held(given: object) -> Held:
         return Held(_values(given.value), parked=bool(given.interrupts), on=_on(given.interrupts))
     if isinstance(given, StateSnapshot):
         return _of_thread(given.values, given.tasks, given.interrupts)
-    if isinstance(given, list):
-        return Held({"messages": given})
     if not isinstance(given, Mapping):
-        raise ArgumentError(
-            f"{_kind(given)} is neither a result, a state nor a snapshot: pass what agent.invoke(…) or "
-            "agent.get_state(config) has returned."
-        )
+        raise nothing_of(given)
     if isinstance(given.get("tasks"), list | tuple) and "values" in given:
         tasks = given["tasks"]
         asked = given.get("interrupts") or [one for task in tasks for one in _part(task, "interrupts") or ()]
@@ -55,7 +53,10 @@ def held(given: object) -> Held:
         by_task = given.get("interrupts")
         asked = next(iter(by_task.values()), None) if isinstance(by_task, Mapping) else by_task
         return Held(_values(given["values"]), parked=asks, midway=midway, on=_on(asked))
-    return Held(_values(given), parked=bool(given.get(ASKED)), on=_on(given.get(ASKED)))
+    if given and not given.keys() & OURS:
+        raise nothing_of(given)
+    asked = given.get(ASKED)
+    return Held(_values(given), parked=bool(asked), whole=_has_list(given), on=_on(asked))
 
 
 def _of_thread(values: Any, tasks: Any, asked: Any) -> Held:
@@ -68,7 +69,12 @@ def _of_thread(values: Any, tasks: Any, asked: Any) -> Held:
             return next((one for one in inner if one.parked), inner[0])
         if any(state is not None for state in below):  # only where its state is found
             return Held(values, parked, midway=bool(tasks), whole=False, on=on)
-    return Held(values, parked, midway=bool(tasks), on=on)
+    return Held(values, parked, midway=bool(tasks), whole=_has_list(values), on=on)
+
+
+def _has_list(values: Mapping[str, Any]) -> bool:
+    """Tell whether values may be an agent's own: a parent may share its messages alone."""
+    return not values or not {"todos", "todo_session"}.isdisjoint(values)
 
 
 def _agents(state: Any) -> Iterator[Held]:
@@ -100,5 +106,20 @@ def _values(values: object) -> Mapping[str, Any]:
     return values
 
 
-def _kind(given: object) -> str:
-    return "None" if given is None else f"A {type(given).__name__}"
+def messages_of(given: list[Any]) -> list[Any]:
+    """Return messages, also those that JSON holds. Raises `ArgumentError` for other lists."""
+    if all(isinstance(one, BaseMessage) for one in given):
+        return given
+    try:
+        return convert_to_messages(given)
+    except Exception:  # noqa: BLE001 - whatever it is, it holds no answer
+        raise nothing_of(given) from None
+
+
+def nothing_of(given: object) -> ArgumentError:
+    """Say that a value is nothing of a thread."""
+    told = shorten(repr(given)) if isinstance(given, Mapping | list) else kind_of(given)
+    return ArgumentError(
+        f"{told[0].upper()}{told[1:]} is neither a result, a state nor a snapshot: pass what agent.invoke(…) "
+        "or agent.get_state(config) has returned."
+    )

@@ -83,8 +83,10 @@ def repairs(
 
 def _whole(message: BaseMessage) -> BaseMessage:
     """Return a message that can be sent: no UTF-8 can be made of half a character pair."""
-    content = whole(message.content)
-    return message if content == message.content else message.model_copy(update={"content": content})
+    content, name = whole(message.content), whole(message.name)
+    if (content, name) == (message.content, message.name):
+        return message
+    return message.model_copy(update={"content": content, "name": name})
 
 
 def closed(head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say) -> list[BaseMessage]:

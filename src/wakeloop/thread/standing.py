@@ -12,11 +12,12 @@ from wakeloop.loop.ledger import notes_of
 from wakeloop.loop.spending import told
 from wakeloop.stream import Session
 from wakeloop.text.marks import by_model, by_user, opens, text_of
-from wakeloop.thread.held import Held, held
+from wakeloop.thread.held import Held, held, messages_of
 from wakeloop.todos.items import count_open
 
 LAST = "finalization_guard"
 NUMBERS = ("open", "wakes", "budget", "list", "items", "spent")
+WORDS = frozenset(("state", "reason", "on", *NUMBERS))
 
 
 def session_of(given: object) -> Session:
@@ -25,7 +26,8 @@ def session_of(given: object) -> Session:
     A thread parked at an interrupt is `waiting`, `interrupted`, on an approval where the value of the (first)
     interrupt says `"on": "approval"`, else on a human; one that broke off, or is being run, is `running`,
     without numbers; one that has not begun is `dormant`, or `idle` with items by hand, without a reason. Of a
-    result of a run that is parked, the numbers are there that it shows.
+    result of a run that is parked, the numbers are there that it shows; of a parent's values without a list
+    there are none.
 
     Args:
         given: A snapshot, a run's result, a state, or a thread's state as the SDK has it. Of a parent graph
@@ -35,6 +37,8 @@ def session_of(given: object) -> Session:
         ArgumentError: Something else.
         DamagedError: What is stored is nothing that a run of the graph has left.
     """
+    if isinstance(given, Mapping) and {"state", "reason"} <= given.keys() <= WORDS:
+        return cast(Session, dict(given))  # a session itself
     view = held(given)
     session = cast(dict[str, Any], counted(view))
     if session["state"] == "running" or not view.whole:
@@ -104,7 +108,9 @@ def answer_of(given: object) -> str:
     Raises:
         ArgumentError: Something else.
     """
-    messages: list[AnyMessage] = list(held(given).values.get("messages") or ())
+    messages: list[AnyMessage] = (
+        messages_of(given) if isinstance(given, list) else list(held(given).values.get("messages") or ())
+    )
     for message in reversed(messages):
         if by_user(message) or opens(message):
             return ""

@@ -1,6 +1,7 @@
 """How many items may be in progress, and who started them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from wakeloop.text.characters import name_of, one_line, shorten
 from wakeloop.todos.items import Todo, count_open, count_running
@@ -30,41 +31,79 @@ def progress_fault(todos: Sequence[Todo], rules: Rules) -> str | None:
     return "exactly one item must be in progress unless all are completed, and none would be"
 
 
-def starts(before: Board, outcome: Outcome, rules: Rules) -> bool:
-    """Tell whether a call started an item or, where one must run, changed what runs at all."""
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Which calls a fault refuses: these, and from the place `late` on each that does what brought it about.
+
+    That is to start an item; or, where none runs though one must, to change any status at all.
+    """
+
+    fault: str
+    late: int
+    calls: tuple[int, ...]
+    starts: bool
+
+    def stops(self, place: int, before: Board, outcome: Outcome) -> bool:
+        """Tell whether a call is refused."""
+        return place >= self.late and _moves(before, outcome, starts=self.starts)
+
+
+def limit_of(before: Board, outcomes: Sequence[Outcome], rules: Rules) -> Limit | None:
+    """Choose the calls to refuse where a round leaves a broken list, the last first; None where none is.
+
+    As if they were refused one by one, with the round played anew after each, but in few plays. A list that
+    was put in the place of another is refused alone: what came after it may do other things without it.
+    """
+    boards = [before, *(outcome.board for outcome in outcomes)]
+    fault = progress_fault(boards[-1].todos, rules)
+    if fault is None:
+        return None
+    many = count_running(boards[-1].todos) > 1
+    culprits = [i for i, outcome in enumerate(outcomes) if _moves(boards[i], outcome, starts=many)]
+    if not culprits:
+        return None
+    whole = [i for i, outcome in enumerate(outcomes) if outcome.error is None and _is_whole(outcome)]
+    base = whole[-1] if whole else -1
+    late = _second(boards, outcomes, base) if many else _last_with_one(boards, rules)
+    if late <= base:
+        late = base + 1 if culprits[-1] > base else len(outcomes)
+    return Limit(fault, late, tuple(i for i in culprits if i >= min(late, culprits[-1])), starts=many)
+
+
+def _moves(before: Board, outcome: Outcome, *, starts: bool) -> bool:
+    """Tell whether a call started an item or, where that is not asked, changed any status at all."""
+    if outcome.error is not None:
+        return False
     old, new = before.rows, outcome.board.rows
-    moves = [(old.at(key), new.at(key)) for key in outcome.touched]
-    statuses = [(was and was["status"], now and now["status"]) for was, now in moves]
+    pairs = [(old.at(key), new.at(key)) for key in outcome.touched]
+    statuses = [(was and was["status"], now and now["status"]) for was, now in pairs]
     moved = [now for was, now in statuses if was != now]
-    if rules.in_progress != "exactly_one":
+    if starts:
         return "in_progress" in moved
-    gone = isinstance(outcome.operation, Replace | Reset) and any(new.at(todo["id"]) is None for todo in old)
+    gone = _is_whole(outcome) and any(new.at(todo["id"]) is None for todo in old)
     return bool(moved) or gone
 
 
-def too_late(before: Board, outcomes: Sequence[Outcome], rules: Rules, late: int) -> int:
-    """Find the place from which on starting calls are to be refused: the last that leaves a sound list.
+def _is_whole(outcome: Outcome) -> bool:
+    return isinstance(outcome.operation, Replace | Reset)
 
-    What an item that runs at the end is started by alone decides: where at most one may, the second of those
-    calls is too late; where one must, the list is to be as it was at the last place where it was sound.
-    """
-    if rules.in_progress == "exactly_one":
-        boards = [before, *(outcome.board for outcome in outcomes)]
-        sound = (i for i in reversed(range(late)) if is_sound(boards[i].todos, rules))
-        return next(sound, 0)
-    started = {todo["id"]: -1 for todo in before.todos if todo["status"] == "in_progress"}
-    for i, outcome in enumerate(outcomes):
-        if outcome.error is not None:
-            continue
-        rows = outcome.board.rows
-        if isinstance(outcome.operation, Replace | Reset):
-            running = [todo["id"] for todo in rows if todo["status"] == "in_progress"]
-            started = {key: started.get(key, i) for key in running}
-            continue
-        for key in outcome.touched:
-            now = rows.at(key)
+
+def _last_with_one(boards: Sequence[Board], rules: Rules) -> int:
+    """Find the last place where an item ran, or none needed to."""
+    lacks = (
+        not count_running(board.todos) and not is_sound(board.todos, rules) for board in reversed(boards)
+    )
+    return next((len(boards) - 1 - n for n, lack in enumerate(lacks) if not lack), 0)
+
+
+def _second(boards: Sequence[Board], outcomes: Sequence[Outcome], base: int) -> int:
+    """Find the place where the second of the items that run was started; `base` for all that ran there."""
+    started = {todo["id"]: base for todo in boards[base + 1].todos if todo["status"] == "in_progress"}
+    for i, outcome in enumerate(outcomes[base + 1 :], base + 1):
+        for key in outcome.touched if outcome.error is None else ():
+            now = outcome.board.rows.at(key)
             if now is not None and now["status"] == "in_progress":
                 started.setdefault(key, i)
             else:
                 started.pop(key, None)
-    return max(sorted(started.values())[1], 0)
+    return sorted(started.values())[1]

@@ -4,18 +4,13 @@ Operations come from a dialect, a round applies them in order, and the verifier 
 so that a synchronous and an asynchronous caller share one body.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from wakeloop.text.characters import name_of, one_line, shorten
-from wakeloop.todos.in_progress import progress_fault, starts, too_late
-from wakeloop.todos.items import (
-    LONGEST,
-    Refused,
-    Todo,
-    count_closed,
-)
+from wakeloop.todos.in_progress import Limit, limit_of
+from wakeloop.todos.items import LONGEST, Refused, Todo, count_closed, next_number
 from wakeloop.todos.operations import (
     Add,
     Board,
@@ -48,13 +43,13 @@ def play_round(
         twice = "the list was sent more than once in one reply; send it once, whole"
         refused = dict.fromkeys(writes, twice) | refused
     verdicts: Verdicts = {}
-    late, fault = len(calls), ""
+    limit: Limit | None = None
     while True:
-        after, outcomes = yield from _play(board, calls, rules, refused, verdicts, late, fault)
-        why = progress_fault(after.todos, rules)
-        if why is None or late == 0:
+        after, outcomes = yield from _play(board, calls, rules, refused, verdicts, limit)
+        limit = limit_of(board, outcomes, rules)
+        if limit is None:
             return after, outcomes
-        late, fault = too_late(board, outcomes, rules, late), why
+        refused |= dict.fromkeys(limit.calls, limit.fault)
 
 
 def _refused_already(call: Operation | str) -> str | None:
@@ -65,12 +60,11 @@ def _play(
     board: Board,
     calls: Sequence[Operation | str],
     rules: Rules,
-    refused: Mapping[int, str],
+    refused: dict[int, str],
     verdicts: Verdicts,
-    late: int,
-    fault: str,
+    limit: Limit | None,
 ) -> Generator[Question, str | None, tuple[Board, list[Outcome]]]:
-    """Apply the calls in order; from the place `late` on, those that start an item are refused."""
+    """Apply the calls in order; what the limit refuses is noted with the others."""
     outcomes: list[Outcome] = []
     for i, call in enumerate(calls):
         operation = None if isinstance(call, str) else call
@@ -79,8 +73,9 @@ def _play(
             continue
         try:
             outcome = yield from _apply(board, operation, rules, i, verdicts)
-            if i >= late and starts(board, outcome, rules):
-                outcome = Outcome(operation, board, shorten(fault, LONGEST))
+            if limit is not None and limit.stops(i, board, outcome):
+                refused[i] = limit.fault
+                outcome = Outcome(operation, board, shorten(limit.fault, LONGEST))
         except Refused as refusal:
             outcome = Outcome(operation, board, shorten(str(refusal), LONGEST))
         board = outcome.board
@@ -124,10 +119,13 @@ def _add(board: Board, operation: Add, contents: tuple[str, ...], rules: Rules) 
             f"{len(texts)} more would make {held + len(texts)} items that are not closed; "
             f"at most {rules.max_items} are allowed, so close some or plan larger ones"
         )
+    next_id = board.next_id
+    if any(board.find(next_id + n) is not None for n in range(len(texts))):  # a model chose such an id
+        next_id = next_number(board.todos, next_id)
     new: list[Todo] = [
-        {"id": board.next_id + n, "content": text, "status": "pending"} for n, text in enumerate(texts)
+        {"id": next_id + n, "content": text, "status": "pending"} for n, text in enumerate(texts)
     ]
-    after = replace(board, todos=board.rows.with_more(new), next_id=board.next_id + len(new))
+    after = replace(board, todos=board.rows.with_more(new), next_id=next_id + len(new))
     return Outcome(operation, after, touched=tuple(todo["id"] for todo in new), named=tuple(named))
 
 

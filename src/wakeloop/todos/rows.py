@@ -1,18 +1,20 @@
 """The items of a board, found by id; boards share them.
 
-A round of n calls makes n boards. One that changes an item copies a block of 64 and the row of blocks, so
-that neither the calls nor the items of a round count with their square.
+A round of n calls makes n boards, which are all kept. One that changes an item copies a block of 32, the
+group of 32 blocks that it is in, and the row of groups, so that neither the calls nor the items of a round
+count with their square.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from wakeloop.todos.items import Todo, is_open
 
-Blocks = tuple[tuple[Todo, ...], ...]
-BLOCK = 64
+T = TypeVar("T")
+Groups = tuple[tuple[tuple[Todo, ...], ...], ...]
+FAN = 32  # items of a block, blocks of a group
 FEW = 4  # lookups that scan: an index pays from the next one on
 
 
@@ -30,32 +32,32 @@ class _Index:
 class Rows(Sequence[Todo]):
     """Items that never change: what changes one, or adds some, is another `Rows`. `tally` counts statuses."""
 
-    __slots__ = ("blocks", "known", "size", "tally")
+    __slots__ = ("groups", "known", "size", "tally")
 
-    blocks: Blocks
+    groups: Groups
     known: _Index
     size: int
     tally: Mapping[str, int]
 
     def __init__(self, items: Iterable[Todo] = ()) -> None:
         whole = tuple(items)
-        self.blocks, self.size, self.known = _split(whole), len(whole), _Index(len(whole))
+        self.groups, self.size, self.known = _split(_split(whole)), len(whole), _Index(len(whole))
         self.tally = Counter([todo["status"] for todo in whole])
 
-    def _next(self, blocks: Blocks, size: int, tally: Mapping[str, int], index: _Index) -> "Rows":
+    def _next(self, groups: Groups, size: int, tally: Mapping[str, int], index: _Index) -> "Rows":
         new = object.__new__(Rows)
-        new.blocks, new.size, new.tally, new.known = blocks, size, tally, index
+        new.groups, new.size, new.tally, new.known = groups, size, tally, index
         return new
 
     def __len__(self) -> int:
         return self.size
 
     def __iter__(self) -> Iterator[Todo]:
-        return chain.from_iterable(self.blocks)
+        return chain.from_iterable(chain.from_iterable(self.groups))
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, int) and 0 <= place < self.size:
-            return self.blocks[place // BLOCK][place % BLOCK]
+            return self.groups[place // FAN**2][place // FAN % FAN][place % FAN]
         return tuple(self)[place]
 
     def __eq__(self, other: object) -> bool:
@@ -89,7 +91,7 @@ class Rows(Sequence[Todo]):
         for place in range(index.read, self.size):
             index.alike.setdefault(self[place]["content"], []).append(place)
         index.read = max(index.read, self.size)
-        places = [place for place in index.alike.get(content, ())[-BLOCK:] if place < self.size]
+        places = [place for place in index.alike.get(content, ())[-FAN:] if place < self.size]
         return next((self[place] for place in places if is_open(self[place])), None)
 
     def with_item(self, todo: Todo) -> "Rows":
@@ -97,25 +99,31 @@ class Rows(Sequence[Todo]):
         place = self.place_of(todo["id"])
         if place is None:
             return self
-        number, within = divmod(place, BLOCK)
-        block = self.blocks[number]
-        before, after = block[within]["status"], todo["status"]
-        blocks = list(self.blocks)
-        blocks[number] = (*block[:within], todo, *block[within + 1 :])
+        group = self.groups[place // FAN**2]
+        block = group[place // FAN % FAN]
+        before, after = block[place % FAN]["status"], todo["status"]
+        block = _with(block, place % FAN, todo)
+        groups = _with(self.groups, place // FAN**2, _with(group, place // FAN % FAN, block))
         tally = self.tally
         if before != after:
             tally = {**tally, before: tally[before] - 1, after: tally.get(after, 0) + 1}
-        return self._next(tuple(blocks), self.size, tally, self.known)
+        return self._next(groups, self.size, tally, self.known)
 
     def with_more(self, items: Sequence[Todo]) -> "Rows":
         """Return rows with these items behind the others."""
-        *full, last = self.blocks or ((),)
+        *groups, group = self.groups or ((),)
+        *full, last = group or ((),)
         size = self.size + len(items)
         index = self.known if self.known.end == self.size else _Index(size)  # another has more already
         index.end = size
         tally = {**self.tally, **(Counter(self.tally) + Counter([todo["status"] for todo in items]))}
-        return self._next((*full, *_split((*last, *items))), size, tally, index)
+        blocks = (*full, *_split((*last, *items)))
+        return self._next((*groups, *_split(blocks)), size, tally, index)
 
 
-def _split(items: tuple[Todo, ...]) -> Blocks:
-    return tuple(items[at : at + BLOCK] for at in range(0, len(items), BLOCK))
+def _split(parts: tuple[T, ...]) -> tuple[tuple[T, ...], ...]:
+    return tuple(parts[at : at + FAN] for at in range(0, len(parts), FAN))
+
+
+def _with(parts: tuple[T, ...], place: int, part: T) -> tuple[T, ...]:
+    return (*parts[:place], part, *parts[place + 1 :])

@@ -13,38 +13,44 @@ Verdicts = dict[tuple[int, str], str | None]
 """What was answered of an item, by the place of its call and its id: a round may be played again."""
 
 
-SHARDS = 64
+class _Log(dict[str, list[tuple[int, int]]]):
+    """By id: since which age it has which count. The newest of those that share it may add."""
+
+    newest = 0
 
 
 class Refusals(Mapping[str, int]):
-    """Counts by id, in order, that never change: one more copies a shard, not all of them."""
+    """Counts by id, in order, that never change: those of a round share one log, each to its own age."""
 
-    def __init__(self, shards: tuple[dict[str, tuple[int, int]], ...], size: int = 0) -> None:
-        self.shards, self.size = shards, size  # by id: its place in the order, its count
+    def __init__(self, log: _Log, size: int, age: int = 0) -> None:
+        self.log, self.size, self.age = log, size, age
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> "Refusals":
         """Return counts in this form."""
         if isinstance(counts, Refusals):
             return counts
-        shards: tuple[dict[str, tuple[int, int]], ...] = tuple({} for _ in range(SHARDS))
-        for place, (key, count) in enumerate(counts.items()):
-            shards[hash(key) % SHARDS][key] = place, count
-        return cls(shards, len(counts))
+        return cls(_Log({key: [(0, count)] for key, count in counts.items()}), len(counts))
 
     def with_one(self, key: str, count: int) -> "Refusals":
         """Return counts with this one, which keeps its place or is the last."""
-        at = hash(key) % SHARDS
-        shards, old = list(self.shards), self.shards[at].get(key)
-        shards[at] = {**shards[at], key: (self.size if old is None else old[0], count)}
-        return Refusals(tuple(shards), self.size + (old is None))
+        if self.age != self.log.newest:  # another has more already
+            return Refusals.of(dict(self)).with_one(key, count)
+        more = key not in self
+        age = self.log.newest = self.age + 1
+        self.log.setdefault(key, []).append((age, count))
+        return Refusals(self.log, self.size + more, age)
 
     def __getitem__(self, key: str) -> int:
-        return self.shards[hash(key) % SHARDS][key][1]
+        if key not in self:
+            raise KeyError(key)
+        return next(count for age, count in reversed(self.log[key]) if age <= self.age)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.log and self.log[key][0][0] <= self.age  # type: ignore[index]
 
     def __iter__(self) -> Iterator[str]:
-        placed = {key: place for shard in self.shards for key, (place, _) in shard.items()}
-        return iter(sorted(placed, key=placed.__getitem__))
+        return (key for key in self.log if key in self)
 
     def __len__(self) -> int:
         return self.size

@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from wakeloop.text.characters import short_id, shorten
-from wakeloop.todos.items import ID_SHOWN, TEXT_SHOWN, Refused, Todo, brief, is_open
+from wakeloop.todos.items import ID_SHOWN, TEXT_SHOWN, Refused, Todo, brief, is_open, next_number
 from wakeloop.todos.operations import Board, Draft, Outcome, Question, Replace, Rules
 from wakeloop.todos.verdicts import Verdicts, is_exhausted, verify, with_status
 
@@ -50,17 +50,19 @@ def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     free: dict[str, deque[int | str]] = {}
     cut: dict[str, OrderedDict[str, Todo]] = {}
     ids, told = [todo["id"] for todo in board.todos], {draft.id for draft in drafts} - {None}
-    unknown = told.difference(ids)  # an id may come back as a nudge shows it
-    whole = {short_id(key, ID_SHOWN): key for key in ids if key not in told} if unknown else {}
+    unknown = told.difference(ids)  # an id may come back as a nudge shows it, a number as a text
+    whole = {str(short_id(key, ID_SHOWN)): key for key in ids if key not in told} if unknown else {}
+    names = {str(key) for key in told}
     for todo in board.todos:
-        free.setdefault(todo["content"], deque()).append(todo["id"])
+        if str(todo["id"]) not in names:
+            free.setdefault(todo["content"], deque()).append(todo["id"])
         if len(todo["content"]) > TEXT_SHOWN:
             cut.setdefault(brief(todo["content"]), OrderedDict())[str(todo["id"])] = todo
-    next_id, new = board.next_id, []
+    next_id, new = _first_number(board, drafts), []
     for draft in drafts:
         key, content = draft.id, draft.content.strip()
         if key is not None and key in unknown:
-            key = whole.get(key, key)
+            key = whole.get(str(key), key)
         if meant := cut.get(content):  # as a nudge shows it: its whole text is kept
             named = meant.pop(str(key), None)
             content = (named or meant.popitem(last=False)[1])["content"]
@@ -73,3 +75,11 @@ def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
             item["reason"] = draft.reason
         new.append(item)
     return new, next_id
+
+
+def _first_number(board: Board, drafts: Sequence[Draft]) -> int:
+    """Return the number of the first draft that needs one: none that the model chose, here or before."""
+    told = [draft.id for draft in drafts]
+    if None not in told:
+        return board.next_id
+    return next_number([{"id": key} for key in (*told, *(todo["id"] for todo in board.todos))], board.next_id)

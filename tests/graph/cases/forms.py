@@ -34,6 +34,7 @@ class Said:
     calls: tuple[tuple[str, str, str | None], ...] = ()
     sign: str = ""  # "", "cut", "refused"; "none" for a whole reply that has no sign at all
     refusal: str = ""
+    body: Any = None  # what is answered as it is, with status 200
 
 
 def as_said(step: Any) -> Said:
@@ -163,6 +164,8 @@ class OverHttp(Form):
             payload = json.loads(request.content)
             said = server.take(payload)
             self.asked = payload
+            if not isinstance(said, str) and said.body is not None:
+                return http.Response(200, json=said.body)
             if isinstance(said, str):
                 return http.Response(400, json={"error": {"message": said, "type": "invalid_request_error"}})
             if not payload.get("stream"):
@@ -399,6 +402,8 @@ class Anthropic(OverHttp):
                 found.append(("bad", "", "messages must have non-empty content"))
             results = [b for b in blocks if b["type"] == "tool_result"]
             found += [("result", b["tool_use_id"], "") for b in results]
+            if any(b["type"] == "text" and not b["text"].strip() for b in blocks):
+                found.append(("bad", "", "text content blocks must contain non-whitespace text"))
             if message["role"] == "user" and len(results) < len(blocks):
                 found.append(("text", "user", ""))
             found += [("call", b["id"], b["name"]) for b in blocks if b["type"] == "tool_use"]

@@ -118,6 +118,31 @@ def test_c48_a_todo_call_that_waits_is_answered_under_another_dialect(name: str,
     assert wire_faults(model.requests) == []
 
 
+MORE: dict[str, tuple[str, dict[str, Any]]] = {  # one item more
+    "wakeloop": ("todo_write", {"items": ["n"]}),
+    "loki": ("todo__add", {"task": "n"}),
+    "lesson": ("todo", {"items": [{"id": "1", "text": "a"}, {"id": "2", "text": "n"}]}),
+    "cubepi": (
+        "write_todos",
+        {"todos": [{"content": "a", "status": "in_progress"}, {"content": "n", "status": "pending"}]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "other"), list(permutations(PRESETS, 2)))
+def test_an_item_more_under_another_dialect_has_an_id_of_its_own(name: str, other: str) -> None:
+    saver = InMemorySaver()
+    first, _ = built(saver, calls(PLANS[name]), *[says(str(n)) for n in range(40)], name=name)
+    first.invoke({"messages": [("user", "go")]}, CONFIG)
+    [kept, *_] = first.get_state(CONFIG).values["todos"]
+    then, _ = built(saver, calls(MORE[other]), *[says(str(n)) for n in range(40)], name=other)
+    then.invoke({"messages": [("user", "one more")]}, CONFIG)
+    todos = then.get_state(CONFIG).values["todos"]
+    assert todos[0]["id"] == kept["id"]
+    assert [todo["content"] for todo in todos].count("n") == 1
+    assert len({str(todo["id"]) for todo in todos}) == len(todos)
+
+
 # -- edits in mid-run --------------------------------------------------------------------------------------
 
 

@@ -84,9 +84,9 @@ def test_c15_a_write_begins_anew_also_a_rejected_one(quick: Rig) -> None:
         write("a"),
         *(looks(str(n)) for n in range(4)),
         update(9, "done"),  # refused: there is no item 9
-        *(looks(str(n)) for n in range(4)),
+        *(looks(str(n)) for n in range(4, 8)),
         update(1, "in_progress"),
-        *(looks(str(n)) for n in range(4)),
+        *(looks(str(n)) for n in range(8, 12)),
         calls(("todo_list", {})),  # reading is no write: the fifth round
         close(1),
         "Done.",

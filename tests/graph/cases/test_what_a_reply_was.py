@@ -1,7 +1,7 @@
-"""Cases C36 to C38, C40 and C43: cut, unfit, refused, or whole, in every provider's form."""
+"""Cases C36 to C38, C40, C43 and C46: cut, unfit, refused, or whole, in every provider's form."""
 
 from itertools import repeat
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from forms import FORMS, Anthropic, Chat, Form, Responses, Said
@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel
 from rig import Rig, close, marks, results, statuses, write
 
-from wakeloop import LoopSettings, answer_of, preset
+from wakeloop import LoopSettings, ReplyError, answer_of, preset
 from wakeloop.testing import calls, says
 
 PARSED = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")  # langchain-openai's
@@ -241,6 +241,47 @@ def test_c40_a_format_that_is_refused(rig: Rig, form: Form) -> None:
     assert out.get("structured_response") is None
     assert rig.ending == ("dormant", "refused", 0)
     assert str(rig.messages[-1].content) == "No."
+
+
+# -- C46 -------------------------------------------------------------------------------------------------
+
+LOADING = "model is loading"
+ERRORS = {
+    "a text": {"error": LOADING},
+    "Anthropic's": {"type": "error", "error": {"type": "overloaded_error", "message": LOADING}},
+    "FastAPI's": {"detail": [{"loc": ["body"], "msg": LOADING}]},
+    "MiniMax's": {"id": "1", "choices": None, "base_resp": {"status_code": 1004, "status_msg": LOADING}},
+    "Cloudflare's": {"result": None, "success": False, "errors": [{"code": 7, "message": LOADING}]},
+    "Baidu's": {"error_code": 336, "error_msg": LOADING},
+    "Gemini's": [{"error": {"code": 503, "message": LOADING}}],
+}
+
+
+@pytest.mark.rotating("form")
+@pytest.mark.parametrize("form", FORMS[:3])
+@pytest.mark.parametrize("body", ERRORS.values(), ids=ERRORS)
+def test_c46_the_servers_words_wherever_they_stand(quick: Rig, form: Form, body: Any) -> None:
+    wrong = [Said(body=body)] * (2 if quick.door == "stream" else 1)
+    quick.speaks(form).build(write("a"), *wrong, close(1), "Done.")
+    with pytest.raises(ReplyError, match=rf"\(the server says: {LOADING}\)"):
+        quick.run("go")
+    quick.run(None)
+    quick.model.assert_done()
+    assert quick.ending == ("dormant", "settled", 0)
+    quick.follow_up()
+
+
+@PARSED
+@pytest.mark.parametrize(
+    "body", [{"detail": LOADING}, {"id": "1", "choices": []}], ids=["an error", "nothing"]
+)
+def test_c46_in_the_place_of_a_format(quick: Rig, body: Any) -> None:
+    quick.speaks(Chat()).build("bye", Said(body=body), '{"city": "Bern"}', response_format=City)
+    with pytest.raises(ReplyError, match="could not be read"):
+        quick.run("go")
+    assert quick.run(None)["structured_response"] == {"city": "Bern"}
+    quick.model.assert_done()
+    quick.followed = True  # what the agent is asked next is a format again
 
 
 # -- C43 -------------------------------------------------------------------------------------------------

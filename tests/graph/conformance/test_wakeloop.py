@@ -293,23 +293,24 @@ def test_25_wakes_that_bring_progress_and_no_more(stage: Make) -> None:
 # -- the nudge -------------------------------------------------------------------------------------------
 
 
-def test_a_nudge_is_short_where_the_model_has_just_seen_the_list(stage: Make) -> None:
+def test_a_nudge_is_short_where_the_one_before_has_just_shown_the_list(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 3, "max_idle_wakes": 0, "guard_retries": 0})
+    s.run(
+        write(*"abcdefgh"), "A stop.", several([1, 3], "done"), "A stop.", update(2, "done"), *["A stop."] * 2
+    )
+    assert [lines(nudge) for nudge in s.injected("wake")] == [
+        [f"  [{place}] {text}" for place, text in enumerate("abcdefgh", 1)],
+        ["  [2] b", "  [4] d", "  [5] e", "  [6] f", "  [7] g"],
+        ["  [4] d", "  [5] e", "  [6] f", "  [7] g", "  [8] h"],  # no more are open
+    ]
+    assert "… and 1 more (6 open, 0 blocked in all); `todo_list` shows them." in s.injected("wake")[1]
+
+
+def test_a_nudge_is_whole_where_the_last_was_long_ago_or_the_list_has_grown(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 3, "max_idle_wakes": 0, "guard_retries": 0})
     far = [looks(f"file {n}") for n in range(10)]
-    s.run(write(*"abcdefg"), "A stop.", several([1, 3], "done"), "A stop.", *far, "A stop.", "A stop.")
-    assert [lines(nudge) for nudge in s.injected("wake")] == [
-        ["  [1] a", "  [2] b", "  [3] c", "  [4] d", "  [5] e"],  # behind the plan
-        ["  [2] b", "  [4] d", "  [5] e", "  [6] f", "  [7] g"],  # no more are open
-        ["  [2] b", "  [4] d", "  [5] e", "  [6] f", "  [7] g"],
-    ]
-    assert "… and 2 more (7 open, 0 blocked in all); `todo_list` shows them." in s.injected("wake")[0]
-
-
-def test_a_nudge_is_whole_where_the_list_was_shown_long_ago_or_has_grown(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 2, "max_idle_wakes": 0, "guard_retries": 0})
-    far = [looks(f"file {n}") for n in range(10)]
-    s.run(write(*"abcdefg"), *far, "A stop.", write("h"), "A stop.", "A stop.")
-    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [7, 5]
+    s.run(write(*"abcdefg"), "A stop.", *far, "A stop.", write("h"), "A stop.", "A stop.")
+    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [7, 7, 8]
 
 
 def test_the_described_system_shows_its_list_whole(stage: Make) -> None:

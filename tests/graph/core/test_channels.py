@@ -253,6 +253,10 @@ def test_entries_are_added_once_dropped_by_id_and_cleared() -> None:
     entries = merge_entries([], [{"id": "1"}, "2", {"id": "1"}])
     assert merge_entries(entries, ["2", {"id": "3"}]) == [{"id": "1"}, "2", {"id": "3"}]
     assert merge_entries(["1", {"id": "2"}], {"drop": ["2", "9"]}) == ["1"]
+    two = [{"id": "1", "sender": "a"}, {"id": "1", "sender": "b"}]
+    assert merge_entries(two[:1], two) == two  # two that ask may have one id
+    assert merge_entries(two, {"drop": [{"id": "1", "sender": "a"}]}) == two[1:]
+    assert merge_entries(two, {"drop": ["1"]}) == []
     assert merge_entries(["1"], {"clear": True}) == []
     assert merge_entries(["1"], None) == ["1"]
 

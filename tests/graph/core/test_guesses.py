@@ -347,7 +347,7 @@ def test_the_truth_of_an_agent_in_a_parents_snapshot() -> None:
 
     model = ScriptedModel(write("a", "b"), "thinking", calls(("ask", {})))
     parent = parent_of(create_todo_agent(model, [ask]), Talk)
-    parent.invoke(GO, AT)
+    result = parent.invoke(GO, AT)
     truth = {
         "state": "waiting", "reason": "interrupted", "open": 2, "wakes": 1, "budget": 25, "list": 1,
         "items": 2, "on": "human", "spent": ANY,
@@ -356,6 +356,12 @@ def test_the_truth_of_an_agent_in_a_parents_snapshot() -> None:
     assert answer_of(parent.get_state(AT, subgraphs=True)) == "thinking"
     mere = session_of(parent.get_state(AT))  # which does not hold it: no numbers that are none
     assert mere == {"state": "waiting", "reason": "interrupted", "on": "human"}
+    assert session_of(result) == mere
+    ended = parent_of(create_todo_agent(ScriptedModel(write("a"), *["said"] * 6)), Talk)
+    told = ended.invoke(GO, AT)
+    for given in (told, ended.get_state(AT)):  # one item is open there, and nothing here tells of it
+        assert session_of(given) == {"state": "dormant", "reason": None}
+        assert answer_of(given) == "said"
 
 
 # -- readings --------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ ENDLESS: dict[str, tuple[Any, int, int, bool]] = {
     "two in turn": (lambda: chain([write("a")], cycle([X, looks("y")])), 14, 1, True),
     "two in a reply": (lambda: chain([write("a")], repeat(looks("x", "y"))), 13, 1, True),
     "reading the list": (lambda: chain([write("a")], repeat(LIST)), 12, 1, True),
-    "the same plan": (lambda: repeat(write("a")), 12, 12, True),
+    "the same plan": (lambda: repeat(write("a")), 12, 1, True),
     "one status": (lambda: chain([write("a")], repeat(update(1, "in_progress"))), 12, 1, True),
     "to and fro": (
         lambda: chain([write("a")], cycle([update(1, "in_progress"), update(1, "open")])), 12, 1, True,

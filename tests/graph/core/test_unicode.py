@@ -1,13 +1,16 @@
 """Halves of character pairs: no server's UTF-8 holds them, and JSON brings them all the same."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from agents import write
+from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from wakeloop import create_todo_agent
+from wakeloop import InputError, create_todo_agent, update_todos
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.characters import whole
 
@@ -64,3 +67,58 @@ def test_half_a_pair_in_the_users_own_message_is_replaced_and_the_run_goes_on() 
     assert model.requests[0][-1].text == "half \ufffd here, whole 😀"
     stored = agent.get_state(config).values["messages"]
     assert [m.text for m in stored] == ["half \ufffd here, whole 😀", "ok"]
+
+
+GO: Any = {"messages": [("user", "go")]}
+INPUTS: dict[str, Any] = {
+    "a name": {"messages": [HumanMessage("go", name="p\ud83d")]},
+    "a setting": {**GO, "todo_settings": {"continuation_prompt": "on\ud83d"}},
+    "a prompt": {
+        **GO,
+        "todo_settings": {"prompts": {"nudge": "on\ud83d $list", "nag": "\ud83d"}, "nag_after": 1},
+    },
+    "an item, a goal": {**GO, "todos": [{"content": "x\ud83d", "id": "\ud83d"}], "todo_goal": "\ud83d"},
+    "an event": {
+        "todo_inbox": [{"kind": "peer_message", "text": "\ud83d", "sender": "\ud83d", "id": "\ud83d"}]
+    },
+}
+
+
+@pytest.mark.parametrize("given", INPUTS)
+def test_no_half_of_an_input_or_a_setting_is_sent(given: str) -> None:
+    model = ScriptedModel(
+        write("a"), *[calls(("look", {"path": str(n)})) for n in range(2)], *[says("l")] * 6
+    )
+    agent = create_todo_agent(model, [look], system_prompt="be\ud83d", checkpointer=InMemorySaver())
+    agent.invoke(INPUTS[given], {"configurable": {"thread_id": "t"}})
+    assert len(model.requests) == 8
+    for message in (message for request in model.requests for message in request):
+        f"{message.name} {message.content}".encode()
+
+
+HALF: Any = {"configurable": {"thread_id": "t\ud83d"}}
+DOORS: dict[str, Callable[[Any, Any], Any]] = {
+    "invoke": lambda agent, at: agent.invoke(GO, at),
+    "ainvoke": lambda agent, at: asyncio.run(agent.ainvoke(GO, at)),
+    "get_state": lambda agent, at: agent.get_state(at),
+    "aget_state": lambda agent, at: asyncio.run(agent.aget_state(at)),
+    "get_state_history": lambda agent, at: list(agent.get_state_history(at)),
+    "update_state": lambda agent, at: agent.update_state(at, {"todo_goal": "x"}),
+    "aupdate_state": lambda agent, at: asyncio.run(agent.aupdate_state(at, {"todo_goal": "x"})),
+    "update_todos": lambda agent, at: update_todos(agent, at, add=["x"]),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_half_a_pair_in_a_threads_name_is_a_sentence(door: str) -> None:
+    agent = create_todo_agent(ScriptedModel([]), checkpointer=InMemorySaver())
+    with pytest.raises(InputError) as raised:
+        DOORS[door](agent, HALF)
+    told = "The thread_id is refused: half a pair of characters (\\ud83d) is in it, which UTF-8 cannot hold."
+    assert str(raised.value) == told
+
+
+def test_half_a_pair_in_a_checkpoints_name_is_a_sentence() -> None:
+    agent = create_todo_agent(ScriptedModel([]), checkpointer=InMemorySaver())
+    with pytest.raises(InputError, match=r"^The checkpoint_id is refused: half"):
+        agent.invoke(None, {"configurable": {"thread_id": "t", "checkpoint_id": "\ud83d"}})

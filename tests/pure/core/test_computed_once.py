@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from wakeloop import preset
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
+from wakeloop.platform import child_processes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.server import ModelByEnvironment
 
@@ -109,3 +112,14 @@ def test_a_model_by_environment_is_made_once(monkeypatch: pytest.MonkeyPatch) ->
     model = ModelByEnvironment()
     assert (model._real, model._real, made) == ("openai:x", "openai:x", ["openai:x"])
     assert model.model_dump().get("_real") is None
+
+
+@pytest.mark.parametrize(("version", "told"), [((3, 11, 9), ["after_in_child"]), ((3, 12, 0), [])])
+def test_locks_of_others_are_renewed_where_python_has_them(
+    version: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered: list[str] = []
+    monkeypatch.setattr(os, "register_at_fork", lambda **hooks: registered.extend(hooks))
+    monkeypatch.setattr(child_processes, "sys", SimpleNamespace(version_info=version))
+    child_processes.free_locks_in_children.__wrapped__()
+    assert registered == told

@@ -1,22 +1,18 @@
 """Costs grow with what there is, not with its square: operations are counted, times only in benchmarks."""
 
-import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from levels import examples
 
 from wakeloop.dialects import dialect_named
 from wakeloop.loop.progress import made_progress
 from wakeloop.presets import preset
 from wakeloop.todos import operations, rounds, rows
-from wakeloop.todos.items import Todo, count_running
-from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Reset, Rules
+from wakeloop.todos.items import Todo
+from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Rules
 from wakeloop.todos.verdicts import Refusals
 
 ONE = Rules(in_progress="at_most_one")
@@ -151,10 +147,11 @@ def test_progress_is_judged_in_as_many_steps_as_there_are_items() -> None:
 
 
 def test_boards_of_a_round_share_their_items() -> None:
-    board = Board(tuple(items(1000)))
+    board = Board(tuple(items(3000)))
     then = board.with_item({"id": 500, "content": "item 500", "status": "completed"})
-    shared = [a is b for a, b in zip(board.rows.blocks, then.rows.blocks, strict=True)]
-    assert shared.count(False) == 1
+    was, now = board.rows.groups, then.rows.groups
+    assert [a is b for a, b in zip(was, now, strict=True)] == [False, True, True]
+    assert [a is b for a, b in zip(was[0], now[0], strict=True)].count(False) == 1
     assert (board.find(500) or {}).get("status") == "pending"
     assert (then.find("500") or {}).get("status") == "completed"
 
@@ -186,79 +183,6 @@ def test_two_boards_that_part_find_their_own_items() -> None:
 
 def _todo(key: Any) -> Todo:
     return {"id": key, "content": "c", "status": "pending"}
-
-
-# -- the rule about items in progress, against the words of rule 10 ---------------------------------------
-
-
-def by_the_book(board: Board, calls: Any, rules: Rules, verdict: Any) -> tuple[Any, list[bool]]:
-    """Refuse the last call that started an item and play again, until the list is sound: n plays for n."""
-    refused: set[int] = set()
-    while True:
-        told = ["refused" if i in refused else call for i, call in enumerate(calls)]
-        after, outcomes, _ = played(board, told, Rules(rules.max_items), verdict)
-        now, culprit = board, None
-        for i, outcome in enumerate(outcomes):
-            was = {todo["id"]: todo["status"] for todo in now.todos}
-            now = outcome.board
-            if outcome.error is None and any(
-                todo["status"] == "in_progress" and was.get(todo["id"]) != "in_progress" for todo in now.todos
-            ):
-                culprit = i
-        if count_running(after.todos) <= 1 or culprit is None:
-            return after, [outcome.error is not None for outcome in outcomes]
-        refused.add(culprit)
-
-
-CHANGES = st.builds(
-    Change,
-    st.integers(1, 6),
-    st.sampled_from(
-        ["in_progress", "in_progress", "in_progress", "pending", "completed", "cancelled", "blocked"]
-    ),
-    st.just("why"),
-)
-CALLS = st.one_of(CHANGES, CHANGES, CHANGES, st.just(Add(("x",))), st.just(Reset()), st.just("refused"))
-LISTS = st.lists(st.sampled_from(["pending", "pending", "in_progress", "completed", "blocked"]), max_size=5)
-
-
-@given(LISTS, st.lists(CALLS, max_size=8), st.integers())
-@examples(300)
-def test_the_last_starters_are_refused_as_if_one_after_the_other(
-    statuses: list[Any], calls: list[Any], seed: int
-) -> None:
-    listed = tuple({"id": n, "content": f"c{n}", "status": s} for n, s in enumerate(statuses, 1))
-    board = Board(listed, next_id=len(listed) + 1)
-
-    def verdict(todo: Todo) -> str | None:
-        return "no" if random.Random(f"{seed}{todo['id']}").random() < 0.4 else None
-
-    after, outcomes, _ = played(board, calls, ONE, verdict)
-    expected, errors = by_the_book(board, calls, ONE, verdict)
-    assert tuple(after.todos) == tuple(expected.todos)
-    assert [outcome.error is not None for outcome in outcomes] == errors
-
-
-def test_each_refused_start_is_told_of_all_that_would_be_in_progress() -> None:
-    _, outcomes, _ = played(Board(tuple(items(3))), [Change(n, "in_progress") for n in (1, 2, 3)], ONE)
-    told = (
-        "only one item may be in progress, and these would be: [1] item 1 and [2] item 2 and [3] item 3; "
-        "close or reopen one first"
-    )
-    assert [outcome.error for outcome in outcomes] == [None, told, told]
-
-
-def test_where_one_must_run_the_round_goes_back_to_where_it_was_sound() -> None:
-    must = Rules(in_progress="exactly_one")
-    calls = [
-        Change(1, "in_progress"),
-        Change(1, "completed"),
-        Change(2, "in_progress"),
-        Change(3, "in_progress"),
-    ]
-    after, outcomes, _ = played(Board(tuple(items(3))), calls, must)
-    assert [todo["status"] for todo in after.todos] == ["completed", "in_progress", "pending"]
-    assert [outcome.error is None for outcome in outcomes] == [True, True, True, False]
 
 
 # -- texts ------------------------------------------------------------------------------------------------
@@ -314,3 +238,13 @@ def test_refusals_keep_their_order_and_never_change() -> None:
     assert list(more.items()) == [("b", 3), ("a", 2), ("c", 1)]
     assert few == {"b": 1, "a": 2}
     assert (len(more), more.get("x"), Refusals.of(more) is more) == (3, None, True)
+    assert (len(few), few.get("c"), "c" in few) == (2, None, False)
+
+
+def test_refusals_that_part_know_their_own() -> None:
+    base = Refusals.of({"a": 1})
+    one = base.with_one("b", 1)
+    other = base.with_one("c", 1).with_one("a", 2)
+    assert [dict(kept) for kept in (base, one, other)] == [{"a": 1}, {"a": 1, "b": 1}, {"a": 2, "c": 1}]
+    assert one.with_one("a", 3) == {"a": 3, "b": 1}
+    assert [len(kept) for kept in (base, one, other)] == [1, 2, 2]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from wakeloop.text.characters import shorten
 from wakeloop.todos.changes import changed_ids, changes
+from wakeloop.todos.in_progress import progress_fault
 from wakeloop.todos.items import (
     Refused,
     abridged,
@@ -36,7 +37,7 @@ from wakeloop.todos.operations import (
     Rules,
     Show,
 )
-from wakeloop.todos.rounds import play_round, progress_fault
+from wakeloop.todos.rounds import play_round
 
 STATUSES = ["pending", "in_progress", "completed", "cancelled", "blocked"]
 OPEN = {"pending", "in_progress"}
@@ -350,6 +351,31 @@ def test_an_item_without_id_takes_that_of_the_first_free_item_of_equal_content()
     assert after.next_id == 10
     assert outcomes[0].dropped == (todo(2, "b"),)
     assert outcomes[0].touched == (8, 9)
+
+
+def test_an_item_without_id_takes_none_that_another_of_the_list_names() -> None:
+    start = board(todo(1, "a"), todo("4", "b"), next_id=2)
+    drafts = (
+        Draft("a", "pending"),
+        Draft("x", "pending", 1),
+        Draft("y", "pending", "7"),
+        Draft("b", "pending"),
+    )
+    after, _, _ = playing(start, Replace(drafts))
+    assert [item["id"] for item in after.todos] == [8, 1, "7", "4"]
+    assert after.next_id == 9
+
+
+def test_a_number_that_comes_back_as_a_text_is_the_same_id() -> None:
+    after, outcomes, _ = playing(board(todo(1, "a"), next_id=2), Replace((Draft("b", "pending", "1"),)))
+    assert list(after.todos) == [todo(1, "b")]
+    assert outcomes[0].dropped == ()
+
+
+@pytest.mark.parametrize("items", [("x",), ("x", "y", "z")])
+def test_an_added_item_takes_no_number_that_the_model_chose(items: tuple[str, ...]) -> None:
+    after, _, _ = playing(board(todo("1", "a"), todo("3", "b"), next_id=1), Add(items))
+    assert [item["id"] for item in after.todos[2:]] == [4, 5, 6][: len(items)]
 
 
 def test_only_open_items_left_out_are_dropped() -> None:

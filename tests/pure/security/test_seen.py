@@ -74,6 +74,9 @@ def test_a_path_shows_what_it_is() -> None:
 # -- secrets -----------------------------------------------------------------------------------------------
 
 SECRET = {
+    "JWT": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig",
+    "PEM": "-----BEGIN RSA PRIVATE KEY-----\nMIIE",
+    "PEM2": "-----BEGIN PRIVATE KEY-----\nMIIE",
     "A_URL": "https://host/x?api_key=abc",
     "B_URL": "https://host/x?a=1&access_token=abc",
     "C_URL": "https://0123456789abcdef@host/x",

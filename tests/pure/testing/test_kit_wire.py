@@ -37,7 +37,7 @@ CASES = [
         (4, "a stray tool result: '1' is no call of the assistant message directly before"),
     ]),
     ([U, AIMessageChunk("x"), U], []),
-    ([HumanMessage(""), HumanMessage(" ")], []),
+    ([HumanMessage(""), HumanMessage(" ")], [(0, "an empty user message"), (1, "an empty user message")]),
     ([S, ChatMessage("go", role="user")], []),
     ([S, U, AIMessage([{"type": "text", "text": "x"}]), U], []),
     # system

@@ -10,6 +10,8 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
+from langchain_openai import ChatOpenAI
+from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
 from wakeloop.cli.agent import stopping
 from wakeloop.cli.chat.keyboard import Pipe
@@ -17,7 +19,7 @@ from wakeloop.cli.recipe import system_text
 from wakeloop.cli.start import piped
 from wakeloop.config.files import read_markdown, read_yaml
 from wakeloop.model.named import openai_model
-from wakeloop.model.unmarked import unmarked
+from wakeloop.model.unmarked import aunmark, unmark, unmarked
 
 MARK = "\ufeff"
 
@@ -75,6 +77,22 @@ def test_a_streamed_reply_keeps_its_first_event(size: int) -> None:
         url, own = f"http://127.0.0.1:{server.server_port}/v1", stopping(Event())
         model = openai_model("m", api_key="none", base_url=url, streaming=True, **own)
         assert model.invoke("hello").content == "Hello world"
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("size", [2, 10_000])
+async def test_a_client_of_ones_own_keeps_it_with_the_hooks(size: int) -> None:
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        server.told = (MARK.encode() + event("Hello ") + event("world") + b"data: [DONE]\n\n", size)  # type: ignore[attr-defined]
+        Thread(target=lambda: [server.handle_request() for _ in range(3)]).start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        more: Any = {"model": "m", "api_key": "none", "base_url": url, "streaming": True}
+        async with DefaultAsyncHttpxClient(event_hooks={"response": [aunmark]}) as waiting:
+            with DefaultHttpxClient(event_hooks={"response": [unmark]}) as client:
+                model = ChatOpenAI(**more, http_client=client, http_async_client=waiting)
+                assert model.invoke("hello").content == "Hello world"
+                assert (await model.ainvoke("hello")).content == "Hello world"
+                assert ChatOpenAI(**more).invoke("hello").content == "world"  # what it is like without
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 9])

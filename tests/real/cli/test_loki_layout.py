@@ -78,7 +78,10 @@ def test_a_key_at_both_places_is_refused(folder: Path) -> None:
         agent_level(folder, "a")
 
 
-@pytest.mark.parametrize("key", ["temperature", "save_session", "compression_threshold", "rag_top_k", "wrap"])
+@pytest.mark.parametrize(
+    "key",
+    ["temperature", "save_session", "compression_threshold", "rag_top_k", "wrap", "name", "global_tools"],
+)
 def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_with: Any) -> None:
     (folder / "config.yaml").write_text(f"{key}: 1\n")
     with pytest.raises(
@@ -90,6 +93,16 @@ def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_wi
     with pytest.raises(CommandError, match="is a key of loki's") as told_too:
         does(talk_with(), f".set {key} 1")
     assert "did you mean" not in str(told_too.value)
+
+
+def test_a_key_of_lokis_without_a_value_says_nothing(folder: Path) -> None:
+    """Its own example of a file lists most keys as null."""
+    (folder / "config.yaml").write_text("temperature: null\nsave_session:\nmax_auto_continues: 4\n")
+    (level,) = global_levels(folder)
+    assert level.values == {"max_wake_cycles": 4}
+    (folder / "config.yaml").write_text("zzz: null\n")
+    with pytest.raises(SettingsError, match="no setting 'zzz'"):
+        global_levels(folder)
 
 
 def test_exit_and_info_of_an_agent(folder: Path, talk_with: Any) -> None:
@@ -111,6 +124,12 @@ def test_a_command_of_lokis_is_answered_with_the_way(line: str) -> None:
         read(line)
     for nothing in ("did you mean", ".help lists them"):
         assert nothing not in str(told.value)
+
+
+@pytest.mark.parametrize("rest", ["session", "rag"])
+def test_what_else_loki_exits_is_answered_with_the_way(rest: str) -> None:
+    with pytest.raises(CommandError, match=rf"not '{rest}'.+\.session THREAD goes to another"):
+        read(f".exit {rest}")
 
 
 def test_ids_begin_at_1_after_clear_todo(talk_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -322,13 +322,14 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
 
 
 def test_a_second_server_on_one_file_is_refused(shared: World) -> None:
-    said = f"Another wakeloop serve has {shared.db!r}: stop it, or use Postgres for more."
+    path = f"{shared.db}-sessions"
+    said = f"Another host has the sessions of {path!r}: stop it first, or use Postgres for more."
     assert shared.here("serve", "--model", "m") == (1, "", f"wakeloop: {said}\n")
 
 
 def test_the_files_are_for_their_owner_alone(shared: World) -> None:
     found = {p.name: stat.S_IMODE(p.stat().st_mode) for p in Path(shared.db).parent.glob("threads.sqlite*")}
-    assert {"threads.sqlite", "threads.sqlite-sessions", "threads.sqlite-serve"} <= set(found)
+    assert {"threads.sqlite", "threads.sqlite-sessions", "threads.sqlite-sessions-host"} <= set(found)
     assert set(found.values()) == {0o600}
 
 
@@ -403,7 +404,7 @@ def test_a_second_signal_ends_the_server(world: World) -> None:
     assert ended(server) == (130, [], "")
     code, out, _ = world.here("drain", "--timeout", "0")
     assert code == 1
-    assert out == "1 of 1 workers are still at work, or died and were not missed yet.\n"
+    assert out == "Still at work, or dead and not missed yet: 1 of 1.\n"
 
 
 @pytest.mark.slow
@@ -445,6 +446,14 @@ def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
     out, err = waiting.communicate(timeout=120)
     assert (waiting.returncode, out, err) == (0, "m: and this\n", "")
     assert world.said("early") == [("human", "hello"), ("human", "and this"), ("ai", "m: and this")]
+
+
+def test_a_server_says_that_it_switches_auto_continue_on(world: World) -> None:
+    server = world.serve("--preset", "loki", begin=False)
+    assert server.stdout is not None
+    said = "auto_continue is switched on; loki leaves it off unless a level of configuration says otherwise."
+    assert server.stdout.readline() == f"main: {said}\n"
+    assert server.stdout.readline().startswith("Serving main, ada; ")
 
 
 def test_the_offline_stand_in_is_served(shell: Shell, files: Callable[[Path, int], None]) -> None:

@@ -8,7 +8,11 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
+
+from langchain_core.tools import StructuredTool
 
 from wakeloop import create_todo_agent, update_todos
 from wakeloop.testing import ScriptedModel, calls, says
@@ -40,11 +44,11 @@ def ended(child: int) -> bool:
     return False
 
 
-def forked() -> bool:
+def forked(work: Callable[[], Any] = run_one) -> bool:
     """Fork; tell whether the child, which runs an agent, ends."""
     child = os.fork()
     if child == 0:
-        run_one()
+        work()
         os._exit(0)
     return ended(child)
 
@@ -68,6 +72,51 @@ def held(forks: int) -> int:
     thread.start()
     looking.wait()
     hung = sum(not forked() for _ in range(forks))
+    may.set()
+    thread.join()
+    return hung
+
+
+class Kept(cached_property):  # type: ignore[type-arg]
+    """A property of a caller's own kind."""
+
+
+class Own:
+    """A class of a caller's own."""
+
+    it = Kept(lambda _: 1)
+
+
+def theirs(forks: int) -> int:
+    """Fork while another thread holds the locks of attributes of LangGraph, LangChain and a caller."""
+    node = create_todo_agent(ScriptedModel([]), [run_one]).nodes["activate"]
+    attributes = {
+        name: found
+        for kind in (Own, StructuredTool, ScriptedModel, type(node))
+        for base in kind.__mro__
+        for name, found in vars(base).items()
+        if isinstance(found, cached_property)
+    }
+    assert {"it", "_injected_args_keys", "_serialized", "flat_writers"} <= attributes.keys()
+    holding, may = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        locks = [found.lock for found in attributes.values() if hasattr(found, "lock")]  # up to Python 3.11
+        for lock in locks:
+            lock.acquire()
+        holding.set()
+        may.wait()
+        for lock in locks:
+            lock.release()
+
+    def look() -> None:
+        run_one()
+        assert Own().it == 1
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    holding.wait()
+    hung = sum(not forked(look) for _ in range(forks))
     may.set()
     thread.join()
     return hung
@@ -97,5 +146,5 @@ def busy(forks: int) -> int:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     run_one()  # imports are done: an import's lock is Python's affair
-    how, forks = {"held": held, "busy": busy}[sys.argv[1]], int(sys.argv[2])
+    how, forks = {"held": held, "theirs": theirs, "busy": busy}[sys.argv[1]], int(sys.argv[2])
     print(how(forks), "hung")

@@ -11,7 +11,8 @@ import pytest
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
-def test_no_child_hangs() -> None:
-    command = [sys.executable, str(Path(forking.__file__)), "held", "2"]
+@pytest.mark.parametrize(("how", "forks"), [("held", "2"), ("theirs", "1")])
+def test_no_child_hangs(how: str, forks: str) -> None:
+    command = [sys.executable, str(Path(forking.__file__)), how, forks]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout == "0 hung\n"

@@ -26,6 +26,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
     options = [
         "--no-browser",
         "--no-reload",
@@ -36,7 +37,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "--n-jobs-per-worker",
         "4",
     ]
-    environment = {**os.environ, "LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
+    quiet = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
+    environment = {**os.environ, **quiet, "SESSIONS_OF": address}
     with (
         (folder / "log").open("wb") as log,
         subprocess.Popen(
@@ -47,7 +49,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             stderr=log,
         ) as server,
     ):
-        address = f"http://127.0.0.1:{port}"
         try:
             for _ in range(240):
                 assert server.poll() is None, (folder / "log").read_text()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from functools import cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -14,11 +16,13 @@ from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
 from wakeloop import create_todo_agent
+from wakeloop.sessions import session_tools
+from wakeloop.sessions.langgraph_server import ServerHost
 from wakeloop.testing import calls, says
 
 
 class Parrot(BaseChatModel):
-    """`plan` writes an item and closes it, `leave` leaves one open, `ask`, `look` and `slow` call a tool."""
+    """`plan` writes an item and closes it, `leave` leaves one open; the other words call a tool."""
 
     @property
     def _llm_type(self) -> str:
@@ -39,13 +43,19 @@ class Parrot(BaseChatModel):
             return calls(("ask", {}))
         if person and last.text == "fail":
             raise ValueError("this model fails")
-        if person and last.text == "slow":
-            return calls(("wait", {}))
-        if person and last.text == "look":
-            return calls(("look", {}))
+        if person and (call := called(last.text)):
+            return calls(call)
         if last.type == "tool" and last.text.startswith("Stored") and "leave" not in messages[-3].text:
             return calls(("todo_update", {"id": 1, "status": "done"}))
         return says(f"read: {last.text.splitlines()[0]}")
+
+
+def called(text: str) -> tuple[str, dict[str, Any]] | None:
+    """The call that a person asks for."""
+    if text.startswith("peer "):
+        return "talk_to_agent", {"agent": text.removeprefix("peer "), "message": "hello"}
+    tool = {"slow": "wait", "look": "look"}.get(text)
+    return (tool, {}) if tool else None
 
 
 def ask() -> str:
@@ -75,8 +85,15 @@ class Context(TypedDict, total=False):
     todo_settings: dict[str, Any]
 
 
+@cache
+def sessions() -> ServerHost:
+    """The host for tools that run on the server itself."""
+    return ServerHost(os.environ["SESSIONS_OF"], {"main": "main"})
+
+
 def main() -> Any:
-    return create_todo_agent(Parrot(), tools=[ask, wait], context_schema=Context)
+    tools = [ask, wait, *session_tools(sessions, ["talk_to_agent"])]
+    return create_todo_agent(Parrot(), tools=tools, context_schema=Context)
 
 
 def waiting() -> Any:

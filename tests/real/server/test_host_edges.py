@@ -12,10 +12,11 @@ from langgraph_sdk.errors import InternalServerError
 
 from wakeloop import SessionError
 from wakeloop.sessions.langgraph_server import ServerHost
-from wakeloop.sessions.langgraph_server.kept import uid
+from wakeloop.sessions.langgraph_server.kept import SHELF, uid
 
 pytest.importorskip("langgraph_api", reason="the extra `server` is not installed")
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_group("langgraph-dev")]
+HALF = "half \ud800"
 KEPT, BACKGROUND = "wakeloop.sessions.langgraph_server.kept", "wakeloop.sessions.langgraph_server.background"
 ONE_RUN = "wakeloop.sessions.langgraph_server.one_run"
 HOST = "wakeloop.sessions.langgraph_server.server_host"
@@ -215,6 +216,24 @@ def test_a_server_that_fails_for_ever_is_given_up(
     assert host.status(name).error is None
 
 
+def test_an_answer_whose_run_has_failed_waits_as_a_text(
+    host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.send(name, {"kind": "human", "text": "ask"})
+    until(lambda: host.status(name).asks and host.background.at_work == {})
+    with monkeypatch.context() as patch:  # a run that ends before its step has read the answer
+        patch.setattr(host.client.runs, "create", lambda *_, **__: {"run_id": "gone"})
+        patch.setattr(
+            host.client.runs, "join", lambda *_: {"__error__": {"error": "KeyError", "message": "'x'"}}
+        )
+        patch.setattr(host.client.runs, "get", lambda *_: {"status": "error"})
+        host.send(name, {"kind": "human", "text": "the blue one"})
+        until(lambda: host.status(name).error == "KeyError: 'x'" and host.background.at_work == {})
+    assert (host.status(name).queued, host.status(name).asks) == (1, ())
+    host.send(name, {"kind": "kick"})
+    until(lambda: texts(host, name)[-1:] == ["read: the blue one"])
+
+
 @pytest.mark.usefixtures("quick")
 def test_an_error_that_cannot_be_noted_is_told_by_the_host(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
@@ -243,6 +262,39 @@ def test_a_thread_that_cannot_be_read_hides_no_other(
     assert "the disk is full" in (rows[name].error or "")
 
 
+def test_a_damaged_item_holds_up_no_other_thread(host: ServerHost, other: ServerHost, name: str) -> None:
+    good = f"{name}-good"
+    host.background.draining.set()
+    for thread in (name, good):
+        host.send(thread, {"kind": "human", "text": "hello"})
+    host.client.store.put_item((SHELF, uid(name)), key="bad", value={"kind": "human"}, index=False)
+    other.catch_up()
+    until(lambda: texts(other, good) == ["hello", "read: hello"])
+    rows = {status.thread: status for status in other.list()}
+    assert (rows[name].state, rows[good].state) == ("damaged", "dormant")
+    host.client.store.delete_item((SHELF, uid(name)), key="bad")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda host: host.send("main", {"kind": "kick", "id": HALF}), "The event's id is refused: "),
+        (lambda host: host.send(HALF, {"kind": "kick"}), "The thread's id is refused: "),
+        (lambda host: host.status(HALF), "The thread's id is refused: "),
+        (lambda host: host.schedules(HALF), "The thread's id is refused: "),
+        (lambda host: host.cancel(HALF), "The id is refused: "),
+        (lambda host: host.schedule("main", "* * * * *", HALF), "The text is refused: "),
+        (lambda host: host.schedule("main", f"{HALF} * * *", "x"), "The cron line is refused: "),
+    ],
+)
+def test_half_a_character_is_a_sentence(host: ServerHost, call: Any, told: str) -> None:
+    with pytest.raises(SessionError) as refused:
+        call(host)
+    assert (
+        str(refused.value) == rf"{told}half a pair of characters (\ud800) is in it, which UTF-8 cannot hold."
+    )
+
+
 def test_a_wrong_address_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     host = ServerHost("http://user:secret-word@127.0.0.1:9", {"main": "main"})
 
@@ -258,6 +310,37 @@ def test_a_wrong_address_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
             ask()
         assert "secret-word" not in str(seen.value)
     host.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "graph", "call"),
+    [
+        ("/elsewhere", "main", lambda host, _: host.catch_up()),
+        ("/elsewhere", "main", lambda host, name: host.send(name, {"kind": "kick"})),
+        ("", "nobody", lambda host, name: host.schedule(name, "0 0 1 1 *", "text")),
+    ],
+)
+def test_an_address_or_a_graph_that_is_not_there_is_a_sentence(
+    url: str, name: str, path: str, graph: str, call: Any
+) -> None:
+    host = ServerHost(f"{url}{path}", {"main": graph})
+    with pytest.raises(SessionError) as refused:
+        call(host, name)
+    assert str(refused.value).startswith(
+        f"The server at {url}{path} does not have what is asked for (NotFound"
+    )
+    host.close()
+
+
+def test_a_thread_that_goes_while_all_are_listed_hides_no_other(host: ServerHost, name: str) -> None:
+    for thread in ("gone", "here"):
+        host.kept.make(f"{name}-{thread}")
+    found = host.kept.threads()
+    host.client.threads.delete(uid(f"{name}-gone"))
+    host.kept.threads = lambda: found  # type: ignore[method-assign]
+    assert {f"{name}-gone", f"{name}-here"} & {s.thread for s in host.list()} == {f"{name}-here"}
+    with pytest.raises(SessionError, match="There is no session"):
+        host.snapshot(f"{name}-gone")
 
 
 @pytest.mark.parametrize("line", ["0 0 30 2 *", "61 * * * *"])
@@ -315,8 +398,34 @@ def dying(*_: Any) -> Any:
     raise Killed
 
 
-def test_what_a_run_has_taken_is_not_cancelled(host: ServerHost, name: str) -> None:
-    host.send(name, {"kind": "human", "id": f"{name}-1", "text": "slow"})
-    until(lambda: host.kept.run(name, f"{name}-1") is not None)
-    assert host.cancel(f"{name}-1") is False
+@pytest.mark.parametrize("late", [False, True], ids=["taken", "taken since it was looked up"])
+def test_what_a_run_has_taken_is_not_cancelled(
+    host: ServerHost, name: str, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = f"{name}-1"
+    host.send(name, {"kind": "human", "id": key, "text": "slow"})
+    until(lambda: host.kept.run(name, key) is not None)
+    if late:
+        found = host.kept.item(name, key)
+        assert found is not None
+        monkeypatch.setattr(host.kept, "item", lambda thread, _: {**found, "taken": thread != name})
+    assert host.cancel(key) is False
+    assert host.kept.seen(name, key) is None
     until(lambda: texts(host, name)[-1:] == ["read: waited"])
+
+
+# -- who asks ----------------------------------------------------------------------------------------------
+
+
+def test_three_that_ask_in_a_circle_know_each_other_by_name_and_are_answered(host: ServerHost) -> None:
+    """The server knows threads by ids of its own."""
+    ring = [f"main:circle-{one}" for one in "abc"]
+    others = [*ring[1:], ring[0]]
+    for one, other in zip(ring, others, strict=True):
+        host.send(one, {"kind": "human", "text": f"peer {other}"})
+
+    def replies(one: str) -> list[str]:
+        return [t.partition(",")[0] for t in texts(host, one) if t.startswith("[peer_reply")]
+
+    until(lambda: [replies(one) for one in ring] == [[f"[peer_reply from {other}"] for other in others], 60)
+    until(lambda: [host.status(one).state for one in ring] == ["dormant"] * 3)

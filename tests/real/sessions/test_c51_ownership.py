@@ -143,6 +143,30 @@ def test_a_workers_name_comes_back_when_another_lets_go(postgres: str) -> None:
         assert (here.lost, there.take(number)) == (set(), False)
 
 
+def test_a_worker_counts_as_dead_when_its_name_was_free_for_the_time_of_grace(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wakeloop.sessions.dbos.watch.LOOK", 3600.0)
+    with DbosHost(postgres, {}, worker="here", grace=0.5) as host, closing(Locks(postgres)) as there:
+
+        def left() -> list[str]:
+            host.watch.take_over()
+            return [name for name, *_ in host.mailbox.workers()]
+
+        both = ["here", "other"]
+        host.mailbox.arrive("other")
+        with there.worker("other"):
+            assert [left(), time.sleep(0.6), left()] == [both, None, both]
+        assert left() == both  # its name is free from now on
+        with there.worker("other"):
+            assert [time.sleep(0.6), left()] == [None, both]  # it is back
+        assert left() == both
+        assert host.locks is not None
+        cut(host.locks, postgres)
+        assert [time.sleep(0.6), left()] == [None, both]  # nobody looked in between
+        assert [time.sleep(0.6), left()] == [None, ["here"]]
+
+
 @pytest.mark.parametrize(
     ("seen", "lives", "free"),
     [
@@ -265,9 +289,11 @@ def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_goes_on(tmp_pat
     url = f"sqlite:///{tmp_path / 'sessions.db'}"
     model = ScriptedModel([says("here I am")])
     agent = create_todo_agent(model, checkpointer=InMemorySaver())
+    (tmp_path / "link.db").symlink_to(tmp_path / "sessions.db")
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
-        with pytest.raises(SessionError, match=r"Another host has the sessions of '.*sessions.db': close it"):
-            DbosHost(url, {"main": agent}).start()
+        for same in (url, f"sqlite:///{tmp_path / 'link.db'}"):
+            with pytest.raises(SessionError, match=r"Another host has the sessions of '.*\.db': stop it"):
+                DbosHost(same, {"main": agent}).start()
         host.send("main", {"kind": "human", "text": "go"})
         assert host.wait("main", timeout=60)
         assert host.status("main").reason == "settled"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import interrupt
 
@@ -200,6 +201,120 @@ def test_a_report_that_raises_is_told_and_stops_nothing(connection: sqlite3.Conn
             until(lambda: host.status("a").error == "report: OSError: no such terminal")
             assert (host.status("a").reason, host.status("a").queued) == ("settled", 0)
     assert texts(agent, "a") == ["first", "one", "second", "two"]
+
+
+@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt()], ids=lambda end: type(end).__name__)
+def test_a_tool_that_would_end_the_process_is_run_once_and_told(
+    connection: sqlite3.Connection, url: str, end: BaseException
+) -> None:
+    ran: list[str] = []
+
+    def leave() -> str:
+        """Leave."""
+        ran.append("leave")
+        raise end
+
+    agent = agent_on(connection, calls(("leave", {})), says("I am here."), tools=[leave])
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        host.send("a", {"kind": "human", "text": "go"})
+        assert host.wait("a", timeout=30)
+        assert (host.status("a").error, host.status("a").queued) == (f"{type(end).__name__}: {end}", 0)
+        host.watch.take_back()
+        host.watch.take_back()  # nothing of it is under way
+        host.send("a", {"kind": "human", "text": "still there?"})
+        assert host.wait("a", timeout=30)
+        assert (host.status("a").error, ran) == (None, ["leave"])
+    assert texts(agent, "a")[-1] == "I am here."
+
+
+def write(host: Post, statement: str, **values: Any) -> None:
+    with host.mailbox.engine.begin() as c:
+        c.execute(sa.text(statement), values)
+
+
+@pytest.mark.parametrize("text", ["{no json", '["go"]', '{"kind": "human", "text": "no id"}'])
+def test_an_event_that_cannot_be_read_holds_up_no_other(
+    connection: sqlite3.Connection, url: str, text: str
+) -> None:
+    agent = agent_on(connection, says("one"), says("two"))
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        write(host, "INSERT INTO wakeloop_sessions (thread) VALUES ('a')")
+        write(host, "INSERT INTO wakeloop_events (id, thread, event) VALUES ('bad', 'a', :text)", text=text)
+        host.catch_up()
+        assert host.wait("a", timeout=30)
+        told = "The event 'bad' cannot be read: it waits until its row is mended, or is cancelled."
+        assert (host.status("a").error, host.status("a").queued) == (told, 1)
+        host.send("a", {"kind": "human", "text": "go"})
+        assert host.wait("a", timeout=30)
+        assert (texts(agent, "a"), host.status("a").queued) == (["go", "one"], 1)
+        mended = '{"kind": "human", "id": "bad", "text": "well"}'
+        write(host, "UPDATE wakeloop_events SET event = :text WHERE id = 'bad'", text=mended)
+        host.send("a", {"kind": "kick"})
+        assert host.wait("a", timeout=30)
+        assert (texts(agent, "a")[2:], host.status("a").queued) == (["well", "two"], 0)
+
+
+@pytest.mark.parametrize("notes", ["{no json", '["q"]', '{"q": "x"}'])
+def test_notes_that_cannot_be_read_count_all_that_waits_as_older(url: str, notes: str) -> None:
+    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+        for key in ("before", "after"):
+            post.send("a", {"kind": "human", "id": key, "text": "yes"})
+            if key == "before":
+                write(post, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
+                assert post.mailbox.note("a", ["q"]) == {"q": 1}
+        assert [letter.number for letter in post.mailbox.waiting("a")] == [1, 2]
+        write(post, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
+        assert post.mailbox.put("a", {"kind": "human", "id": "named", "text": "yes"}, ["q"]) is True
+        assert post.mailbox.note("a", ["q"]) == {"q": 2}
+
+
+def test_an_event_that_cannot_be_read_is_cancelled(url: str) -> None:
+    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+        write(post, "INSERT INTO wakeloop_events (id, thread, event) VALUES ('bad', 'a', '{no json')")
+        assert [post.cancel("bad"), post.cancel("bad")] == [True, False]
+        assert post.mailbox.unsettled() == []
+
+
+def test_a_damaged_schedule_holds_up_no_other(connection: sqlite3.Connection, url: str) -> None:
+    agent = agent_on(connection, says("ticked"))
+    with closing(Post(url, {"main": agent})) as post:
+        good = post.schedule("a", "0 0 29 2 *", "tick")
+        post.mailbox.next_due(good, datetime(2024, 2, 29, tzinfo=UTC))
+        row = (
+            "INSERT INTO wakeloop_schedules (id, thread, cron, text, due) VALUES (:id, 'b', :cron, 'x', :due)"
+        )
+        write(post, row, id="0", cron="0 0 29 2 *", due="no date")
+        write(post, row, id="1", cron="0 0 29 2 *", due="2099-01-01T00:00:00")
+        write(post, row, id="2", cron="no line", due="2024-02-29T00:00:00+00:00")
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        until(lambda: texts(agent, "a")[1:] == ["ticked"])
+        due = [schedule.due for schedule in host.schedules() if schedule.id != "2"]
+        assert due == [following("0 0 29 2 *", now()).isoformat()] * 3
+        assert (host.status("b").error or "").startswith("'no line' is no cron line")
+
+
+def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("wakeloop.sessions.dbos.watch.LOOK", 0.01)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watch.SWEEP", 1)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watch.REMIND", 1)
+    met, done, busy = list[Exception](), list[str](), sqlite3.OperationalError("it is locked")
+    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY  # one that passes by itself is not told
+
+    def take_back(_: Any) -> None:
+        met.append(LookupError("no such column") if len(met) < 5 else busy)
+        raise met[-1]
+
+    watch = "wakeloop.sessions.dbos.watch.Watch"
+    monkeypatch.setattr(f"{watch}.take_back", take_back)
+    monkeypatch.setattr(f"{watch}.remind", lambda _: done.append("remind"))
+    with DbosHost(url, {}):
+        until(lambda: len(met) > 10)
+    assert done != []
+    assert [record.message for record in caplog.records if record.name.startswith("wakeloop")] == [
+        "take_back failed, and is tried again: LookupError: no such column"
+    ]
 
 
 # -- what is withdrawn, and the clock ----------------------------------------------------------------------

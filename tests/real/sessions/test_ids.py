@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import older_events
@@ -21,6 +22,7 @@ from wakeloop.sessions.dbos import Post
 from wakeloop.sessions.dbos.database import engine_on
 from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.tables import EVENTS
+from wakeloop.testing import calls
 
 HALF = "half \ud800"
 TOLD = r"half a pair of characters (\ud800) is in it, which UTF-8 cannot hold."
@@ -57,6 +59,20 @@ def test_c49_two_threads_with_one_id_settle_and_are_cancelled_apart(host: Stage)
     assert not host.cancel("kick")
     assert [status.queued for status in host.list()] == [0, 0]
     host.say("ada", "hello?")
+    host.done()
+
+
+def test_two_that_ask_under_one_id_are_both_answered(host: Stage) -> None:
+    answer = calls(("reply_to_peer", {"message": "To you alone."}))
+    host.agent("ada", answer, "To the other.", auto_continue=False).agent("bob", "Heard.").agent(
+        "cy", "Heard."
+    )
+    for asker in ("bob", "cy"):
+        asks: Any = {"kind": "peer_message", "text": "Well?", "sender": asker, "correlation_id": "1"}
+        host.send("ada", asks)
+    host.settle()
+    assert [host.sent("peer_reply", to) for to in ("bob", "cy")] == [["To you alone."], ["To the other."]]
+    assert host.values("ada")["owed_replies"] == []
     host.done()
 
 
@@ -171,3 +187,35 @@ def test_half_a_character_is_a_sentence_wherever_it_is_given(
             call(post)
         assert str(refused.value).startswith(sentence)
         assert (post.schedules(), post.mailbox.sessions()) == ([], [])
+
+
+NUL, LONG = "a NUL is in it, which Postgres cannot hold.", "it is longer than 1,000 bytes."
+
+
+@pytest.mark.parametrize(("name", "why"), [("ada:\0", NUL), ("ada:" + "é" * 499, LONG)], ids=["nul", "long"])
+def test_a_name_that_postgres_cannot_hold_is_a_sentence(host: Stage, name: str, why: str) -> None:
+    host.agent("ada")
+    calls: dict[str, Any] = {
+        "thread's id": lambda: host.send(name, {"kind": "kick"}),
+        "event's id": lambda: host.send("ada", {"kind": "kick", "id": name}),
+        "event's sender": lambda: host.send("ada", {"kind": "peer_message", "text": "x", "sender": name}),
+    }
+    for what, call in calls.items():
+        with pytest.raises(SessionError) as refused:
+            call()
+        assert str(refused.value) == f"The {what} is refused: {why}"
+    assert host.list() == []
+
+
+def test_the_longest_names_are_held(postgres: str) -> None:
+    """Of letters that no index can press together."""
+    thread, key = (
+        "".join(Random(seed).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=995)) for seed in "ab"
+    )
+    with closing(Post(postgres, AGENTS)) as post:
+        assert post.send(f"ada:{thread}", {"kind": "kick", "id": key}) == key
+        assert post.schedule("main", "0 0 1 1 *", "with a \0 in it")
+        assert post.schedules()[0].text == "with a  in it"
+        for call in (post.cancel, post.schedules, post.wait, post.status):
+            with pytest.raises(SessionError, match="a NUL is in it"):
+                call("a\0b")

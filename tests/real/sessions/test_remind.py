@@ -57,7 +57,7 @@ def test_what_waits_is_rung_for_once_and_not_before_the_second_look(tmp_path: Pa
     assert rung == []  # what is newest in a thread counts: it rings for all before it
     host.watch.remind()
     assert sorted(rung) == [("main:1", "c/again"), ("main:2", "b/again")]
-    host.mailbox.withdraw("c")
+    host.cancel("c")
     host.watch.remind()
     assert rung[2:] == [("main:2", "b/again")]  # the same id again is the same turn
     host.watch.remind()

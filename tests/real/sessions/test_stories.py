@@ -203,9 +203,9 @@ def test_a_peer_gets_the_last_text_at_any_end(
 
 def test_an_exception_is_told_to_the_peer_and_the_thread_stays_usable(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.")
-    host.agent("bob", ConnectionError("the line is dead"), "Hello.")
+    host.agent("bob", ConnectionError("the line \ud83d is dead"), "Hello.")  # half a pair of characters in it
     host.say("ada", "go")
-    assert host.sent("peer_reply") == ["No answer: the turn failed. ConnectionError: the line is dead"]
+    assert host.sent("peer_reply") == ["No answer: the turn failed. ConnectionError: the line \ufffd is dead"]
     assert host.ending("ada") == ("dormant", "settled")
     host.say("bob", "Are you there?")
     assert answer_of(host.values("bob")) == "Hello."

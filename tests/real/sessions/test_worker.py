@@ -105,7 +105,9 @@ def test_a_turn_that_died_is_run_again_and_repeats_nothing(point: str, tmp_path:
         with suppress(Killed):
             Runs(mailbox, host).take(agent, "main", RunControl())
     assert Frail.point is None  # it died there
-    values = agent.get_state({"configurable": {"thread_id": "main"}}).values
+    history = [*agent.get_state_history({"configurable": {"thread_id": "main"}})]
+    assert [(one.metadata or {})["source"] for one in history].count("input") == 1  # it was put in once
+    values = history[0].values
     assert [m.type for m in values["messages"]] == ["human", "ai", "tool", "ai"]
     assert worked == ["it"]
     assert values["owed_replies"] == []

@@ -61,6 +61,8 @@ def read(typed: str) -> str | Command:
             raise usage(f"There is no command .{name}; {WAYS.get(name) or nearest(name)}")
         if name == "exit" and rest in LEAVES:
             return Command(rest, "null")
+        if name == "exit" and rest:
+            raise usage(f".exit takes role, agent or nothing, not {rest!r}; .session THREAD goes to another.")
         return Command(name, rest)
     return unfenced(typed)
 

@@ -8,6 +8,7 @@ import typer
 
 from wakeloop.cli.commands import session_commands as sessions
 from wakeloop.cli.commands import thread_commands as threads
+from wakeloop.cli.commands.bench_commands import bench
 from wakeloop.cli.commands.sentences import filled
 from wakeloop.cli.failures import INTERRUPTED
 
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 for command in THREADS + SESSIONS:
     app.command()(command)
+app.add_typer(bench)
 
 
 def version(wanted: bool) -> None:

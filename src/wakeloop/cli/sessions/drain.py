@@ -17,7 +17,5 @@ def drain(where: Where, timeout: float) -> tuple[list[str], int]:
     if not begun:
         return ["No worker is at work here."], SETTLED
     if left:
-        return [
-            f"{len(left)} of {len(begun)} workers are still at work, or died and were not missed yet."
-        ], FAILED
+        return [f"Still at work, or dead and not missed yet: {len(left)} of {len(begun)}."], FAILED
     return [f"{len(begun)} drained. What was under way goes on at the next start."], SETTLED

@@ -18,7 +18,7 @@ from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import handled
 from wakeloop.cli.sessions.ps import line_of
 from wakeloop.cli.sessions.where import LOOK, Where
-from wakeloop.cli.store import Store, locked
+from wakeloop.cli.store import Store
 from wakeloop.config.levels import agent_level, config_folder, names
 from wakeloop.display.clean import one_line
 from wakeloop.sessions.dbos import DbosHost
@@ -45,8 +45,6 @@ def serve(
     graphs = {name: graph_of(recipe, ask=ask, stop=ended, more=tools) for name, recipe in recipes.items()}
     with ExitStack() as stack:
         saver, store = stack.enter_context(where.saver())
-        if store is not None:
-            stack.enter_context(alone(where))
         agents = {name: graph.compile(checkpointer=saver, name=name) for name, graph in graphs.items()}
         hold = None if store is None else partial(held, store, recipes)
         host.append(DbosHost(where.url, agents, report=told, hold=hold, grace=grace or GRACE))
@@ -79,18 +77,6 @@ def recipes_of(given: Mapping[str, Any], demo: Path | None, delay: float) -> dic
         }
         recipes[name] = configured(None, {**shared, "agent": name})
     return recipes
-
-
-@contextmanager
-def alone(where: Where) -> Iterator[None]:
-    """One server a SQLite database."""
-    path = where.beside("serve")
-    with open(path, "ab", opener=partial(os.open, mode=0o600)) as file:
-        if not locked(file, "serve"):
-            raise CommandError(
-                f"Another wakeloop serve has {str(where.place.path)!r}: stop it, or use Postgres for more."
-            )
-        yield
 
 
 @contextmanager

@@ -61,11 +61,11 @@ def alone(url: str) -> Iterator[None]:
     if not path or path == ":memory:" or sys.platform == "win32":
         yield
         return
-    with open(f"{path}-host", "ab", opener=partial(os.open, mode=0o600)) as file:
+    with open(f"{os.path.realpath(path)}-host", "ab", opener=partial(os.open, mode=0o600)) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SessionError(
-                f"Another host has the sessions of {path!r}: close it first, or use Postgres for more."
+                f"Another host has the sessions of {path!r}: stop it first, or use Postgres for more."
             ) from None
         yield

@@ -1,22 +1,16 @@
 """The saver of one run: it waits, and asks whose thread it is."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import wraps
 from itertools import count
 from threading import Event
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    DeltaChannelHistory,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from wakeloop.sessions.dbos.outage import throw_away_cut_connections
 from wakeloop.sessions.worker import Graph, is_cut
@@ -51,6 +45,26 @@ def pause(tries: int) -> float:
     return PAUSES[min(tries, len(PAUSES) - 1)]
 
 
+def behind(name: str) -> Any:
+    """Return the other saver's method of this name, behind the fence."""
+
+    @wraps(getattr(BaseCheckpointSaver, name))
+    def call(saver: "FencedSaver", *given: Any, **more: Any) -> Any:
+        return saver.insist(lambda: getattr(saver.saver, name)(*given, **more))
+
+    return call
+
+
+def abehind(name: str) -> Any:
+    """Return the other saver's asynchronous method of this name, behind the fence."""
+
+    @wraps(getattr(BaseCheckpointSaver, name))
+    async def call(saver: "FencedSaver", *given: Any, **more: Any) -> Any:
+        return await saver.ainsist(lambda: getattr(saver.saver, name)(*given, **more))
+
+    return call
+
+
 class FencedSaver(BaseCheckpointSaver[Any]):
     """Another saver, for one run of one thread.
 
@@ -74,19 +88,14 @@ class FencedSaver(BaseCheckpointSaver[Any]):
         """As the other counts."""
         return self.saver.get_next_version(current, channel)
 
-    # -- calls and their asynchronous kind -----------------------------------------------------------------
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
-        return self._insist(lambda: self.saver.get_tuple(config))
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
-        return await self._ainsist(lambda: self.saver.aget_tuple(config))
+    get_tuple, put, put_writes = behind("get_tuple"), behind("put"), behind("put_writes")
+    aget_tuple, aput, aput_writes = abehind("aget_tuple"), abehind("aput"), abehind("aput_writes")
+    get_delta_channel_history = behind("get_delta_channel_history")
+    aget_delta_channel_history = abehind("aget_delta_channel_history")
 
     def list(self, config: RunnableConfig | None, **which: Any) -> Iterator[CheckpointTuple]:
         """List checkpoints."""
-        yield from self._insist(lambda: [*self.saver.list(config, **which)])
+        yield from self.insist(lambda: [*self.saver.list(config, **which)])
 
     async def alist(self, config: RunnableConfig | None, **which: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints."""
@@ -94,60 +103,13 @@ class FencedSaver(BaseCheckpointSaver[Any]):
         async def listed() -> Sequence[CheckpointTuple]:
             return [row async for row in self.saver.alist(config, **which)]
 
-        for row in await self._ainsist(listed):
+        for row in await self.ainsist(listed):
             yield row
-
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Store a checkpoint."""
-        return self._insist(lambda: self.saver.put(config, checkpoint, metadata, new_versions))
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Store a checkpoint."""
-        return await self._ainsist(lambda: self.saver.aput(config, checkpoint, metadata, new_versions))
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Store what a task has written."""
-        self._insist(lambda: self.saver.put_writes(config, writes, task_id, *filter(None, [task_path])))
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Store what a task has written."""
-        await self._ainsist(
-            lambda: self.saver.aput_writes(config, writes, task_id, *filter(None, [task_path]))
-        )
-
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Read what channels of changes are made of."""
-        return self._insist(lambda: self.saver.get_delta_channel_history(config=config, channels=channels))
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Read what channels of changes are made of."""
-        return await self._ainsist(
-            lambda: self.saver.aget_delta_channel_history(config=config, channels=channels)
-        )
 
     # -- the fence -----------------------------------------------------------------------------------------
 
-    def _insist(self, call: Callable[[], T]) -> T:
+    def insist(self, call: Callable[[], T]) -> T:
+        """Call, and again while the database is away; first make sure whose thread it is."""
         for tries in count():
             try:
                 self.fence.confirm()
@@ -158,7 +120,8 @@ class FencedSaver(BaseCheckpointSaver[Any]):
                 self._look_through()
         raise AssertionError  # it never ends of itself
 
-    async def _ainsist(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def ainsist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call, and again while the database is away; first make sure whose thread it is."""
         for tries in count():
             try:
                 await asyncio.to_thread(self.fence.confirm)

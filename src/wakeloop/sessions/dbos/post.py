@@ -19,6 +19,7 @@ from wakeloop.sessions.host import (
     agent_of,
     checked,
     derived_id,
+    named,
     no_session,
     now,
 )
@@ -83,13 +84,12 @@ class Post(Queues):
 
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or take back an event that no run has taken, from all its threads."""
-        if self.mailbox.unplan(checked("id", key)):
+        if self.mailbox.unplan(named("id", key)):
             return True
-        found = self.mailbox.withdraw(key, self.cancelled)
-        for thread, event in found:
-            if (letter := self.cancelled(thread, event)) is not None:
-                self.ring(letter[0], letter[1]["id"])
-        return bool(found)
+        found, told = self.mailbox.withdraw(key, self.cancelled)
+        for thread, event in told:
+            self.ring(thread, event["id"])
+        return found
 
     def cancelled(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
         """Return what tells whoever waits for an event that it was cancelled: the thread, and its event."""
@@ -114,7 +114,7 @@ class Post(Queues):
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         if thread_id is not None:
-            checked("thread's id", thread_id)
+            named("thread's id", thread_id)
         while self.mailbox.unsettled(thread_id):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
@@ -126,8 +126,8 @@ class Post(Queues):
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Store a cron line for a thread and return the schedule's id."""
         agent_of(thread_id, self.agents)
-        due = following(cron, now())
-        key = derived_id("schedule", thread_id, cron, checked("text", text))
+        due, text = following(cron, now()), checked("text", text).replace("\0", "")
+        key = derived_id("schedule", thread_id, cron, text)
         self.mailbox.plan(key, thread_id, cron, text, due)
         self.set_timer(key, self.due(self.mailbox.schedules(key=key)[0]))
         return key
@@ -135,18 +135,19 @@ class Post(Queues):
     def due(self, row: Any) -> datetime:
         """Return when a schedule is due: no later than the next time of its line from now.
 
-        A clock that was ahead for a while would else stop it until then.
+        A clock that was ahead for a while, or a time that cannot be read, would else stop it.
         """
-        stored, latest = datetime.fromisoformat(row.due), following(row.cron, now())
-        if stored <= latest:
-            return stored
+        latest = following(row.cron, now())
+        with suppress(ValueError, TypeError):  # a damaged row, a time without a zone
+            if (stored := datetime.fromisoformat(row.due)) <= latest:
+                return stored
         self.mailbox.next_due(row.id, latest)
         return latest
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return the schedules of one thread or of all."""
         if thread_id is not None:
-            checked("thread's id", thread_id)
+            named("thread's id", thread_id)
         return [Schedule(r.id, r.thread, r.cron, r.text, r.due) for r in self.mailbox.schedules(thread_id)]
 
     def set_timer(self, schedule: str, due: datetime) -> None:
@@ -155,16 +156,18 @@ class Post(Queues):
         self.enqueue(TIMER, f"{schedule}@{due.isoformat()}", TIMERS, schedule, due.isoformat(), delay=delay)
 
     def set_timers(self) -> None:
-        """Set a timer for each schedule; one that is set stays as it is, one that is never due has none."""
+        """Set a timer for each schedule; one that is set stays as it is, one that is never due is told."""
         for row in self.mailbox.schedules():
-            with suppress(SessionError):
+            try:
                 self.set_timer(row.id, self.due(row))
+            except SessionError as error:
+                self.mailbox.put_back(row.thread, [], str(error))
 
     # -- how sessions stand --------------------------------------------------------------------------------
 
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
-        found = self.mailbox.sessions(checked("thread's id", thread_id))
+        found = self.mailbox.sessions(named("thread's id", thread_id))
         if not found:
             raise no_session(thread_id)
         return self._status(*found[0])

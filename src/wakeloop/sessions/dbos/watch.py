@@ -1,8 +1,8 @@
 """Looks after others: dead workers, late events, old records."""
 
-import contextlib
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
@@ -13,10 +13,13 @@ from dbos import DBOS
 
 from wakeloop.sessions.dbos.post import Post
 from wakeloop.sessions.dbos.queues import QUEUE, TIMERS
+from wakeloop.sessions.host import words_of
+from wakeloop.sessions.worker import is_cut
 
 if TYPE_CHECKING:  # Postgres alone needs its driver
     from wakeloop.sessions.locks import Locks
 
+LOG = logging.getLogger("wakeloop")
 LOOK = 1.0  # seconds between two looks whether to drain
 SOON = 3.0  # seconds after which one that said that it left is believed: one that lives says that it came
 SWEEP = 5  # looks between two for workers that died
@@ -42,24 +45,44 @@ class Watch:
     stray: set[str] = field(default_factory=set)  # runs of this worker that are under way nowhere
 
     def run(self) -> None:
-        """Look for workers that died, and whether this one is asked to drain, again and again."""
+        """Look again and again; a part that fails is tried again, and stops no other."""
+        told = set[str]()
         for look in count(1):
             if self.draining.wait(LOOK):
                 return
-            with contextlib.suppress(Exception):  # the database is away for a moment: look again later
-                workers = self.post.mailbox.workers()
-                if any(draining for worker, _, draining in workers if worker == self.worker):
-                    self.drain(0)
-                if self.worker not in [worker for worker, *_ in workers]:  # it was taken for dead
-                    self.post.mailbox.arrive(self.worker)
-                if self.locks is not None and (look % SWEEP == 0 or self.free):
-                    self.take_over(self.locks)
-                if look % SWEEP == 0:
-                    self.take_back()
-                if look % REMIND == 0:
-                    self.remind()
-                if self.keep is not None and look % PRUNE == 0:
-                    self.post.prune(self.keep)
+            for part in self.parts(look):
+                try:
+                    part()
+                except Exception as error:  # noqa: BLE001 - whatever it is, the others are looked after
+                    words = f"{part.__name__} failed, and is tried again: {words_of(error)}"
+                    if not is_cut(getattr(error, "orig", error)) and words not in told:
+                        told.add(words)
+                        LOG.error(words)  # noqa: TRY400 - a traceback would hold secrets
+
+    def parts(self, look: int) -> Iterator[Callable[[], object]]:
+        """Yield what is to be done at this look."""
+        yield self.show_up
+        if look % SWEEP == 0 or self.free:
+            yield self.take_over
+        if look % SWEEP == 0:
+            yield self.take_back
+        if look % REMIND == 0:
+            yield self.remind
+        if look % PRUNE == 0:
+            yield self.prune
+
+    def show_up(self) -> None:
+        """See whether this worker is asked to drain, and whether its name stands among the others."""
+        workers = {name: draining for name, _, draining in self.post.mailbox.workers()}
+        if workers.get(self.worker):
+            self.drain(0)
+        if self.worker not in workers:  # it was taken for dead
+            self.post.mailbox.arrive(self.worker)
+
+    def prune(self) -> None:
+        """Delete the engine's old records."""
+        if self.keep is not None:
+            self.post.prune(self.keep)
 
     def remind(self) -> None:
         """Ring for what waited at the last look already, and set timers: who stored it may have died."""
@@ -69,13 +92,15 @@ class Watch:
             self.post.ring(thread, f"{key}/again")
         self.waited = waiting
 
-    def take_over(self, locks: "Locks") -> list[str]:
-        """Put the runs of dead workers back into their queues; return the workers' names.
+    def take_over(self) -> None:
+        """Put the runs of dead workers back into their queues.
 
         Dead is one that said that it left, or whose name was seen free for the time of grace: one whose
         connection broke takes it again at once.
         """
-        gone, mailbox, now = list[str](), self.post.mailbox, time.monotonic()
+        if (locks := self.locks) is None:
+            return
+        mailbox, now = self.post.mailbox, time.monotonic()
         present = {name for name, *_ in mailbox.workers()}
         pending = DBOS.list_workflows(status="PENDING", **UNREAD)
         names = ({w.executor_id for w in pending if w.executor_id} | present) - {self.worker}
@@ -90,8 +115,6 @@ class Watch:
                 if taken:
                     put_back(worker)
                     mailbox.leave(worker)
-                    gone.append(worker)
-        return gone
 
     def take_back(self) -> None:
         """Put runs of this worker back that are under way nowhere: it was cut off while it took them."""

@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_sdk.errors import NotFoundError
 
-from wakeloop.sessions.host import agent_of
+from wakeloop.sessions.host import NAME, agent_of
 from wakeloop.sessions.langgraph_server.snapshot import snapshot_of
 from wakeloop.sessions.runs import RUN
 
@@ -32,7 +32,7 @@ class Kept:
     def make(self, thread: str) -> str:
         """Make a thread, unless it is there; return its agent."""
         agent = agent_of(thread, self.agents)
-        named = {"wakeloop": thread, "wakeloop_agent": agent}
+        named = {NAME: thread, "wakeloop_agent": agent}
         self.client.threads.create(thread_id=uid(thread), if_exists="do_nothing", metadata=named)
         return agent
 
@@ -40,7 +40,7 @@ class Kept:
         """Return the threads of these agents."""
         search: Any = self.client.threads.search
         found = paged(lambda **page: search(**page, select=["thread_id", "metadata"]))
-        known = [(t.get("metadata") or {}).get("wakeloop") for t in found]
+        known = [(t.get("metadata") or {}).get(NAME) for t in found]
         names = {str(name) for name in known if name}
         return sorted(
             name for name in names if name.partition(":")[0] in self.agents or "main" in self.agents

@@ -2,19 +2,17 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import StateSnapshot
 from langgraph_sdk.errors import ConflictError
 
-from wakeloop.errors import SessionError
 from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import CANCELLED, SessionHost, agent_of, derived_id, words_of
 from wakeloop.sessions.langgraph_server.kept import Kept, uid
 from wakeloop.sessions.questions import asked_by
-from wakeloop.sessions.runs import RUN, NextInput, answered, deliver, next_input, refusal_of, unread
+from wakeloop.sessions.runs import RUN, NextInput, answered, deliver, next_input, refusal_of, tell, unread
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import LAST
 from wakeloop.thread.stopping import as_drained
@@ -50,14 +48,12 @@ class OneRun:
         chosen = self.choose(thread, snapshot, items)
         if not chosen.run:
             return False
-        answer = chosen.input.resume if isinstance(chosen.input, Command) else None
         taken = {event["id"] for event in chosen.taken}
         mine = [item for item in items if item["event"]["id"] in taken]
         if not mine:  # a run that somebody left
             name = derived_id("left", thread, *(task.id for task in snapshot.tasks))
             return self.begin(thread, name, [], {"input": None})
-        name, question = mine[0]["event"]["id"], next(iter(answer)) if answer else None
-        note = {"taken": True, "run": name, "question": question, "error": None}
+        note = {"taken": True, "run": mine[0]["event"]["id"], "question": chosen.question, "error": None}
         return self.begun(thread, [self.kept.put(thread, item, **note) for item in mine], newest=RECENT)
 
     def choose(self, thread: str, snapshot: StateSnapshot, items: Items) -> NextInput:
@@ -179,9 +175,7 @@ class OneRun:
 
     def tell(self, thread: str, event: WakeEvent, problem: str) -> None:
         """Tell whoever waits for an answer to an event that no run will take it."""
-        if (letter := refusal_of(event, thread, problem)) is not None:
-            with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
-                self.host.send(letter.thread, letter.event)
+        tell(self.host, refusal_of(event, thread, problem))
 
 
 def told_of(result: Any, status: str) -> str:

@@ -16,11 +16,13 @@ from wakeloop.inbox import WakeEvent
 from wakeloop.sessions.host import (
     CANCELLED,
     CRON_FIELDS,
+    NAME,
     Schedule,
     SessionStatus,
     accepted,
     agent_of,
     checked,
+    named,
     no_cron_line,
     no_session,
     words_of,
@@ -35,19 +37,24 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def reached(method: Method) -> Method:
-    """Tell of a server that cannot be reached in a sentence."""
+    """Tell of a server that cannot be reached, or is not the right one, in a sentence."""
 
     @wraps(method)
     def call(host: "ServerHost", *given: Any, **more: Any) -> Any:
         try:
             return method(host, *given, **more)
         except AWAY as error:
-            raise SessionError(
-                f"The server at {without_secrets(host.url)} cannot be reached ({words_of(error)}):"
-                " look at its address, and whether it is up."
-            ) from error
+            raise no_server(host, "cannot be reached", "whether it is up", error) from error
+        except NotFoundError as error:
+            raise no_server(host, "does not have what is asked for", "the agents' graphs", error) from error
 
     return cast("Method", call)
+
+
+def no_server(host: "ServerHost", what: str, look: str, error: Exception) -> SessionError:
+    """Tell what is wrong with a server, and where to look."""
+    where = without_secrets(host.url)
+    return SessionError(f"The server at {where} {what} ({words_of(error)}): look at its address, and {look}.")
 
 
 class ServerHost:
@@ -57,7 +64,7 @@ class ServerHost:
     that are owed are sent when it has ended. That is done by this object, in the background: another one, or
     the next, does what this one did not come to (`catch_up`, at the begin of a `with` block). Implements
     `SessionHost`. A server that cannot be reached is a `SessionError`, after the seven seconds for which the
-    SDK tries; what else the server refuses raises what the SDK raises.
+    SDK tries, and so is one without these graphs; what else the server refuses raises what the SDK raises.
 
     Args:
         url: The server's address, such as `http://127.0.0.1:2024`.
@@ -83,7 +90,13 @@ class ServerHost:
     def catch_up(self) -> None:
         """See to every thread for which something waits."""
         for thread in self.kept.threads():
-            if self.kept.waiting(thread):
+            try:
+                waits = bool(self.kept.waiting(thread))
+            except AWAY:
+                raise
+            except Exception:  # noqa: BLE001 - it is damaged: the run that comes to it will tell
+                waits = True
+            if waits:
                 self.background.ring(thread)
 
     def close(self) -> None:
@@ -133,6 +146,7 @@ class ServerHost:
         """
         agent = self.kept.make(thread_id)
         checked("text", text)
+        checked("cron line", cron)
         for known in self.schedules(thread_id):
             if (known.cron, known.text) == (cron, text):
                 return known.id
@@ -146,7 +160,7 @@ class ServerHost:
                 schedule=cron,
                 input={"todo_inbox": [event]},
                 multitask_strategy="enqueue",
-                metadata={"wakeloop": thread_id, "text": text},
+                metadata={NAME: thread_id, "text": text},
             )
         except (UnprocessableEntityError, BadRequestError) as error:
             raise no_cron_line(cron, error) from error
@@ -155,14 +169,12 @@ class ServerHost:
     @reached
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return what is scheduled, of one thread or of all, by id."""
-        only = {"thread_id": uid(thread_id)} if thread_id is not None else {}
+        only = {"thread_id": uid(named("thread's id", thread_id))} if thread_id is not None else {}
         search: Any = self.client.crons.search
         found = paged(lambda **page: search(**page, **only))
-        ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get("wakeloop")]
+        ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get(NAME)]
         made = [
-            Schedule(
-                c["cron_id"], m["wakeloop"], c["schedule"], m.get("text", ""), _moment(c["next_run_date"])
-            )
+            Schedule(c["cron_id"], m[NAME], c["schedule"], m.get("text", ""), _moment(c["next_run_date"]))
             for c, m in ours
         ]
         return sorted(made, key=lambda schedule: schedule.id)
@@ -170,6 +182,12 @@ class ServerHost:
     @reached
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
+        if (found := self.standing(thread_id)) is None:
+            raise no_session(thread_id)
+        return found
+
+    def standing(self, thread_id: str) -> SessionStatus | None:
+        """Return how a thread stands; None for one that the server does not have."""
         agent, queued = agent_of(thread_id, self.agents), 0
         try:
             queued = sum(not item["taken"] for item in self.kept.waiting(thread_id))
@@ -177,7 +195,7 @@ class ServerHost:
             error = self.background.errors.get(thread_id) or self.kept.error(thread_id)
             return replace(SessionStatus.of(thread_id, agent, snapshot, queued), error=error)
         except NotFoundError:
-            raise no_session(thread_id) from None
+            return None
         except AWAY:
             raise
         except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
@@ -185,17 +203,21 @@ class ServerHost:
 
     @reached
     def snapshot(self, thread_id: str) -> StateSnapshot:
-        """Read a thread as `graph.get_state` would; raises the SDK's `NotFoundError` for one that is none."""
-        return self.kept.snapshot(thread_id)
+        """Read a thread as `graph.get_state` would."""
+        try:
+            return self.kept.snapshot(thread_id)
+        except NotFoundError:
+            raise no_session(thread_id) from None
 
     @reached
     def list(self) -> Sequence[SessionStatus]:
         """Return every session of this host's agents, by thread id."""
-        return [self.status(thread) for thread in self.kept.threads()]
+        return [row for thread in self.kept.threads() if (row := self.standing(thread)) is not None]
 
     @reached
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or take back an event that no run has taken."""
+        named("id", key)
         if any(schedule.id == key for schedule in self.schedules()):
             self.client.crons.delete(key)
             return True

@@ -1,0 +1,236 @@
+"""The agents of a study: controls, peers, and this package."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+
+from wakeloop.agent import create_todo_agent
+from wakeloop.bench.peers import DEEPAGENTS, LANGCHAIN, Peer
+from wakeloop.bench.study import one_of
+from wakeloop.bench.task import Task
+from wakeloop.model.named import bound
+from wakeloop.presets import PRESETS, preset
+from wakeloop.settings import LoopSettings
+from wakeloop.thread.standing import answer_of
+from wakeloop.todos.items import is_open
+
+GO_ON = "Go on if anything is left to do; otherwise say that all is done."
+OUTER = 25  # runs of a peer that is begun again while its list has open items: as many as this package wakes
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an agent is given: the same for every one."""
+
+    task: Task
+    folder: Path
+    model: BaseChatModel
+    tools: list[BaseTool]
+    config: RunnableConfig
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an agent ended.
+
+    Attributes:
+        text: The last text of the model.
+        signal: What a program reads: `done`, or `open` where the agent says itself that something is left.
+        reason: The agent's own word for it, if it has one.
+        listed: Items of its list at the end.
+        wakes: How often it, or a loop around it, asked on.
+    """
+
+    text: str
+    signal: Literal["done", "open"]
+    reason: str = ""
+    listed: int = 0
+    wakes: int = 0
+
+
+class Run(Protocol):
+    """Plays a job to its end."""
+
+    def __call__(self, job: Job, /) -> Ending:
+        """Raises what the model or the graph raises."""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One column of a study.
+
+    Attributes:
+        about: What it is, in a few words.
+        run: How it plays a job.
+        peer: The environment that it needs; None where it runs here.
+        judges: Whether its model has to judge, which the weak model can't.
+        needs: A setting that has to exist.
+    """
+
+    about: str
+    run: Run
+    peer: Peer | None = None
+    judges: bool = False
+    needs: str = "dialect"
+
+    @property
+    def exists(self) -> bool:
+        """Whether this version of the package has what it needs."""
+        return self.needs in LoopSettings.model_fields
+
+
+# -- the controls: no list, no graph ----------------------------------------------------------------------
+
+
+def plain(job: Job, *, asks: int = 0) -> Ending:
+    """A loop of model and tools. It ends at the first reply without a call, or after `asks` more in a row."""
+    model = bound(job.model, job.tools)
+    tools = {tool.name: tool for tool in job.tools}
+    messages: list[AnyMessage] = [HumanMessage(job.task.prompt)]
+    silent = wakes = 0
+    while True:
+        reply = model.invoke(messages, job.config)
+        messages.append(reply)
+        results = [answer(tools, call) for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
+        if results:
+            silent = 0
+            messages += results
+        elif silent == asks:
+            return Ending(str(reply.text), "done", wakes=wakes)
+        else:
+            silent, wakes = silent + 1, wakes + 1
+            messages.append(HumanMessage(GO_ON))
+
+
+def answer(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
+    """The result of a call; whatever is wrong goes to the model."""
+    try:
+        if call.get("error") or not isinstance(call["args"], dict):
+            raise ValueError(call.get("error") or "These arguments are no JSON.")  # noqa: TRY301
+        said, status = tools[call["name"]].invoke(call["args"]), "success"
+    except KeyError:
+        said, status = f"There is no tool {call['name']!r}; there are {', '.join(tools)}.", "error"
+    except Exception as error:  # noqa: BLE001 - a tool may raise anything
+        said, status = f"{error}", "error"
+    return ToolMessage(
+        str(said), tool_call_id=call["id"] or "none", name=call["name"] or "none", status=status
+    )
+
+
+# -- this package -----------------------------------------------------------------------------------------
+
+
+def ours(settings: LoopSettings, job: Job, *, given: bool = False, verified: bool = False) -> Ending:
+    """This package with settings; the list from the caller, or items verified by the checks, if so said."""
+    agent = create_todo_agent(
+        job.model, job.tools, settings=settings, verify=partial(refusal, job) if verified else None
+    )
+    asked: dict[str, Any] = {"messages": [HumanMessage(job.task.prompt)]}
+    if given:
+        asked["todos"] = [{"content": step.label} for step in job.task.steps if not step.found]
+    state = agent.invoke(asked, job.config)
+    session = state["todo_session"]
+    return Ending(
+        text=answer_of(state),
+        signal="done" if session["reason"] == "settled" else "open",
+        reason=session["reason"],
+        listed=len(state["todos"]),
+        wakes=session["wakes"],
+    )
+
+
+def refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any]) -> str | None:
+    """Why an item may not be completed, as `--verify COMMAND` would find it with tests for the job.
+
+    An item needs the checks whose names hold a word of it with a digit; the last open one needs every check.
+    """
+    failing = [check.name for check in job.task.check(job.folder) if not check.passed]
+    others = [one for one in state["todos"] if is_open(one) and one["id"] != todo["id"]]
+    if not others and failing:
+        return f"Not everything is there yet; {len(failing)} checks fail, the first is: {failing[0]}."
+    words = [word for word in todo["content"].split() if any(map(str.isdigit, word))] or [todo["content"]]
+    mine = [name for name in failing if any(word in name for word in words)]
+    return f"This is not done yet: {mine[0]}." if mine else None
+
+
+WAKELOOP = preset("wakeloop")
+BARE = {"max_wake_cycles": 0, "nag_after": 0, "guard_retries": 0, "max_idle_rounds": 0}
+LADDER = {  # each row has one factor more than the row before it
+    "list only": ("our list, and nothing that keeps it awake", ()),
+    "+ wake": ("list only, and it wakes while items are open", ("max_wake_cycles",)),
+    "+ nag": ("+ wake, and it is reminded of its list", ("max_wake_cycles", "nag_after")),
+    "+ guard": (
+        "+ nag, and it is corrected before it ends",
+        ("max_wake_cycles", "nag_after", "guard_retries"),
+    ),
+}
+
+
+def without(kept: Collection[str]) -> LoopSettings:
+    """The default preset without some of its factors; settings that this version has not are left out."""
+    known = BARE.keys() & LoopSettings.model_fields.keys()
+    return WAKELOOP.model_copy(update={name: BARE[name] for name in known if name not in kept})
+
+
+def _peer(peer: Peer, name: str, about: str, **more: Any) -> Agent:
+    return Agent(about, partial(_played, peer, name), peer, **more)
+
+
+def _played(peer: Peer, name: str, job: Job) -> Ending:
+    return Ending(**peer.play(name, job.task.prompt, job.model, job.tools, job.config, GO_ON, OUTER))
+
+
+def _asked(asks: int) -> Agent:
+    return Agent(
+        f"the plain loop, asked on until {asks} more replies in a row make no call", partial(plain, asks=asks)
+    )
+
+
+def _ours(
+    about: str,
+    settings: LoopSettings = WAKELOOP,
+    *,
+    given: bool = False,
+    verified: bool = False,
+    needs: str = "dialect",
+) -> Agent:
+    return Agent(about, partial(ours, settings, given=given, verified=verified), needs=needs)
+
+
+def _preset(name: str) -> Agent:
+    awake = preset(name).model_copy(update={"auto_continue": True})  # as the command line switches loki on
+    return _ours(f"our preset `{name}`", awake)
+
+
+AGENTS: Mapping[str, Agent] = MappingProxyType(
+    {
+        "plain": Agent("model and tools in a loop, no list", plain),
+        **{f"asked {asks}": _asked(asks) for asks in (1, 3, 5)},
+        "create_agent": _peer(LANGCHAIN, "create_agent", "LangChain's agent, no list"),
+        "TodoList": _peer(LANGCHAIN, "todos", "LangChain's agent with TodoListMiddleware"),
+        "TodoList, looped": _peer(LANGCHAIN, "looped", "TodoList, begun again while items are open"),
+        "deepagents": _peer(DEEPAGENTS, "deep", "Deep Agents, no list"),
+        "deepagents + TodoList": _peer(DEEPAGENTS, "deep todos", "Deep Agents with TodoListMiddleware"),
+        "deepagents + rubric": _peer(
+            DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model", judges=True
+        ),
+        **{name: _preset(name) for name in PRESETS},
+        **{name: _ours(about, without(kept)) for name, (about, kept) in LADDER.items()},
+        "+ idle rounds": _ours("+ guard, and rounds that bring nothing end it", needs="max_idle_rounds"),
+        "+ verify": _ours("`wakeloop`, and the checks are asked before an item is closed", verified=True),
+        "list given": _ours("our preset `wakeloop`, the list from the caller", given=True),
+    }
+)
+
+
+def agent_named(name: str) -> Agent:
+    """Return an agent by its name. Raises `BenchError`."""
+    return AGENTS[one_of("agent", name, AGENTS)]

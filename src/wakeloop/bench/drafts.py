@@ -1,0 +1,223 @@
+"""How a family says what it is: parts, what is wanted."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+from langchain_core.tools import BaseTool
+
+from wakeloop.bench.programs import agrees
+from wakeloop.bench.task import Call, Check, Family, Kind, Step, Task
+from wakeloop.bench.world import world_tools
+
+LENGTHS = (1, 5, 20, 60)
+_WORDS = [
+    *("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbor", "iris", "juniper", "kestrel"),
+    *(
+        "lagoon",
+        "maple",
+        "nectar",
+        "opal",
+        "quartz",
+        "river",
+        "saffron",
+        "tundra",
+        "umber",
+        "violet",
+        "willow",
+    ),
+]
+_MOST_SPOILS = 3
+
+Like = Literal["text", "words", "lines", "json", "program"]
+
+
+@dataclass(frozen=True)
+class Want:
+    """What a file is to hold, and how like it what is found has to be.
+
+    `text`: the same lines, white space at their ends aside; `words`: the same words, white space and the
+    rules of a markdown table aside; `lines`: the same lines in any order; `json`: the same value; `program`:
+    Python whose functions answer the `cases` right.
+    """
+
+    text: str
+    like: Like = "text"
+    cases: tuple[tuple[str, str], ...] = ()
+
+    def holds(self, found: str | None) -> bool:
+        """Whether a file of this text is as wanted; None is no file."""
+        if found is None or found == self.text:
+            return found is not None
+        if self.like == "program":
+            return agrees(found, self.cases)
+        return _form(found, self.like) == _form(self.text, self.like)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a job.
+
+    Attributes:
+        files: What the world begins with for it.
+        wants: How files have to be in the end, by path; None is a file that must not be there.
+        calls: How it is done; without them the wanted files are written and the unwanted ones deleted.
+        told: What the last text has to name.
+        found: Nobody knows of it before the part before it is done.
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    wants: Mapping[str, Want | None] = field(default_factory=dict)
+    calls: tuple[Call, ...] | None = None
+    told: str = ""
+    found: bool = False
+
+    def solved(self) -> tuple[Call, ...]:
+        """The calls that do it."""
+        if self.calls is not None:
+            return self.calls
+        return tuple(write(path, want.text) if want else delete(path) for path, want in self.wants.items())
+
+
+def write(path: str, content: str) -> Call:
+    """A call that writes a file."""
+    return Call("write_file", {"path": path, "content": content})
+
+
+def read(path: str) -> Call:
+    """A call that reads one."""
+    return Call("read_file", {"path": path})
+
+
+def delete(path: str) -> Call:
+    """A call that deletes one."""
+    return Call("delete_file", {"path": path})
+
+
+def move(source: str, target: str) -> Call:
+    """A call that moves one."""
+    return Call("move_file", {"source": source, "target": target})
+
+
+def append(path: str, content: str) -> Call:
+    """A call that appends to one."""
+    return Call("append_file", {"path": path, "content": content})
+
+
+def each(
+    prompt: str,
+    label: str,
+    *,
+    kind: Kind = "work",
+    lengths: tuple[int, ...] = LENGTHS,
+    files: Mapping[str, str] | None = None,
+    tools: Callable[[Path], Sequence[BaseTool]] = world_tools,
+) -> Callable[[Callable[[Random, str], Part]], Family]:
+    """A family whose parts are drawn one by one, by a function of dice and a name; `files` are in all worlds.
+
+    The docstring says what it is about; `{}` in `label` is the part's name, `{list}` in `prompt` all names.
+    """
+
+    def family(part: Callable[[Random, str], Part]) -> Family:
+        def parts(rng: Random, names: Sequence[str]) -> list[Part]:
+            return [part(rng, name) for name in names]
+
+        parts.__name__, parts.__doc__ = part.__name__, part.__doc__
+        return whole(prompt, label, kind=kind, lengths=lengths, files=files, tools=tools)(parts)
+
+    return family
+
+
+def whole(
+    prompt: str,
+    label: str,
+    *,
+    kind: Kind = "work",
+    lengths: tuple[int, ...] = LENGTHS,
+    files: Mapping[str, str] | None = None,
+    tools: Callable[[Path], Sequence[BaseTool]] = world_tools,
+) -> Callable[[Callable[[Random, Sequence[str]], list[Part]]], Family]:
+    """A family whose parts hang together: drawn by a function of dice and all names."""
+
+    def family(draw: Callable[[Random, Sequence[str]], list[Part]]) -> Family:
+        name = draw.__name__.strip("_").replace("_", "-")
+
+        def make(seed: int, parts: int) -> Task:
+            rng = dice(f"{name}/{seed}/{parts}")
+            names = [f"{rng.choice(_WORDS)}-{number}" for number in rng.sample(range(100, 1000), parts)]
+            drawn = draw(rng, names)
+            world = {**(files or {}), **{path: text for part in drawn for path, text in part.files.items()}}
+            wants = {path: want for part in drawn for path, want in part.wants.items()}
+            told = [part.told for part in drawn if part.told]
+            return Task(
+                family=name,
+                seed=seed,
+                parts=parts,
+                prompt=prompt.format(list=", ".join(names)),
+                files=world,
+                steps=tuple(
+                    Step(label.format(name), part.solved(), part.found)
+                    for name, part in zip(names, drawn, strict=True)
+                ),
+                spoils=tuple(_spoils(rng, world, wants)),
+                check=lambda folder: checked(folder, world, wants),
+                tools=tools,
+                final="All done." + "".join(f" Not possible: {word}." for word in told),
+                check_text=lambda text: [Check(f"says {word}", word in text) for word in told],
+            )
+
+        return Family(name, (draw.__doc__ or "").strip(), kind, lengths, make)
+
+    return family
+
+
+def dice(seed: str) -> Random:
+    """Dice for a seed."""
+    return Random(seed)  # noqa: S311 - a task is drawn again, it keeps no secret
+
+
+def checked(folder: Path, world: Mapping[str, str], wants: Mapping[str, Want | None]) -> list[Check]:
+    """Whether files are as wanted, and those that nobody asked about as they were."""
+    whole = {path: Want(text) for path, text in world.items() if path not in wants} | dict(wants)
+    return [
+        Check(f"{path} {'is gone' if want is None else 'is right'}", _is(found_in(folder, path), want),
+              kept=path not in wants or _is(world.get(path), want))
+        for path, want in whole.items()
+    ]  # fmt: skip
+
+
+def found_in(folder: Path, path: str) -> str | None:
+    """The text of a file, None if it is no readable one."""
+    try:
+        return (folder / path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError):
+        return None
+
+
+def _is(found: str | None, want: Want | None) -> bool:
+    return found is None if want is None else want.holds(found)
+
+
+def _spoils(rng: Random, world: Mapping[str, str], wants: Mapping[str, Want | None]) -> Iterator[Call]:
+    """What makes finished work worse: a file tidied up, a file brought back, a source thrown away."""
+    for path in rng.sample(sorted(wants), min(_MOST_SPOILS - 1, len(wants))):
+        yield write(path, "Tidied up.\n")
+    if sources := sorted(world.keys() - wants.keys()):
+        yield delete(rng.choice(sources))
+
+
+def _form(text: str, like: Like) -> object:
+    """What of a text is compared."""
+    if like == "json":
+        try:
+            return json.dumps(json.loads(text), sort_keys=True)
+        except ValueError:
+            return text
+    if like == "words":
+        return re.findall(r"[^\s|:-]\S*", text.replace("|", " "))
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    return sorted(lines) if like == "lines" else lines

@@ -1,0 +1,100 @@
+"""What a cell spends, and where its ceilings are."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.tools import BaseTool, StructuredTool
+
+from wakeloop.bench import usage
+
+REFUSED = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
+
+
+class CeilingError(Exception):
+    """A cell has made as many requests as any agent may."""
+
+
+class OutageError(Exception):
+    """A request failed for a reason that says nothing of the agent: the cell is run again another time."""
+
+
+@dataclass(eq=False)
+class Meter(BaseCallbackHandler):
+    """Counts requests and tokens from LangChain's callbacks, so that every agent is measured alike.
+
+    Where the server tells no usage it is taken from the size of the request.
+    """
+
+    most: int
+    ended: Callable[[str], None]  # a turn has ended with this text
+    requests: int = 0
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    estimated: bool = False
+    raise_error = True
+    _size: usage.Meter = field(default_factory=usage.Meter)
+    _asked: dict[UUID, tuple[Sequence[dict[str, Any]], list[BaseMessage]]] = field(default_factory=dict)
+
+    def on_chat_model_start(
+        self,
+        serialized: Any,  # noqa: ARG002 - the interface's
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        **kwargs: Any,
+    ) -> None:
+        """A request goes out. Raises `CeilingError` where it would be one too many."""
+        if self.requests >= self.most:
+            raise CeilingError(f"{self.most} requests")
+        self.requests += 1
+        self._asked[run_id] = (kwargs.get("invocation_params") or {}).get("tools") or (), messages[0]
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """A reply has come."""
+        first = response.generations[0][0]
+        message = first.message if isinstance(first, ChatGeneration) else None
+        reply = message if isinstance(message, AIMessage) else AIMessage(first.text)
+        asked = self._asked.pop(run_id)
+        self.estimated |= reply.usage_metadata is None
+        used = reply.usage_metadata or self._size.usage(*asked, reply)
+        self.input += used["input_tokens"]
+        self.cached += used.get("input_token_details", {}).get("cache_read") or 0
+        self.output += used["output_tokens"]
+        if not (reply.tool_calls or reply.invalid_tool_calls):
+            self.ended(str(reply.text))
+
+    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:  # noqa: ARG002
+        """A request failed. Raises `OutageError` unless the server refused what it was sent."""
+        if isinstance(error, Exception) and getattr(error, "status_code", None) not in REFUSED:
+            raise OutageError(f"{type(error).__name__}: {error}") from error
+
+
+@dataclass
+class Bench:
+    """The tools of a cell, counted."""
+
+    calls: int = 0
+    failed: int = 0
+
+    def around(self, tools: Sequence[BaseTool]) -> list[BaseTool]:
+        """Return the same tools, watched."""
+        return [self._watched(tool) for tool in tools]
+
+    def _watched(self, tool: BaseTool) -> BaseTool:
+        def run(**args: Any) -> str:
+            self.calls += 1
+            try:
+                return str(tool.invoke(args))
+            except Exception:
+                self.failed += 1
+                raise
+
+        return StructuredTool(
+            name=tool.name, description=tool.description, args_schema=tool.args_schema, func=run
+        )

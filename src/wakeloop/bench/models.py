@@ -1,0 +1,72 @@
+"""Models by the words of a study: real ones, and the weak one."""
+
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from langchain_core.language_models import BaseChatModel
+from pydantic import ValidationError
+
+from wakeloop.bench.knobs import Knobs
+from wakeloop.bench.study import one_of
+from wakeloop.bench.task import Task
+from wakeloop.bench.weak_model import WeakModel
+from wakeloop.errors import BenchError
+from wakeloop.guesses.models import check_name
+from wakeloop.model.named import model_named, openai_model
+from wakeloop.platform import measured
+
+WEAK = "weak"
+
+
+def is_weak(text: str) -> bool:
+    """Tell whether a model is the package's weak one, which costs nothing and knows its task."""
+    return text == WEAK or text.startswith(f"{WEAK}:")
+
+
+def model_of(text: str, task: Task, seed: int) -> BaseChatModel:
+    """Make the model of a cell: `NAME`, `PROVIDER:NAME`, `NAME@URL`, or `weak:KNOB=VALUE,…`."""
+    if is_weak(text):
+        return WeakModel(task, seed, knobs_of(text))
+    return _real(text)
+
+
+def knobs_of(text: str) -> Knobs:
+    """Read the knobs of a weak model. Raises `BenchError`."""
+    values: dict[str, Any] = {}
+    for pair in filter(None, text.removeprefix(WEAK).removeprefix(":").split(",")):
+        name, sign, value = (part.strip() for part in pair.partition("="))
+        if not sign:
+            raise BenchError(f"A weak model is written as weak:stop=0.3,stick=0.3, not {text!r}.")
+        values[one_of("knob", name, Knobs.model_fields)] = int(value) if value.isdecimal() else value
+    try:
+        return Knobs.model_validate(values)
+    except ValidationError as error:
+        said = error.errors()[0]
+        raise BenchError(f"The knob {said['loc'][0]!r} cannot be {said['input']!r}: {said['msg']}.") from None
+
+
+def check_model(text: str) -> None:
+    """Refuse, before anything runs, a model that cannot be made."""
+    if is_weak(text):
+        knobs_of(text)
+    else:
+        _real(text)
+
+
+def bare(text: str) -> str:
+    """Return the name that a model goes by: without its provider, and without an address."""
+    return text if is_weak(text) else measured.bare(text.partition("@")[0])
+
+
+@lru_cache(maxsize=8)
+def _real(text: str) -> BaseChatModel:
+    name, at, url = text.partition("@")
+    if not at:
+        check_name(name)
+        return model_named(name)
+    if ":" in name and not name.startswith("openai:"):
+        raise BenchError(f"An address is for models of OpenAI's kind, and {name!r} is of another provider.")
+    if urlsplit(url).username or urlsplit(url).password:
+        raise BenchError("Leave the key out of the address: it is kept with the results. Set OPENAI_API_KEY.")
+    return openai_model(name.removeprefix("openai:"), base_url=url)

@@ -1,0 +1,97 @@
+"""Families of small programs, with tests that fail."""
+
+from random import Random
+
+from wakeloop.bench.drafts import Part, Want, each
+from wakeloop.bench.world import program_tools
+
+FUNCTIONS = (  # a right body, a wrong one, what is asked of it
+    ("return sum(n for n in xs if n % 2 < 1)", "return sum(xs)", ("([1, 2, 4])", "6"), ("([])", "0")),
+    ("return max(xs) - min(xs) if xs else 0", "return max(xs)", ("([3, 1, 9])", "8"), ("([])", "0")),
+    ("return xs[::-1]", "return xs[:-1]", ("([1, 2, 3])", "[3, 2, 1]"), ("([])", "[]")),
+    ("return len(set(xs))", "return len(xs)", ("([1, 1, 2])", "2"), ("([])", "0")),
+    ("return [n * n for n in xs]", "return [n * 2 for n in xs]", ("([1, 3])", "[1, 9]"), ("([2])", "[4]")),
+    ("return xs[1:] + xs[:1]", "return xs[1:]", ("([1, 2, 3])", "[2, 3, 1]"), ("([])", "[]")),
+    ("return sorted(xs)[:2]", "return sorted(xs)[:1]", ("([3, 1, 2])", "[1, 2]"), ("([5])", "[5]")),
+    ("return sum(xs) // (len(xs) or 1)", "return sum(xs) // len(xs)", ("([2, 4])", "3"), ("([])", "0")),
+)
+TASKS = (
+    "the sum of the even numbers in the list xs",
+    "the greatest number of the list xs less the least, 0 for an empty list",
+    "the list xs backwards",
+    "how many different numbers the list xs holds",
+    "the squares of the numbers in the list xs",
+    "the list xs with its first number moved to the end",
+    "the two least numbers of the list xs in order, or as many as there are",
+    "the mean of the list xs rounded down, 0 for an empty list",
+)
+
+
+def drawn(rng: Random, name: str) -> tuple[str, str, str, Want]:
+    """What a function does, a wrong one, visible tests, and what is wanted."""
+    which = rng.randrange(len(FUNCTIONS))
+    right, wrong, *asked = FUNCTIONS[which]
+    cases = tuple((f"solve{args}", answer) for args, answer in asked)
+    head = "def solve(xs):\n    "
+    tests = "".join(f"assert solve{args} == {answer}\n" for args, answer in asked)
+    visible = f"import sys; sys.path.insert(0, 'src')\nfrom {module(name)} import solve\n{tests}print('ok')\n"
+    return TASKS[which], f"{head}{wrong}\n", visible, Want(f"{head}{right}\n", "program", cases)
+
+
+def module(name: str) -> str:
+    """A part's name as that of a module."""
+    return name.replace("-", "_")
+
+
+@each(
+    "Every test in tests/ fails because of a fault in the program src/ that it imports. Mend the "
+    "programs, leave the tests as they are. run_python runs a test.",
+    "mend {}",
+    tools=program_tools,
+)
+def mend_program(rng: Random, name: str) -> Part:
+    """Mend programs whose tests fail."""
+    _, wrong, tests, want = drawn(rng, name)
+    path = f"src/{module(name)}.py"
+    return Part({path: wrong, f"tests/test_{module(name)}.py": tests}, {path: want})
+
+
+@each(
+    "Write a Python program src/NAME.py for every specs/NAME.txt, with _ for - in its name: a function "
+    "solve(xs) that returns what the text says.",
+    "write {}",
+    tools=program_tools,
+)
+def write_program(rng: Random, name: str) -> Part:
+    """Write a function from its description."""
+    told, _, _, want = drawn(rng, name)
+    return Part({f"specs/{name}.txt": f"Return {told}.\n"}, {f"src/{module(name)}.py": want})
+
+
+@each(
+    "The function `solve` is to be called `answer` in every program in src/: rename it, and change "
+    "nothing else.",
+    "rename in {}",
+    tools=program_tools,
+)
+def rename_function(rng: Random, name: str) -> Part:
+    """Rename a function in each program."""
+    _, _, _, want = drawn(rng, name)
+    renamed = tuple((asked.replace("solve", "answer"), value) for asked, value in want.cases)
+    renamed += (("'solve' in globals()", "False"),)
+    path = f"src/{module(name)}.py"
+    return Part({path: want.text}, {path: Want(want.text.replace("solve", "answer"), "program", renamed)})
+
+
+@each(
+    "Make every program in src/ take an empty list: `solve([])` is to return None, everything else stays.",
+    "guard {}",
+    tools=program_tools,
+)
+def guard_program(rng: Random, name: str) -> Part:
+    """Add a case to each program."""
+    factor, path = rng.randint(2, 9), f"src/{module(name)}.py"
+    body = f"    return xs[0] * {factor}\n"
+    right = f"def solve(xs):\n    if not xs:\n        return None\n{body}"
+    cases = (("solve([])", "None"), ("solve([3])", str(3 * factor)))
+    return Part({path: f"def solve(xs):\n{body}"}, {path: Want(right, "program", cases)})

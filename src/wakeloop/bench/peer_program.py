@@ -1,0 +1,161 @@
+"""Runs in a peer's environment: its agents, by JSON lines.
+
+It imports nothing of this package. A request of its model, and a call of a tool, goes out as one line and is
+answered by one.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, HumanMessage, messages_from_dict, messages_to_dict
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+OUT, ONE = sys.stdout, Lock()
+Job = dict[str, Any]
+
+
+def exchange(line: Job) -> Job:
+    """Say a line and wait for the answer; calls in parallel take turns."""
+    with ONE:
+        OUT.write(json.dumps(line) + "\n")
+        OUT.flush()
+        answer = json.loads(sys.stdin.readline())
+    if "broken" in answer:
+        raise RuntimeError(answer["broken"])
+    return dict(answer)
+
+
+class Asked(BaseChatModel):
+    """The model of the process that asked."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "asked"
+
+    def bind_tools(self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any) -> Any:  # noqa: ARG002
+        """The model with tools."""
+        options = {key: value for key, value in (("tool_choice", tool_choice),) if value is not None}
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], options=options)
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:  # noqa: ARG002
+        tools, options = kwargs.get("tools") or [], kwargs.get("options") or {}
+        asked = {"messages": messages_to_dict(messages), "tools": tools, "options": options}
+        reply = messages_from_dict([exchange({"ask": asked})["reply"]])[0]
+        return ChatResult(generations=[ChatGeneration(message=reply)])
+
+
+def tool_of(told: Job) -> BaseTool:
+    """A tool that runs in the process that asked."""
+
+    def run(**args: Any) -> str:
+        answer = exchange({"call": {"name": told["name"], "args": args}})
+        if answer["failed"]:
+            raise ToolException(answer["result"])
+        return str(answer["result"])
+
+    return StructuredTool(
+        name=told["name"],
+        description=told["description"],
+        args_schema=told["parameters"],
+        func=run,
+        handle_tool_error=True,
+    )
+
+
+def finish(agent: Any, job: Job, more: Job | None = None) -> Job:
+    """Run an agent once, and again while its list has open items, as often as the job says."""
+    config = {"configurable": {"thread_id": "1"}, "recursion_limit": job["steps"]}
+    state = agent.invoke({"messages": [HumanMessage(job["prompt"])], **(more or {})}, config)
+    wakes = 0
+    while is_open(state) and wakes < job["outer"]:
+        wakes += 1
+        state = agent.invoke({"messages": [HumanMessage(job["go_on"])]}, config)
+    signal = "open" if is_open(state) else "done"
+    text = state["messages"][-1].text
+    return {"text": str(text), "signal": signal, "listed": len(state.get("todos") or ()), "wakes": wakes}
+
+
+def is_open(state: Job) -> bool:
+    """Whether its list has open items."""
+    return any(todo["status"] != "completed" for todo in state.get("todos") or ())
+
+
+# -- the agents -------------------------------------------------------------------------------------------
+
+
+def create_agent(job: Job, *, listed: bool = False, looped: bool = False) -> Job:
+    """LangChain's agent."""
+    from langchain.agents import create_agent as create
+    from langchain.agents.middleware import TodoListMiddleware
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    middleware = [TodoListMiddleware()] if listed else []
+    agent = create(Asked(), job["tools"], middleware=middleware, checkpointer=InMemorySaver())
+    return finish(agent, job if looped else {**job, "outer": 0})
+
+
+def deep(job: Job, *, listed: bool = False, graded: bool = False) -> Job:
+    """Deep Agents, with the job's tools in the place of its own for files."""
+    from deepagents import (  # type: ignore[import-not-found,unused-ignore]
+        FilesystemMiddleware,
+        RubricMiddleware,
+        create_deep_agent,
+    )
+    from langchain.agents.middleware import TodoListMiddleware
+
+    verdicts: list[Any] = []
+    middleware: list[Any] = [
+        FilesystemMiddleware(tools=["read_file"])
+    ]  # it needs that one; the job's covers it
+    if listed:
+        middleware.append(TodoListMiddleware())
+    if graded:
+        middleware.append(RubricMiddleware(model=Asked(), on_evaluation=verdicts.append))
+    agent = create_deep_agent(Asked(), job["tools"], middleware=middleware)
+    rubric = {"rubric": f"Everything that was asked for is done, every part of it:\n{job['prompt']}"}
+    ended = finish(agent, {**job, "outer": 0}, rubric if graded else None)
+    if verdicts:
+        ended |= {"reason": verdicts[-1]["result"], "wakes": len(verdicts) - 1}
+        ended["signal"] = "done" if ended["reason"] == "satisfied" else "open"
+    return ended
+
+
+AGENTS: dict[str, Callable[[Job], Job]] = {
+    "create_agent": create_agent,
+    "todos": lambda job: create_agent(job, listed=True),
+    "looped": lambda job: create_agent(job, listed=True, looped=True),
+    "deep": deep,
+    "deep todos": lambda job: deep(job, listed=True),
+    "deep rubric": lambda job: deep(job, graded=True),
+}
+
+
+def main() -> None:
+    """Say that it is ready, which takes seconds, and play job after job until the input ends."""
+    sys.stdout = sys.stderr  # what a library prints is no line of ours
+    for package in ("langchain.agents.middleware", "deepagents"):
+        with suppress(ModuleNotFoundError):
+            import_module(package)
+    OUT.write("{}\n")
+    OUT.flush()
+    while line := sys.stdin.readline():
+        job = json.loads(line)
+        job["tools"] = [tool_of(told) for told in job["tools"]]
+        try:
+            ended = AGENTS[job["agent"]](job)
+        except Exception as error:  # noqa: BLE001 - it is the other process's to judge
+            ended = {"error": f"{type(error).__name__}: {error}"[:300]}
+        OUT.write(json.dumps({"end": ended}) + "\n")
+        OUT.flush()
+
+
+if __name__ == "__main__":
+    main()

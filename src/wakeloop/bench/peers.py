@@ -1,0 +1,186 @@
+"""Peers in environments of their own, spoken to by lines."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any, Self, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import messages_from_dict, messages_to_dict
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from wakeloop.errors import BenchError
+
+PROGRAM = Path(__file__).with_name("peer_program.py")
+LAST = 400  # characters of what a peer said before it died
+
+
+class PeerError(Exception):
+    """A peer's agent raised: a result of its own."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A package at one version; its agents run in a process that asks this one for replies and results.
+
+    So every agent has the same model, the same tools and the same meter, whatever it is installed with.
+    """
+
+    pins: tuple[str, ...]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this interpreter has the very versions."""
+        return all(_installed(*pin.split("==")) for pin in self.pins)
+
+    def python(self, where: Path) -> Path:
+        """Return the interpreter to run it with: this one, or that of its environment."""
+        name = sha256("\n".join(self.pins).encode()).hexdigest()[:12]
+        return Path(sys.executable) if self.is_here else where / name / "bin" / "python"
+
+    def prepare(self, where: Path, told: Callable[[str], None]) -> None:
+        """Make its environment, if it is not there. Raises `BenchError`."""
+        python = self.python(where)
+        made = python.parent.parent / "made"
+        if self.is_here or made.exists():
+            return
+        told(f"installing {', '.join(self.pins)} into {made.parent} …")
+        venv.create(made.parent, with_pip=True, clear=True)
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *self.pins]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own pins
+        if done.returncode:
+            last = done.stderr.strip().splitlines()[-1:] or ["pip failed"]
+            raise BenchError(f"{self.pins[0]} cannot be installed: {last[0]}")
+        made.touch()
+
+    def begin(self) -> None:
+        """Start its process, if it is not at work."""
+        process_of(self)
+
+    def play(
+        self,
+        name: str,
+        prompt: str,
+        model: BaseChatModel,
+        tools: list[BaseTool],
+        config: RunnableConfig,
+        go_on: str,
+        outer: int,
+    ) -> dict[str, Any]:
+        """Let one of its agents do a job. Raises what the model raises, or `PeerError`."""
+        offered = [convert_to_openai_tool(tool)["function"] for tool in tools]
+        said = {"agent": name, "prompt": prompt, "tools": offered, "steps": config["recursion_limit"]}
+        process = process_of(self)
+        process.say({**said, "go_on": go_on, "outer": outer})
+        broken: BaseException | None = None
+        while "end" not in (heard := process.hear()):
+            try:
+                process.say(
+                    ask(model, heard["ask"], config) if "ask" in heard else call(tools, heard["call"])
+                )
+            except Exception as error:  # noqa: BLE001 - kept, and raised when the peer has come to its end
+                broken = error
+                process.say({"broken": type(error).__name__})
+        if broken is not None:
+            raise broken
+        if "error" in heard["end"]:
+            raise PeerError(heard["end"]["error"])
+        return dict(heard["end"])
+
+
+LANGCHAIN = Peer(("langchain==1.5.2",))
+DEEPAGENTS = Peer(("deepagents==0.7.32", "langchain==1.5.2"))
+
+
+def ask(model: BaseChatModel, asked: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    """Put a peer's request to the model."""
+    voice = model.bind_tools(asked["tools"], **asked["options"]) if asked["tools"] else model
+    reply = voice.invoke(messages_from_dict(asked["messages"]), config)
+    return {"reply": messages_to_dict([reply])[0]}
+
+
+def call(tools: list[BaseTool], called: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a tool that a peer called; what it raises is its result."""
+    tool = next(tool for tool in tools if tool.name == called["name"])
+    try:
+        return {"result": str(tool.invoke(called["args"])), "failed": False}
+    except Exception as error:  # noqa: BLE001 - a tool may raise anything
+        return {"result": str(error), "failed": True}
+
+
+@dataclass
+class PeerProcess:
+    """A running peer; it ends with its input."""
+
+    process: subprocess.Popen[str]
+    said: IO[str]
+    heard: IO[str]
+    errors: IO[str]
+
+    @classmethod
+    def of(cls, peer: Peer) -> Self:
+        """Start one, and wait until it has imported what it needs."""
+        command = [str(peer.python(PLACES[0] if PLACES else Path())), "-I", str(PROGRAM)]
+        pipe, errors = subprocess.PIPE, tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - as long as it
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            command, text=True, encoding="utf-8", stdin=pipe, stdout=pipe, stderr=errors
+        )
+        started = cls(process, cast(IO[str], process.stdin), cast(IO[str], process.stdout), errors)
+        started.hear()
+        return started
+
+    def say(self, line: Mapping[str, Any]) -> None:
+        """Send it a line."""
+        self.said.write(json.dumps(line) + "\n")
+        self.said.flush()
+
+    def hear(self) -> dict[str, Any]:
+        """Wait for a line of it. Raises `BenchError` where it has died."""
+        if line := self.heard.readline():
+            return dict(json.loads(line))
+        self.errors.seek(0)
+        last = self.errors.read().strip()[-LAST:] or "without a word"
+        end_all()
+        raise BenchError(f"A peer's process ended: {last}")
+
+    def close(self) -> None:
+        """End it."""
+        with suppress(OSError):
+            self.said.close()
+        self.process.wait()
+        self.heard.close()
+        self.errors.close()
+
+
+PLACES: list[Path] = []  # where the environments are; set once a process
+RUNNING: dict[Peer, PeerProcess] = {}  # one for all cells of this process
+
+
+def process_of(peer: Peer) -> PeerProcess:
+    """Return the running process of a peer."""
+    if peer not in RUNNING:
+        RUNNING[peer] = PeerProcess.of(peer)
+    return RUNNING[peer]
+
+
+def end_all() -> None:
+    """End the peers of this process."""
+    while RUNNING:
+        RUNNING.popitem()[1].close()
+
+
+def _installed(name: str, wanted: str) -> bool:
+    try:
+        return version(name) == wanted
+    except PackageNotFoundError:
+        return False

@@ -1,0 +1,99 @@
+"""The plan: which cells a study has, and their tasks."""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wakeloop.bench.families import FAMILIES
+from wakeloop.bench.folders import load
+from wakeloop.bench.study import Study, one_of
+from wakeloop.bench.task import Family, Task
+from wakeloop.errors import BenchError
+
+
+class Cell(NamedTuple):
+    """One run: who does which task with which model. What a study's cells have in common stays there."""
+
+    agent: str
+    model: str
+    family: str
+    parts: int
+    seed: int
+    results: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Cell":
+        """Return the cell that a row is of."""
+        return cls(*(row[name] for name in cls._fields))
+
+    @property
+    def task(self) -> tuple[str, int, int]:
+        """What its runs are grouped by: the task, and the size of its tools' results."""
+        return self.family, self.parts, self.results
+
+
+def cells(study: Study) -> list[Cell]:
+    """Return every cell, seeds outermost: half of the run is half of every comparison."""
+    kinds = [kind for text in study.tasks for kind in tasks_of(text)]
+    return [
+        Cell(agent, model, family, parts, seed, results)
+        for seed in range(1, study.seeds + 1)
+        for family, parts in dict.fromkeys(kinds)
+        for results in study.results
+        for model in study.models
+        for agent in study.agents
+    ]
+
+
+def tasks_of(text: str) -> Iterator[tuple[str, int]]:
+    """Return the families and lengths that a study's line means. Raises `BenchError`."""
+    if "/" in text or Path(text).is_dir():
+        yield from ((f"{text.rstrip('/')}/#{task.family}", task.parts) for task in own(text))
+        return
+    name, _, parts = text.partition(":")
+    if parts and not parts.isdecimal():
+        raise BenchError(f"A task is named as FAMILY:PARTS, with a number, not {text!r}.")
+    for family in _families(name):
+        if not parts:
+            yield from ((family.name, length) for length in family.lengths)
+        elif int(parts) in family.lengths:
+            yield family.name, int(parts)
+        elif name == family.name:
+            lengths = ", ".join(map(str, family.lengths))
+            raise BenchError(f"The family {name!r} is made for {lengths} parts, not for {parts}.")
+
+
+def _families(name: str) -> list[Family]:
+    if name == "*":
+        return list(FAMILIES.values())
+    if name.startswith("@"):
+        found = [family for family in FAMILIES.values() if family.kind == name[1:]]
+        if not found:
+            kinds = ", ".join(sorted({f"@{family.kind}" for family in FAMILIES.values()}))
+            raise BenchError(f"There is no kind of task {name!r}: there are {kinds}.")
+        return found
+    return [FAMILIES[one_of("family of tasks", name, FAMILIES)]]
+
+
+def task_of(cell: Cell) -> Task:
+    """Make the task of a cell."""
+    folder, mark, name = cell.family.partition("/#")
+    if mark:
+        return next(task for task in own(folder) if task.family == name)
+    return FAMILIES[cell.family].make(cell.seed, cell.parts)
+
+
+def kind_of(family: str) -> str:
+    """Return what a family shows; a folder of one's own is `own`."""
+    return FAMILIES[family].kind if family in FAMILIES else "own"
+
+
+def own(folder: str) -> tuple[Task, ...]:
+    """Read a folder of tasks, once."""
+    return _own(Path(folder).resolve())
+
+
+@lru_cache(maxsize=16)
+def _own(folder: Path) -> tuple[Task, ...]:
+    return tuple(load(folder))

@@ -1,0 +1,25 @@
+"""Whether a program's functions answer right."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from tempfile import gettempdir
+
+from wakeloop.bench.world import run_python
+
+_CHILD = """
+import json, sys
+source, asked = json.load(sys.stdin)
+names = {"__name__": "checked"}
+exec(compile(source, "program", "exec"), names)
+print()
+print(json.dumps([repr(eval(one, names)) for one in asked]))
+"""
+
+
+@lru_cache(maxsize=4096)
+def agrees(source: str, cases: tuple[tuple[str, str], ...]) -> bool:
+    """Whether expressions have the values wanted, by their `repr`, in a process that is not told them."""
+    asked, answers = [one for one, _ in cases], [answer for _, answer in cases]
+    _, output = run_python(["-c", _CHILD], Path(gettempdir()), json.dumps([source, asked]))
+    return output.splitlines()[-1:] == [json.dumps(answers)]

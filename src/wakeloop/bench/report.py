@@ -1,0 +1,122 @@
+"""The page of a study: where we lose first; nulls, too."""
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from wakeloop.bench import tables
+from wakeloop.bench.journal import Row, read
+from wakeloop.bench.statistics import ENOUGH
+from wakeloop.bench.study import Prices, Study, study_of
+from wakeloop.errors import BenchError
+
+JOURNAL = "cells.jsonl"
+HERE = Path(__file__).parent
+OUTCOMES = {
+    "completed": "the share of jobs completed",
+    "share": "the share of checks that hold",
+    "requests": "requests",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A study, its rows, and how many cells are missing."""
+
+    study: Study
+    rows: Sequence[Row]
+    missing: int = 0
+
+    @classmethod
+    def of(cls, path: Path) -> "Result":
+        """Read what a run left: its folder, or the file of its rows. Raises `BenchError`."""
+        file = path / JOURNAL if path.is_dir() else path
+        head, rows = read(file)
+        study = study_of(head.get("study", {}), str(file))
+        if head.get("hash") != study.hash:
+            raise BenchError(f"{file}: the study in its first line is not the one that the run began with.")
+        return cls(study, in_order(rows, study), max(0, head["cells"] - len(rows)))
+
+    def kept(self, file: Path) -> None:
+        """Write study and rows into one compressed file; the same rows give the same bytes."""
+        head = {"study": self.study.model_dump(mode="json"), "hash": self.study.hash}
+        lines = [head | {"cells": len(self.rows) + self.missing}, *self.rows]
+        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def in_order(rows: Sequence[Row], study: Study) -> list[Row]:
+    """Return rows in the study's order, whichever cell was finished first."""
+
+    def place(row: Row) -> tuple[Any, ...]:
+        who = study.models.index(row["model"]), study.agents.index(row["agent"])
+        return *who, row["family"], row["parts"], row["results"], row["seed"]
+
+    return sorted(rows, key=place)
+
+
+def page(results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None) -> str:
+    """Return a page of some studies; `shown` is what stands at a study's end, such as its plots."""
+    parts = [head]
+    for result in results:
+        parts += [section(result), *filter(None, [(shown or {}).get(result.study.name)])]
+    who = tables.who([row for result in results for row in result.rows])
+    return "\n\n".join([*parts, _words("legend.md").template.strip(), "## Who is who", who]) + "\n"
+
+
+def section(result: Result) -> str:
+    """Return what there is to say of one study."""
+    study, rows = result.study, result.rows
+    tasks = {(row["family"], row["parts"], row["results"]) for row in rows}
+    return (
+        _words("page.md")
+        .substitute(
+            name=study.name,
+            hash=study.hash,
+            cells=f"{len(rows):,}",
+            missing=f", {result.missing:,} still missing" if result.missing else "",
+            hypothesis=study.hypothesis,
+            primary=OUTCOMES[study.primary],
+            reference=study.reference,
+            subject=study.subject,
+            smallest=_smallest(study),
+            runs=f"{len(tasks)} tasks, {study.seeds} seeds; at most {study.max_requests} requests a run.",
+            prices=_prices(study),
+            unit="whole tasks" if len(tasks) >= ENOUGH else "single runs (of few tasks: it holds for these)",
+            losses=tables.losses(rows, study),
+            comparisons=tables.comparisons(rows, study),
+            agents=tables.agents(rows, study),
+            spend=tables.at_equal_spend(rows, study),
+            overview=tables.overview(rows, study),
+            lengths=_part("By length, and size of the tools' results", tables.by_length(rows, study)),
+            kinds=_part("By kind of task", tables.by_kind(rows, study)),
+        )
+        .strip()
+    )
+
+
+def _smallest(study: Study) -> str:
+    if study.primary == "requests":
+        return f"{study.smallest:g} requests"
+    return f"{100 * study.smallest:g} points"
+
+
+def _part(title: str, text: str) -> str:
+    return f"\n### {title}\n\n{text}\n" if text else ""
+
+
+def _prices(study: Study) -> str:
+    if study.prices == Prices():
+        return "Spending is counted in tokens, cached ones at a tenth."
+    kinds: dict[str, Any] = study.prices.model_dump()
+    told = ", ".join(f"{kind} {price:g}" for kind, price in kinds.items())
+    return f"A million tokens cost: {told}."
+
+
+def _words(name: str) -> Template:
+    return Template((HERE / name).read_text(encoding="utf-8"))

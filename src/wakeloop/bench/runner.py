@@ -1,0 +1,207 @@
+"""Runs a study: bounded parallel, resumable, within a cost."""
+
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from wakeloop.bench import peers
+from wakeloop.bench.agents import agent_named
+from wakeloop.bench.cell import play
+from wakeloop.bench.journal import Journal, Row
+from wakeloop.bench.models import check_model, is_weak
+from wakeloop.bench.plan import Cell, cells
+from wakeloop.bench.report import JOURNAL
+from wakeloop.bench.study import Study
+from wakeloop.errors import BenchError
+
+OUTAGES = 3  # in a row, after which the run ends: the server is gone
+OPENAI = ("langchain_openai",)  # takes as long to import as all the rest
+
+Told = Callable[[str], None]
+
+
+@dataclass
+class Progress:
+    """How far a run is."""
+
+    whole: int
+    finished: int
+    workers: int
+    cost: float
+    begun: float = field(default_factory=time.monotonic)
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    outages: int = 0
+
+    def add(self, row: Row, cost: float) -> None:
+        """One cell more is finished."""
+        self.finished += 1
+        self.outages = 0
+        self.cost += cost
+        self.seconds.setdefault(row["agent"], []).append(row["seconds"])
+
+    def left(self, ahead: Sequence[Cell]) -> float:
+        """Return the seconds that the cells ahead will take, by what cells of the same agents took."""
+        every = [one for taken in self.seconds.values() for one in taken]
+        if not every:
+            return float("nan")
+        usual = sum(every) / len(every)
+        by_agent = {agent: sum(taken) / len(taken) for agent, taken in self.seconds.items()}
+        return sum(by_agent.get(cell.agent, usual) for cell in ahead) / self.workers
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a run came to: all rows, and why it ended before its last cell, if it did."""
+
+    rows: list[Row]
+    whole: int
+    why: str = ""
+
+
+def plan(study: Study) -> list[Cell]:
+    """Return the cells that can be played: checks every name first. Raises `BenchError`."""
+    for model in study.models:
+        check_model(model)
+    for agent in (*study.agents, study.reference):
+        agent_named(agent)
+    return [cell for cell in cells(study) if _plays(cell)]
+
+
+def _plays(cell: Cell) -> bool:
+    agent = agent_named(cell.agent)
+    return agent.exists and not (agent.judges and is_weak(cell.model))
+
+
+def run(
+    study: Study,
+    out: Path,
+    *,
+    workers: int = 2,
+    max_cost: float | None = None,
+    told: Told = lambda _line: None,
+    shown: Callable[[Progress, Sequence[Cell]], None] = lambda _progress, _ahead: None,
+) -> Done:
+    """Run the cells of a study that are not finished yet. Raises `BenchError`.
+
+    Args:
+        study: What is asked. A folder that holds the run of another is refused.
+        out: The folder of `cells.jsonl`: the study with its hash, then a line a cell.
+        workers: Cells at once; one runs in this process.
+        max_cost: What all rows together may cost, in the unit of the study's prices; the cells that are at
+            work when it is reached are finished.
+        told: Takes a line for a person.
+        shown: Takes the progress whenever a cell is finished, and the cells ahead.
+    """
+    every = plan(study)
+    where = peer_folder()
+    for peer in {agent.peer for name in study.agents if (agent := agent_named(name)).exists}:
+        if peer is not None:
+            peer.prepare(where, told)
+    head = {
+        "study": study.model_dump(mode="json"),
+        "hash": study.hash,
+        "cells": len(every),
+        "wakeloop": version("wakeloop"),
+        "python": platform.python_version(),
+    }
+    with Journal(out / JOURNAL, head) as journal:
+        ahead = [cell for cell in every if cell not in journal.done]
+        spent = sum(map(study.prices.cost, journal.rows))
+        progress = Progress(len(every), len(every) - len(ahead), workers, spent)
+        why = ""
+        with pool(workers, study, where) as start:
+            at_work: dict[Future[Row], Cell] = {}
+            while (ahead and not why) or at_work:
+                while ahead and not why and len(at_work) < workers:
+                    if max_cost is not None and progress.cost >= max_cost:
+                        why = f"the cost of {max_cost:g} is reached"
+                        break
+                    cell = ahead.pop(0)
+                    at_work[start(cell)] = cell
+                for future in wait(at_work, return_when=FIRST_COMPLETED).done:
+                    cell = at_work.pop(future)
+                    why = _finish(future, cell, journal, progress, study, told) or why
+                    shown(progress, [*at_work.values(), *ahead])
+        return Done(journal.rows, len(every), why)
+
+
+def _finish(
+    future: Future[Row], cell: Cell, journal: Journal, progress: Progress, study: Study, told: Told
+) -> str:
+    """Keep a row; of an outage say so, and at the third in a row why the run ends."""
+    try:
+        row = future.result()
+    except BenchError as error:
+        progress.outages += 1
+        told(f"{cell.agent}, {cell.family}:{cell.parts}, seed {cell.seed}: {error}")
+        return f"{OUTAGES} cells in a row failed" if progress.outages >= OUTAGES else ""
+    journal.add(row)
+    progress.add(row, study.prices.cost(row))
+    return ""
+
+
+@contextmanager
+def pool(workers: int, study: Study, where: Path) -> Iterator[Callable[[Cell], Future[Row]]]:
+    """Give what starts a cell: here, or in one of some processes that end with this one."""
+    settle(where)
+    if workers == 1:
+        try:
+            yield lambda cell: _here(cell, study)
+        finally:
+            peers.end_all()
+        return
+    server = get_context("forkserver")  # imports once, whatever the number of workers
+    server.set_forkserver_preload(
+        ["wakeloop.bench.cell", *(() if all(map(is_weak, study.models)) else OPENAI)]
+    )
+    ours, theirs = server.Pipe()
+    with ours, theirs, ProcessPoolExecutor(workers, server, begin_worker, (theirs, where)) as processes:
+        try:
+            yield lambda cell: processes.submit(play, cell, study)
+        except BaseException:
+            processes.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _here(cell: Cell, study: Study) -> Future[Row]:
+    future: Future[Row] = Future()
+    try:
+        future.set_result(play(cell, study))
+    except BenchError as error:
+        future.set_exception(error)
+    return future
+
+
+def settle(where: Path) -> None:
+    """Tell this process where peers are; a ceiling that is reached is nothing to warn of."""
+    peers.PLACES[:] = [where]
+    logging.getLogger("langchain_core.callbacks").setLevel(logging.ERROR)
+
+
+def begin_worker(line: Connection, where: Path) -> None:
+    """Begin a worker: it ends when the process that has the line's other end is gone, however it ended."""
+    settle(where)
+
+    def watch() -> None:
+        with suppress(EOFError, OSError):
+            line.recv()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def peer_folder() -> Path:
+    """Return where environments of peers are kept."""
+    from platformdirs import user_cache_path  # noqa: PLC0415 - of the extra
+
+    return user_cache_path("wakeloop", appauthor=False) / "peers"

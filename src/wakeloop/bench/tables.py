@@ -1,0 +1,200 @@
+"""The tables of a study, as Markdown."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from wakeloop.bench import figures as of
+from wakeloop.bench.agents import AGENTS
+from wakeloop.bench.figures import Figures, split
+from wakeloop.bench.journal import Row
+from wakeloop.bench.statistics import FEWEST, Interval
+from wakeloop.bench.study import Study
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the first column is words, the others are figures."""
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def percent(share: float) -> str:
+    """A share as people write it."""
+    if math.isnan(share):
+        return ""
+    return f"{share:.0%}" if share in (0, 1) or 0.01 <= share <= 0.99 else f"{share:.1%}"  # noqa: PLR2004
+
+
+def between(interval: Interval, show: Callable[[float], str] = percent) -> str:
+    """A value with its interval, where there is one."""
+    if math.isinf(interval.high):
+        return show(interval.value)
+    return f"{show(interval.value)} [{show(interval.low)} to {show(interval.high)}]"
+
+
+def number(value: float) -> str:
+    """A number with as many decimals as it needs."""
+    if math.isinf(value) or math.isnan(value):
+        return "" if math.isnan(value) else "never"
+    size = abs(value)
+    return f"{value:.3g}" if size < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits are enough
+
+
+def points(share: float) -> str:
+    """A difference of shares, in points of a hundred."""
+    return f"{100 * share:+.1f}"
+
+
+COLUMNS: dict[str, Callable[[Figures], str]] = {
+    "runs": lambda f: str(f.runs),
+    "completed [95 %]": lambda f: between(f.completed),
+    "checks": lambda f: percent(f.share),
+    "list": lambda f: percent(f.listed),
+    "early stop": lambda f: percent(f.early),
+    "false “done”: text": lambda f: percent(f.false_text),
+    "signal": lambda f: percent(f.false_signal),
+    "damage": lambda f: percent(f.damage),
+    "failed calls": lambda f: percent(f.failed),
+    "ceiling, error": lambda f: percent(f.stopped),
+    "requests": lambda f: number(f.requests),
+    "tokens in": lambda f: number(f.input),
+    "of it cached": lambda f: number(f.cached),
+    "out": lambda f: number(f.output),
+    "seconds": lambda f: f"{f.seconds:.2f}",
+    "cost": lambda f: number(f.cost),
+    "a completed job": lambda f: number(f.cost_completed),
+}
+
+
+def agents(rows: Sequence[Row], study: Study) -> str:
+    """A table for each model: a line an agent."""
+    parts = []
+    for (model,), group in split(rows, "model").items():
+        lines = [
+            [f"`{agent}`", *(show(of.figures(some, study)) for show in COLUMNS.values())]
+            for (agent,), some in split(group, "agent").items()
+        ]
+        parts.append(f"**`{model}`**\n\n" + table(["agent", *COLUMNS], lines))
+    return "\n\n".join(parts)
+
+
+def by_model(rows: Sequence[Row], cell: Callable[[Sequence[Row], str], str]) -> str:
+    """A line for each agent, a column for each model."""
+    models = [str(model) for (model,) in split(rows, "model")]
+    lines = []
+    for (agent,), some in split(rows, "agent").items():
+        groups = split(some, "model")
+        lines.append([f"`{agent}`", *(cell(groups.get((model,), ()), model) for model in models)])
+    return table(["agent", *(f"`{model}`" for model in models)], lines)
+
+
+def overview(rows: Sequence[Row], study: Study) -> str:
+    """What each agent completes on each model, and its requests a run."""
+
+    def cell(some: Sequence[Row], _model: str) -> str:
+        found = of.figures(some, study)
+        return f"{percent(found.completed.value)} ({number(found.requests)})" if some else ""
+
+    return by_model(rows, cell)
+
+
+def at_equal_spend(rows: Sequence[Row], study: Study) -> str:
+    """What each agent completes for what the reference spends on the same tasks, and for twice as much."""
+    groups = split(rows, "model", "agent")
+
+    def cell(some: Sequence[Row], model: str) -> str:
+        budgets = of.budgets_of(groups.get((model, study.reference), ()), study)
+        shares = [percent(of.within(some, study, budgets, times).value) for times in of.BUDGETS]
+        return " · ".join(shares) if some and budgets else ""
+
+    return by_model(rows, cell)
+
+
+SIGNS = {
+    "more": "↑",
+    "less": "↓",
+    "a difference too small to matter": "≈",
+    "no difference that matters": "=",
+    "no difference shown": "?",
+}
+
+
+def comparisons(rows: Sequence[Row], study: Study) -> str:
+    """Every agent beside the reference on each model; those without a difference, too."""
+    found = of.compared(rows, study.reference, of.primary(study))
+    cells = {(one.agent, one.model): one for one in found}
+    if not cells:
+        return "There is nothing to compare with."
+
+    def cell(some: Sequence[Row], model: str) -> str:
+        one = cells.get((some[0]["agent"], model)) if some else None
+        return f"{between(one.difference, show)} {SIGNS[of.verdict(one, study)]}" if one else ""
+
+    told = ", ".join(f"{sign} {says}" for says, sign in SIGNS.items())
+    others = [row for row in rows if row["agent"] != study.reference]
+    unit, show = ("Requests", number) if study.primary == "requests" else ("Points", points)
+    return f"{unit} more than `{study.reference}`, with 95 %; {told}.\n\n{by_model(others, cell)}"
+
+
+def by_length(rows: Sequence[Row], study: Study) -> str:
+    """A table for each model: completed, requests, tokens in, by the number of parts and size of results."""
+    if len(split(rows, "results", "parts")) < 2:  # noqa: PLR2004 - nothing to set side by side
+        return ""
+    parts = []
+    for (model,), group in split(rows, "model").items():
+        sizes = sorted({(row["results"], row["parts"]) for row in group})
+        lines = [
+            [f"`{agent}`", *_cells(some, sizes, study)] for (agent,), some in split(group, "agent").items()
+        ]
+        head = [f"{parts} parts" + (f", {results} tokens" if results else "") for results, parts in sizes]
+        parts.append(f"**`{model}`**: completed · requests · tokens in\n\n" + table(["agent", *head], lines))
+    return "\n\n".join(parts)
+
+
+def _cells(rows: Sequence[Row], sizes: Sequence[tuple[int, int]], study: Study) -> Iterable[str]:
+    groups = split(rows, "results", "parts")
+    for size in sizes:
+        some = groups.get(size)
+        if some is None:
+            yield ""
+            continue
+        found = of.figures(some, study)
+        yield f"{percent(found.completed.value)} · {number(found.requests)} · {number(found.input)}"
+
+
+def by_kind(rows: Sequence[Row], study: Study) -> str:
+    """What each agent completes of each kind of task, over all models."""
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    if len(kinds) < 2:  # noqa: PLR2004 - nothing to set side by side
+        return ""
+    lines = []
+    for (agent,), some in split(rows, "agent").items():
+        groups = split(some, "kind")
+        found = [of.figures(groups[kind,], study) if (kind,) in groups else None for kind in kinds]
+        lines.append([f"`{agent}`", *(percent(one.completed.value) if one else "" for one in found)])
+    return table(["agent", *kinds], lines)
+
+
+def losses(rows: Sequence[Row], study: Study) -> str:
+    """Where another agent does better than the study's subject."""
+    found = of.losses(rows, study)
+    if max(map(len, split(rows, "model", "agent").values()), default=0) < FEWEST:
+        return "There are too few runs to say."
+    if not found:
+        return (
+            f"In nothing that was measured does another agent do better than `{study.subject}` beyond chance."
+        )
+    lines = []
+    for loss in found:
+        show = number if loss.figure in of.CHEAPER else percent
+        more = number if loss.figure in of.CHEAPER else points
+        best = f"`{loss.agent}`" + (f" and {loss.others} more" if loss.others else "")
+        words = (f"`{loss.model}`", loss.figure, best, show(loss.theirs), show(loss.ours))
+        lines.append([*words, between(loss.difference, more)])
+    return table(["model", "figure", "does better", "its", "ours", "difference [95 %]"], lines)
+
+
+def who(rows: Sequence[Row]) -> str:
+    """What the agents of some rows are."""
+    names = dict.fromkeys(row["agent"] for row in rows)
+    lines = [[f"`{name}`", AGENTS[name].about] for name in names if name in AGENTS]
+    return table(["agent", "what it is"], lines).replace("|--:|", "|---|")

@@ -1,0 +1,54 @@
+"""What a request would have cost: characters by four."""
+
+import json
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
+
+from wakeloop.testing.conversation import calls_of, malformed_of
+
+CHARACTERS = 4
+"""Characters a token."""
+
+
+def rendered(message: BaseMessage) -> str:
+    """A message as text, with its calls."""
+    content = (
+        message.content if isinstance(message.content, str) else json.dumps(message.content, default=str)
+    )
+    made = [f"{call['name']}{json.dumps(call['args'], default=str)}" for call in calls_of(message)]
+    broken = [f"{call['name']}{call['args']}" for call in malformed_of(message)]
+    return f"{message.type}:{content}{''.join(made)}{''.join(broken)}\n"
+
+
+class Meter:
+    """Counts tokens; what a request shares with the head of the one before it was cached."""
+
+    def __init__(self) -> None:
+        self.before: list[str] = []
+
+    def usage(
+        self, tools: Sequence[dict[str, Any]], request: Sequence[BaseMessage], reply: AIMessage
+    ) -> UsageMetadata:
+        """The usage of one request and its reply."""
+        texts = [json.dumps(list(tools), default=str), *map(rendered, request)]
+        same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(texts, self.before, strict=False))])
+        cached = sum(map(len, texts[:same]))
+        if same < min(len(texts), len(self.before)):
+            cached += _shared(texts[same], self.before[same])
+        self.before = texts
+        sent, out = -(-sum(map(len, texts)) // CHARACTERS), -(-len(rendered(reply)) // CHARACTERS)
+        return UsageMetadata(
+            input_tokens=sent,
+            output_tokens=out,
+            total_tokens=sent + out,
+            input_token_details=InputTokenDetails(cache_read=cached // CHARACTERS),
+        )
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with in common."""
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])

@@ -1,0 +1,123 @@
+"""The tools of a world: files, and what one does with them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+
+from wakeloop.text.told import told
+from wakeloop.tools import Limits, file_tools
+from wakeloop.tools.files import FilePath
+from wakeloop.tools.folder import Folder, sentences, shown
+
+_SECONDS = 10
+_FILLER = " ."
+
+
+def world_tools(folder: Path) -> list[BaseTool]:
+    """The tools that every task has: the file tools, and to append, to move, to delete; confined likewise."""
+    world = World(Folder(folder), Limits())
+    more = (world.append_file, world.move_file, world.delete_file)
+    return [*file_tools(folder), *(StructuredTool.from_function(method) for method in more)]
+
+
+def program_tools(folder: Path) -> list[BaseTool]:
+    """The same with `run_python`, for tasks whose programs have tests."""
+    world = World(Folder(folder), Limits())
+    return [*world_tools(folder), StructuredTool.from_function(world.run_python)]
+
+
+def padded(tools: Sequence[BaseTool], characters: int) -> list[BaseTool]:
+    """The same tools, their results filled up to a size: what a wake costs depends on it."""
+
+    def fill(run: Callable[..., str]) -> Callable[..., str]:
+        return lambda **args: run(**args).ljust(characters, _FILLER[1])
+
+    return [
+        StructuredTool(
+            name=tool.name, description=tool.description, args_schema=tool.args_schema, func=fill(_body(tool))
+        )
+        for tool in tools
+    ]
+
+
+def _body(tool: BaseTool) -> Callable[..., Any]:
+    if not isinstance(tool, StructuredTool) or tool.func is None:
+        raise TypeError(f"Only tools made from a function can be padded; {tool.name!r} is none.")
+    return tool.func
+
+
+@dataclass(frozen=True)
+class World:
+    """The further tools as methods; what the model reads stands over each."""
+
+    folder: Folder
+    limits: Limits
+
+    @told("Append text to the end of a text file; a missing file is made.")
+    def append_file(self, path: FilePath, content: Annotated[str, "The text to append."]) -> str:
+        is_new = not self.folder.inside(path).exists()
+        before = b"" if is_new else self.folder.read(path, self.limits.read)
+        after = before + content.encode("utf-8", errors="replace")
+        self.folder.write(path, after)
+        return f"Appended to {shown(path)}: {len(after)} bytes now."
+
+    @told("Move or rename a file; nothing is replaced, missing folders are made.")
+    def move_file(
+        self, source: FilePath, target: Annotated[str, "The new path, relative to the root folder."]
+    ) -> str:
+        old, new = self.folder.inside(source), self.folder.inside(target)
+        with sentences(source):
+            if not old.is_file():
+                raise FileNotFoundError(source)
+        if new.exists():
+            raise ToolException(f"{shown(target)} exists already; it stays as it is.")
+        with sentences(target):
+            new.parent.mkdir(parents=True, exist_ok=True)
+            old.rename(new)
+        return f"Moved {shown(source)} to {shown(target)}."
+
+    @told("Delete a file.")
+    def delete_file(self, path: FilePath) -> str:
+        with sentences(path):
+            self.folder.inside(path).unlink()
+        return f"Deleted {shown(path)}."
+
+    @told("Run a Python file of the folder, such as a test; returns exit code and output.")
+    def run_python(self, path: FilePath) -> str:
+        real = self.folder.inside(path)
+        with sentences(path):
+            if not real.is_file():
+                raise FileNotFoundError(path)
+        code, output = run_python([str(real)], self.folder.root)
+        return f"Exit code {code}.\n{output[-4_000:]}"
+
+
+def run_python(args: Sequence[str], folder: Path, stdin: str = "") -> tuple[int, str]:
+    """A Python process without this one's environment and site packages: its exit code and what it wrote.
+
+    It is no sandbox: a program has the rights of this process. One that takes longer than ten seconds is
+    ended.
+    """
+    bare = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
+    try:
+        ended = subprocess.run(  # noqa: S603 - to run the task's programs is the point
+            [sys.executable, "-E", "-s", "-S", "-B", *args],
+            cwd=folder,
+            env=bare,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_SECONDS,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        return -1, f"It was ended after {_SECONDS} seconds."
+    return ended.returncode, ended.stdout

@@ -1,0 +1,112 @@
+"""The commands of the bench: a run, report, profile."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wakeloop.cli.commands.sentences import sentences, write
+
+bench = typer.Typer(
+    name="bench",
+    help="Measure agents, tasks and models: what is finished, and for what.",
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+Run = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run, its --out.")]
+
+
+def many(name: str, metavar: str, told: str) -> typer.models.OptionInfo:
+    """An option that may be repeated."""
+    option: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=f"{told}; may be repeated.")
+    return option
+
+
+@bench.callback()
+@sentences()
+def run(
+    context: typer.Context,
+    study: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="quick, effect, or a study of your own.")
+    ] = "quick",
+    models: Annotated[
+        list[str] | None, many("--model", "MODEL", "openai:NAME, NAME@URL, weak:stop=0.3")
+    ] = None,
+    agents: Annotated[list[str] | None, many("--agent", "NAME", "An agent, in place of the study's")] = None,
+    tasks: Annotated[
+        list[str] | None, many("--task", "TASK", "FAMILY:PARTS, *:PARTS, @KIND, or a folder")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each.")] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Address of an OpenAI-like server; else $OPENAI_BASE_URL."),
+    ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(metavar="IN,CACHED,OUT", help="What a million tokens cost; else tokens are counted."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where results are kept, to go on with; else bench-STUDY."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Cells at once.")] = 2,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, metavar="COST", help="End when all cells together have cost this.")
+    ] = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what it would take, and run nothing.")
+    ] = False,
+) -> None:
+    """Run a study, or go on with it: what is finished is not run again, whatever ended it."""
+    if context.invoked_subcommand is not None:
+        return
+    from wakeloop.cli.measure import chosen, estimated, measure
+
+    found = chosen(study, prices, base_url, models=models, agents=agents, tasks=tasks, seeds=seeds)
+    if estimate:
+        write(estimated(found, workers))
+        return
+    where = out or Path(f"bench-{found.name.replace(' ', '-')}")
+    raise typer.Exit(measure(found, where, workers, max_cost, lambda line: typer.echo(line, err=True)))
+
+
+@bench.command()
+@sentences()
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="DIR…", help="Folders of runs, or files of their rows.")
+    ],
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the page there; else print it.")
+    ] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw plots there.")] = None,
+    rows: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the rows there, compressed.")] = None,
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "What was measured",
+    intro: Annotated[Path | None, typer.Option(metavar="FILE", help="Text under the title.")] = None,
+) -> None:
+    """Print the tables of a run as Markdown: where wakeloop loses first."""
+    from wakeloop.cli.measure import reported
+
+    head = f"# {title}\n\n{intro.read_text(encoding='utf-8')}".strip() if intro else f"# {title}"
+    text = reported(runs, page, plots, rows, head)
+    if page is None:
+        write(text.splitlines())
+        return
+    page.write_text(text, encoding="utf-8")
+    write([f"{page}"])
+
+
+@bench.command()
+@sentences()
+def profile(
+    run: Run,
+    file: Annotated[
+        Path, typer.Option(metavar="FILE", help="The profile; what it says of other models stays.")
+    ] = Path("wakeloop-profile.json"),
+) -> None:
+    """Write for which models and lengths the list pays: what settings="auto" reads."""
+    from wakeloop.cli.measure import profiled
+
+    write(profiled(run, file))

@@ -1,0 +1,151 @@
+"""A study on the terminal: estimate, progress, report."""
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wakeloop.bench.estimate import Estimate, estimate
+from wakeloop.bench.plan import Cell
+from wakeloop.bench.profile import profile_of, write_profile
+from wakeloop.bench.report import JOURNAL, Result, page
+from wakeloop.bench.runner import Progress, plan, run
+from wakeloop.bench.study import Study, study_named
+from wakeloop.bench.tables import number
+from wakeloop.cli.failures import FAILED, SETTLED, CommandError
+
+MINUTE, HOUR = 60, 3600
+PRICED = ("input", "cached", "output")
+
+
+def chosen(study: str, prices: str | None, base_url: str | None, **changes: Any) -> Study:
+    """A study by its name or file, varied by what was typed."""
+    found = study_named(study)
+    if agents := changes.get("agents"):
+        changes["reference"] = found.reference if found.reference in agents else agents[0]
+        changes["subject"] = found.subject if found.subject in agents else agents[-1]
+    found = found.varied(prices=prices_of(prices), **{key: value or None for key, value in changes.items()})
+    if base_url:
+        named = [
+            model if model.startswith("weak") or "@" in model else f"{model}@{base_url}"
+            for model in found.models
+        ]
+        found = found.varied(models=named)
+    return found
+
+
+def prices_of(text: str | None) -> dict[str, float] | None:
+    """Read `IN,CACHED,OUT`, what a million tokens cost."""
+    if text is None:
+        return None
+    try:
+        return dict(zip(PRICED, map(float, text.split(",")), strict=True))
+    except ValueError:
+        raise CommandError(
+            f"--prices takes IN,CACHED,OUT a million tokens, as 0.25,0.025,2, not {text!r}."
+        ) from None
+
+
+def estimated(study: Study, workers: int) -> Iterator[str]:
+    """What the study will take."""
+    found: Estimate = estimate(study, plan(study), workers)
+    yield f"{found.cells:,} cells, with a model that stops at nothing (a weaker one is asked more often):"
+    yield f"  {found.requests:,.0f} requests, at most {found.most_requests:,}"
+    yield f"  {found.input:,.0f} tokens in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
+    yield f"  cost {number(found.cost)}, about {span(found.seconds)} with {workers} at once"
+
+
+def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: Callable[[str], None]) -> int:
+    """Run a study into a folder and say how it went; the exit code."""
+    with line(say) as shown:
+        done = run(study, out, workers=workers, max_cost=max_cost, told=say, shown=shown)
+    missing = done.whole - len(done.rows)
+    say(
+        f"{len(done.rows):,} of {done.whole:,} cells are in {out / JOURNAL}"
+        + (f"; {done.why}" if done.why else "")
+    )
+    if missing:
+        say("Run the same command again to go on: what is finished is not run again.")
+        return FAILED
+    say(f"Its tables: wakeloop bench report {out}")
+    return SETTLED
+
+
+def reported(
+    folders: Sequence[Path], file: Path | None, plots: Path | None, kept: Path | None, head: str
+) -> str:
+    """The page of some runs; with files, plots and compressed rows are written beside it."""
+    results = [Result.of(folder) for folder in folders]
+    beside = file.parent if file else Path()
+    shown: dict[str, list[str]] = {result.study.name: [] for result in results}
+    for result in results:
+        name = result.study.name.replace(" ", "-")
+        if plots:
+            from wakeloop.bench.plots import draw
+
+            drawn = draw(result.rows, result.study, plots / name)
+            shown[result.study.name] += [f"![{one.stem}]({os.path.relpath(one, beside)})" for one in drawn]
+        if kept:
+            rows = kept / f"{name}.jsonl.gz"
+            result.kept(rows)
+            shown[result.study.name] += [f"[Every row of it]({os.path.relpath(rows, beside)})"]
+    return page(results, head, shown={name: "\n\n".join(lines) for name, lines in shown.items() if lines})
+
+
+def profiled(folder: Path, file: Path) -> list[str]:
+    """Write what a run says of its models into a profile; what it says, for a person."""
+    result = Result.of(folder)
+    found = profile_of(result.rows, result.study)
+    write_profile(file, found)
+    return [
+        f"{model}, {length}: {entry['list']}"
+        for model, lengths in found.items()
+        for length, entry in lengths.items()
+    ]
+
+
+# -- progress ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Line:
+    """One line that is written anew; without a terminal one a tenth of the way."""
+
+    say: Callable[[str], None]
+    tenth: int = -1
+
+    def __call__(self, progress: Progress, ahead: Sequence[Cell]) -> None:
+        """Show how far it is, what is left of time, and what it has cost."""
+        left = progress.left(ahead)
+        cost = progress.cost / max(1, progress.finished)
+        text = (
+            f"{progress.finished:,} of {progress.whole:,} cells, {span(left)} left, "
+            f"cost {number(progress.cost)}, {number(cost * len(ahead))} left"
+        )
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+        elif (tenth := 10 * progress.finished // progress.whole) > self.tenth:
+            self.tenth = tenth
+            self.say(text)
+
+
+@contextmanager
+def line(say: Callable[[str], None]) -> Iterator[Line]:
+    """Show progress on one line, and leave it behind at the end."""
+    yield Line(say)
+    if sys.stderr.isatty():
+        sys.stderr.write("\n")
+
+
+def span(seconds: float) -> str:
+    """A time as people say it."""
+    if math.isnan(seconds):
+        return "some time"
+    if seconds >= HOUR:
+        return f"{seconds / HOUR:.1f} hours"
+    return f"{seconds / MINUTE:.0f} minutes" if seconds >= 2 * MINUTE else f"{seconds:.0f} seconds"

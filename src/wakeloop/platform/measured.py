@@ -1,0 +1,54 @@
+"""What was measured of a model: whether its list pays."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wakeloop.errors import SettingsError
+
+FILE = "wakeloop-profile.json"
+ANY = "any"
+"""The entry of a model for jobs of unknown length."""
+
+
+def measured(name: str, parts: int | None = None, file: str | Path | None = None) -> dict[str, Any]:
+    """Return the settings that a profile has for a model, none for one that was not measured.
+
+    `parts` chooses among the lengths that were measured the longest that is not longer, else the shortest.
+    The file is the one given, else `$WAKELOOP_PROFILE`, else `wakeloop-profile.json` in the current folder.
+    Raises `SettingsError` where there is none.
+    """
+    path = Path(file or os.environ.get("WAKELOOP_PROFILE") or FILE)
+    lengths = models_in(path).get(bare(name), {})
+    known = sorted(int(length) for length in lengths if length != ANY)
+    if parts is None or not known:
+        entry = lengths.get(ANY, {})
+    else:
+        entry = lengths[str(max((length for length in known if length <= parts), default=known[0]))]
+    return dict(entry.get("settings", {}))
+
+
+def models_in(path: Path) -> dict[str, dict[str, Any]]:
+    """Read a profile's models. Raises `SettingsError`."""
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(
+            f"The profile {str(path)!r} cannot be read: {error.strerror}. `wakeloop bench profile` writes "
+            "one from a run; WAKELOOP_PROFILE says where it is."
+        ) from None
+    except ValueError:
+        read = None
+    if not isinstance(read, Mapping) or not isinstance(read.get("models"), dict):
+        raise SettingsError(f"{str(path)!r} is no profile: write it with `wakeloop bench profile`.")
+    return dict(read["models"])
+
+
+def bare(model: object) -> str:
+    """Return the name that a model goes by, without OpenAI's prefix; of a chat model the one it asks for."""
+    if isinstance(model, str):
+        return model.removeprefix("openai:")
+    named = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
+    return next((name for name in named if isinstance(name, str) and name), type(model).__name__)

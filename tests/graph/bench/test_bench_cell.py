@@ -1,0 +1,150 @@
+"""Cells: every agent that runs here, and what a row says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rows import STUDY
+
+from wakeloop.bench.agents import AGENTS
+from wakeloop.bench.cell import play
+from wakeloop.bench.journal import Row
+from wakeloop.bench.plan import Cell
+from wakeloop.bench.study import Study
+from wakeloop.bench.task import Task
+from wakeloop.errors import BenchError
+from wakeloop.testing import ScriptedModel, calls, says
+
+HERE = [name for name, agent in AGENTS.items() if agent.exists and agent.peer is None]
+AWAKE = {"wakeloop", "agentparley", "+ wake", "+ nag", "+ guard", "+ idle rounds", "+ verify"}
+WRITE = ("write_file", {"path": "notes/amber.txt", "content": "Note amber."})
+
+
+def cell(agent: str, model: str = "weak", family: str = "make-files", parts: int = 5, seed: int = 1) -> Cell:
+    return Cell(agent, model, family, parts, seed, 0)
+
+
+def played(agent: str, *replies: Any, study: Study = STUDY, **values: Any) -> Row:
+    """A cell with a scripted model."""
+
+    def make(_name: str, _task: Task, _seed: int) -> ScriptedModel:
+        return ScriptedModel(list(replies))
+
+    return play(cell(agent, **values), study, make)
+
+
+@pytest.mark.parametrize("agent", [name for name in HERE if name != "list given"])
+def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
+    row = play(cell(agent), STUDY)
+    asks = int(agent.removeprefix("asked ")) if agent.startswith("asked") else 0
+    without_a_list = agent == "plain" or asks > 0
+    assert (row["completed"], row["share"], row["end"], row["claims"]) == (True, 1.0, "done", True)
+    assert (row["calls"], row["failed"], row["damage"], row["wakes"]) == (5, 0, 0, asks)
+    assert row["listed"] == (0 if without_a_list else 5)
+    assert row["requests"] == (6 + asks if without_a_list else 12)
+
+
+@pytest.mark.parametrize("agent", [name for name in HERE if name != "list given"])
+def test_a_model_that_always_stops_is_told_apart(agent: str) -> None:
+    row = play(cell(agent, "weak:stop=1"), STUDY)
+    with_list = agent != "plain" and not agent.startswith("asked")
+    assert not row["completed"]
+    assert row["end"] == ("open" if with_list else "done")
+    if agent in AWAKE:
+        assert (row["wakes"], row["reason"]) == (
+            (25, "wake_budget") if agent == "agentparley" else (3, "stalled")
+        )
+
+
+def test_the_same_cell_is_the_same_row() -> None:
+    one, two = (play(cell("wakeloop", "weak:stop=0.3"), STUDY) for _ in range(2))
+    assert one | {"seconds": 0} == two | {"seconds": 0}
+    assert one["requests"] != play(cell("wakeloop", "weak:stop=0.3", seed=2), STUDY)["requests"]
+
+
+@pytest.mark.parametrize(("agent", "damage"), [("plain", 0), ("asked 1", 2), ("wakeloop", 0)])
+def test_damage_is_what_is_broken_after_all_was_done(agent: str, damage: int) -> None:
+    row = play(cell(agent, "weak:spoil=1"), STUDY)
+    assert (row["damage"], row["completed"]) == (damage, damage == 0)
+
+
+def test_a_call_that_fails_is_counted() -> None:
+    row = play(cell("plain", "weak:cannot=2,on_failure=fakes"), STUDY)
+    assert (row["calls"], row["failed"], row["completed"], row["claims"]) == (5, 2, False, True)
+
+
+def test_a_question_needs_no_list_and_no_second_request() -> None:
+    row = play(cell("wakeloop", family="question-sum", parts=0), STUDY)
+    assert (row["completed"], row["requests"], row["listed"], row["calls"]) == (True, 1, 0, 0)
+
+
+def test_results_are_filled_up() -> None:
+    short, long = (play(cell("plain")._replace(results=size), STUDY) for size in (0, 300))
+    assert long["requests"] == short["requests"] == 6
+    assert long["input"] - short["input"] > (1 + 2 + 3 + 4 + 5) * 280
+    assert long["completed"]
+
+
+def test_what_counts_are_replies_without_a_call_in_a_row() -> None:
+    row = played("asked 1", says("Later."), calls(WRITE), says("Later."), says("Done."))
+    assert (row["requests"], row["wakes"], row["calls"]) == (4, 2, 1)
+
+
+# -- ceilings, errors, outages ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", ["plain", "asked 5", "wakeloop"])
+def test_the_ceiling_is_the_same_for_all(agent: str) -> None:
+    row = played(agent, *[calls(WRITE)] * 7, study=STUDY.varied(max_requests=7))
+    assert (row["end"], row["reason"], row["requests"], row["calls"]) == ("ceiling", "7 requests", 7, 7)
+
+
+def test_steps_are_a_ceiling_too() -> None:
+    row = played("wakeloop", *[calls(WRITE)] * 20, study=STUDY.varied(recursion_limit=12))
+    assert (row["end"], row["reason"], row["requests"]) == ("open", "step_limit", 4)
+
+
+@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+@pytest.mark.parametrize("status", [None, 401, 429, 503])
+def test_an_outage_is_no_result(agent: str, status: int | None) -> None:
+    error = ConnectionError("sk-secret=hidden api_key=abcdef")
+    if status:
+        error.status_code = status  # type: ignore[attr-defined]
+    with pytest.raises(BenchError, match="The model cannot be reached: ConnectionError") as caught:
+        played(agent, calls(WRITE), error)
+    assert "abcdef" not in str(caught.value)
+
+
+@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+def test_a_request_that_the_server_refuses_is_one(agent: str) -> None:
+    error = ValueError("too long")
+    error.status_code = 400  # type: ignore[attr-defined]
+    row = played(agent, calls(WRITE), error)
+    assert (row["end"], row["completed"], row["requests"], row["calls"]) == ("error", False, 2, 1)
+    assert row["reason"] == "ValueError: too long"
+
+
+def test_whatever_a_model_calls_the_plain_loop_answers() -> None:
+    row = played(
+        "plain",
+        calls(("no_such_tool", {})),
+        calls(("write_file", {"path": "../outside.txt", "content": "x"})),
+        calls(("write_file", {"nonsense": 1})),
+        says("Done."),
+    )
+    assert (row["end"], row["requests"], row["calls"], row["failed"]) == ("done", 4, 1, 1)
+
+
+def test_usage_is_the_servers_and_else_taken_from_the_size() -> None:
+    told = {
+        "input_tokens": 900,
+        "output_tokens": 7,
+        "total_tokens": 907,
+        "input_token_details": {"cache_read": 64},
+    }
+    row = played("plain", says("Done.").model_copy(update={"usage_metadata": told}))
+    assert (row["input"], row["cached"], row["output"], row["estimated"]) == (900, 64, 7, False)
+    row = played("plain", calls(WRITE), says("Done."))
+    assert row["estimated"]
+    assert row["input"] > row["cached"] > 0

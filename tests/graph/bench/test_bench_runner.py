@@ -1,0 +1,154 @@
+"""A run: resumed, within its cost, reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rows import STUDY
+
+from wakeloop.bench import runner
+from wakeloop.bench.estimate import estimate
+from wakeloop.bench.journal import Row
+from wakeloop.bench.plan import Cell
+from wakeloop.bench.report import Result, page
+from wakeloop.bench.runner import Progress, plan, run
+from wakeloop.bench.study import Study
+from wakeloop.errors import BenchError
+
+SMALL = STUDY.varied(
+    models=("weak:stop=0.3",), tasks=("make-files:5", "question-sum"), agents=("plain", "wakeloop")
+)
+
+
+def timeless(rows: list[Row]) -> list[Row]:
+    return [row | {"seconds": 0} for row in rows]
+
+
+def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(SMALL, tmp_path / "whole", workers=1)
+    assert (len(whole.rows), whole.whole, whole.why) == (8, 8, "")
+
+    played: list[Cell] = []
+
+    def play(cell: Cell, study: Study) -> Row:
+        played.append(cell)
+        return real(cell, study)
+
+    real = runner.play
+    monkeypatch.setattr(runner, "play", play)
+    cost = SMALL.prices.cost(whole.rows[0]) + 1  # reached by the second cell
+    first = run(SMALL, tmp_path / "parts", workers=1, max_cost=cost)
+    assert (len(first.rows), first.why) == (2, f"the cost of {cost:g} is reached")
+    again = run(SMALL, tmp_path / "parts", workers=1, max_cost=cost)
+    assert (len(again.rows), again.why) == (2, first.why)
+    last = run(SMALL, tmp_path / "parts", workers=1)
+    assert timeless(last.rows) == timeless(whole.rows)
+    assert played == plan(SMALL)  # each once
+
+
+def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    down = {2}
+
+    def play(cell: Cell, study: Study) -> Row:
+        if plan(SMALL).index(cell) in down:
+            raise BenchError("The model cannot be reached: gone")
+        return real(cell, study)
+
+    real = runner.play
+    monkeypatch.setattr(runner, "play", play)
+    told: list[str] = []
+    found = run(SMALL, tmp_path, workers=1, told=told.append)
+    assert (len(found.rows), found.why) == (7, "")
+    assert told == ["plain, question-sum:0, seed 1: The model cannot be reached: gone"]
+    down.clear()
+    assert len(run(SMALL, tmp_path, workers=1).rows) == 8
+
+
+def test_three_outages_in_a_row_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def play(cell: Cell, study: Study) -> Row:
+        raise BenchError("gone")
+
+    monkeypatch.setattr(runner, "play", play)
+    told: list[str] = []
+    found = run(SMALL, tmp_path, workers=1, told=told.append)
+    assert (found.rows, found.why, len(told)) == ([], "3 cells in a row failed", 3)
+
+
+def test_time_and_cost_are_shown_as_they_go(tmp_path: Path) -> None:
+    shown: list[tuple[int, int, float]] = []
+
+    def see(progress: Progress, ahead: object) -> None:
+        left = progress.left(list(ahead))  # type: ignore[call-overload]
+        shown.append((progress.finished, len(list(ahead)), left))  # type: ignore[call-overload]
+
+    run(SMALL, tmp_path, workers=1, shown=see)
+    assert [(finished, ahead) for finished, ahead, _ in shown] == [(n, 8 - n) for n in range(1, 9)]
+    assert shown[0][2] > 0
+    assert shown[-1][2] == 0
+
+
+def test_an_estimate_plays_the_reliable_model() -> None:
+    study = SMALL.varied(tasks=("make-files:5",))
+    found = estimate(study, plan(study), workers=2)
+    assert (found.cells, found.requests, found.most_requests) == (4, 2 * 6 + 2 * 12, 4 * 500)
+    real = study.varied(models=("openai:small@http://127.0.0.1:1/v1",))
+    cells = [cell._replace(model=real.models[0]) for cell in plan(study)]
+    assert 18 * 3.0 <= estimate(real, cells, workers=2).seconds < 18 * 3.0 + 5
+
+
+def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_path: Path) -> None:
+    run(SMALL, tmp_path / "run", workers=1)
+    result = Result.of(tmp_path / "run")
+    text = page([result], "# Measured")
+    heads = [line for line in text.splitlines() if line.startswith("#")]
+    assert heads == [
+        "# Measured",
+        "## one",
+        "### Where `wakeloop` loses",
+        "### Completed, and requests",
+        "### At equal spend",
+        "### Against `plain`",
+        "### By length, and size of the tools' results",
+        "### By kind of task",
+        "### Figures",
+        "## How to read it",
+        "## Who is who",
+    ]
+    assert f"study `{SMALL.hash}`, 8 cells)" in text
+    assert SMALL.hypothesis in text
+
+    kept = tmp_path / "kept" / "one.jsonl.gz"
+    result.kept(kept)
+    first = kept.read_bytes()
+    Result.of(kept).kept(kept)
+    assert kept.read_bytes() == first
+    assert page([Result.of(kept)], "# Measured") == text
+
+
+def test_a_page_does_not_depend_on_which_cell_was_finished_first(tmp_path: Path) -> None:
+    run(SMALL, tmp_path, workers=1)
+    text = page([Result.of(tmp_path)], "# Measured")
+    path = tmp_path / "cells.jsonl"
+    head, *rows = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([head, *reversed(rows)]))
+    assert page([Result.of(tmp_path)], "# Measured") == text
+
+
+def test_a_page_of_half_a_run_says_so(tmp_path: Path) -> None:
+    run(SMALL, tmp_path, workers=1, max_cost=1)
+    assert "1 cells, 7 still missing" in page([Result.of(tmp_path)], "# Measured")
+
+
+def test_a_study_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:
+    run(SMALL, tmp_path, workers=1, max_cost=1)
+    path = tmp_path / "cells.jsonl"
+    head, rest = path.read_text().split("\n", 1)
+    changed = json.loads(head)
+    changed["study"]["hypothesis"] = "It was always clear."
+    path.write_text(f"{json.dumps(changed)}\n{rest}")
+    with pytest.raises(BenchError, match="not the one that the run began with"):
+        Result.of(tmp_path)

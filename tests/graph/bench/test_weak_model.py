@@ -1,0 +1,291 @@
+"""The weak model: reliable at its defaults, and each habit on its own, by exact counts."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benched import GO_ON, Run, ours, plain, task_of
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import ValidationError
+
+from wakeloop import preset
+from wakeloop.bench.families import FAMILIES
+from wakeloop.bench.fit import fit
+from wakeloop.bench.knobs import Knobs
+from wakeloop.bench.task import damage
+from wakeloop.bench.weak_model import WeakModel
+from wakeloop.dialects.parley import List, Update, Write
+from wakeloop.testing import calls, says
+
+AWAKE = {"max_wake_cycles": 25, "auto_continue": True, "max_items": None}
+SPOKEN = ("wakeloop", "agentparley", "loki", "lesson", "cubepi")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "requests"),
+    [({}, 42), ({"replies": 1}, 23), ({"replies": 1, "plan_beside": True}, 22), ({"list_from": 21}, 21)],
+)
+def test_a_reliable_model_makes_as_many_requests_as_the_study_says(
+    knobs: dict[str, Any], requests: int, tmp_path: Path
+) -> None:
+    assert ours(tmp_path, Knobs(**knobs), parts=20).facts == (True, requests, "settled")
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+@pytest.mark.parametrize(("replies", "requests"), [(2, 12), (1, 8)])
+@pytest.mark.parametrize("family", ["make-files", "follow-trail"])
+def test_it_speaks_every_vocabulary_also_where_parts_are_found(
+    name: str, replies: int, requests: int, family: str, tmp_path: Path
+) -> None:
+    settings = preset(name).model_copy(update=AWAKE)
+    found = {"list_from": 1} if family == "follow-trail" else {}
+    run = ours(
+        tmp_path, Knobs.model_validate({"replies": replies, **found}), settings=settings, family=family
+    )
+    assert run.facts == (True, requests, "settled")
+    assert [todo["status"] for todo in run.todos] == ["completed"] * 5
+
+
+def test_what_has_to_be_found_is_in_no_plan(tmp_path: Path) -> None:
+    replies = ours(tmp_path, family="follow-ups").messages
+    written = [call["args"]["items"] for message in replies for call in getattr(message, "tool_calls", ())
+               if call["name"] == "todo_write"]  # fmt: skip
+    assert [len(items) for items in written] == [3, 1, 1]
+
+
+def test_without_a_list_it_does_the_work_and_when_asked_says_that_nothing_is_left(tmp_path: Path) -> None:
+    assert plain(tmp_path, asks=2).facts == (True, 8, "")
+
+
+@pytest.mark.parametrize("family", ["one-setting", "question-sum"])
+def test_a_job_of_one_step_and_a_question_get_no_list(family: str, tmp_path: Path) -> None:
+    run = ours(tmp_path, family=family, parts=int(family == "one-setting"))
+    assert run.facts == (True, 2 if family == "one-setting" else 1, "settled")
+    assert run.todos == []
+
+
+@pytest.mark.parametrize("family", ["missing-sources", "outside-folder"])
+def test_what_the_world_refuses_it_blocks_and_tells(family: str, tmp_path: Path) -> None:
+    run = ours(tmp_path / "w", family=family)
+    assert (run.facts[0], run.facts[2]) == (True, "settled")
+    blocked = {"missing-sources": 2, "outside-folder": 5}[family]
+    assert [todo["status"] for todo in run.todos].count("blocked") == blocked
+    assert plain(tmp_path / "again", family=family).facts == (True, 6, "")
+
+
+ODD = [name for name, family in FAMILIES.items() if family.kind != "work"]
+
+
+@pytest.mark.parametrize("name", [*ODD, "keep-ledger", "last-speaker", "split-files"])
+def test_it_plays_every_kind_of_family_without_a_list(name: str, tmp_path: Path) -> None:
+    parts = next(length for length in FAMILIES[name].lengths if length in (0, 5) or name.startswith("one-"))
+    assert plain(tmp_path, family=name, parts=parts).facts == (True, parts + 1, "")
+
+
+HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
+    "stop": ({"stop": 1}, (False, 6, "stalled"), 0),
+    "false done": ({"false_done": 1}, (False, 7, "settled"), 0),
+    "forget": ({"forget": 1}, (True, 9, "settled"), 1),
+    "repeat": ({"repeat": 1}, (True, 17, "stalled"), 1),
+    "malformed": ({"malformed": 1}, (False, 3, "malformed_calls"), 0),
+    "cut": ({"cut": 1}, (False, 3, "truncated"), 0),
+    "empty": ({"empty": 1}, (False, 3, "empty_reply"), 0),
+    "no list": ({"no_list": 1}, (True, 6, "settled"), 1),
+    "can't, blocks": ({"cannot": 1}, (False, 12, "settled"), 0.8),
+    "can't, says": ({"cannot": 1, "on_failure": "says"}, (False, 15, "stalled"), 0.8),
+    "can't, retries": ({"cannot": 1, "on_failure": "retries"}, (False, 19, "stalled"), 0.8),
+    "can't, busy": ({"cannot": 1, "on_failure": "busy"}, (False, 63, "wake_budget"), 0.8),
+    "can't, fakes": ({"cannot": 1, "on_failure": "fakes"}, (False, 12, "settled"), 0.8),
+}
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_a_habit_at_its_strongest(habit: str, tmp_path: Path) -> None:
+    knobs, facts, share = HABITS[habit]
+    run = ours(tmp_path, Knobs(**knobs))
+    assert (run.facts, run.share) == (facts, share)
+
+
+def test_a_false_done_that_is_refused_is_followed_by_the_work(tmp_path: Path) -> None:
+    def verify(todo: Any, state: Any) -> str | None:
+        name = todo["content"].removeprefix("write ")
+        return None if (tmp_path / "notes" / f"{name}.txt").exists() else "the file is missing"
+
+    assert ours(tmp_path, Knobs(false_done=1), verify=verify).facts == (True, 17, "settled")
+
+
+def test_a_false_done_without_a_list_is_never_done(tmp_path: Path) -> None:
+    run = plain(tmp_path, Knobs(false_done=1), asks=1)
+    assert (run.facts, run.share) == ((False, 2, ""), 0)
+
+
+def test_pushed_on_it_spoils_what_was_finished(tmp_path: Path) -> None:
+    finished = plain(tmp_path / "a", Knobs(spoil=1))
+    asked = plain(tmp_path / "b", Knobs(spoil=1), asks=1)
+    assert (finished.facts, asked.facts) == ((True, 6, ""), (False, 8, ""))
+    assert len(damage(finished.checks, asked.checks)) == 1
+    assert ours(tmp_path / "c", Knobs(spoil=1)).facts == (True, 12, "settled")
+
+
+def test_asked_to_go_on_after_a_stop_it_goes_on(tmp_path: Path) -> None:
+    facts = [plain(tmp_path / str(asks), Knobs(stop=0.5), asks=asks).facts for asks in range(9)]
+    assert [requests for _, requests, _ in facts] == [2, 3, 6, 7, 8, 10, 11, 13, 14]
+    assert [done for done, _, _ in facts] == [False] * 7 + [True] * 2
+
+
+PLANNED = [
+    HumanMessage("do it"),
+    calls(("todo_write", {"items": ["write a", "write b"]}, "w")),
+    ToolMessage("Stored 2 items:\n  [1] write a\n  [2] write b", tool_call_id="w"),
+]
+
+
+@cache
+def toolbox() -> list[dict[str, Any]]:
+    """Tools as they are bound, made once: to make them takes longer than a reply."""
+    return [
+        convert_to_openai_tool(tool)
+        for tool in (Write, Update, List, *task_of("make-files", 2).tools(Path()))
+    ]
+
+
+def asked(knobs: Knobs, messages: Sequence[BaseMessage], seed: int = 0) -> AIMessage:
+    task = task_of("make-files", 2)
+    model = WeakModel(task, seed, knobs)
+    return model.bind_tools(toolbox()).invoke(list(messages))
+
+
+def stops(knobs: Knobs, messages: Sequence[BaseMessage]) -> int:
+    """How many of a hundred seeds stop there."""
+    return sum(not asked(knobs, messages, seed).tool_calls for seed in range(100))
+
+
+def test_a_stop_makes_the_next_more_likely() -> None:
+    pushed = [*PLANNED, says("All done."), HumanMessage(GO_ON)]
+    assert [stops(Knobs(stop=0.1, stick=stick), PLANNED) for stick in (0, 0.5)] == [10, 10]
+    assert [stops(Knobs(stop=0.1, stick=stick), pushed) for stick in (0, 0.5, 1)] == [10, 64, 89]
+
+
+def test_the_first_reply_is_no_stop_and_no_distraction() -> None:
+    first = [HumanMessage("do it")]
+    assert stops(Knobs(stop=1), first) == 0
+    reply = asked(Knobs(busy=1, wander=1, relist=1), first)
+    assert [call["name"] for call in reply.tool_calls] == ["todo_write"]
+
+
+def test_busy_is_the_same_look_wandering_a_new_one_and_listing_asks_for_the_list() -> None:
+    task = task_of("make-files", 2)
+    looks = {}
+    for habit in ("busy", "wander", "relist"):
+        model = WeakModel(task, 0, Knobs.model_validate({habit: 1}))
+        bound = model.bind_tools(toolbox())
+        replies = [bound.invoke(PLANNED) for _ in range(2)]
+        looks[habit] = [(call["name"], call["args"]) for reply in replies for call in reply.tool_calls]
+    assert looks == {
+        "busy": [("list_files", {})] * 2,
+        "wander": [("search_files", {"query": "look 1"}), ("search_files", {"query": "look 2"})],
+        "relist": [("todo_list", {})] * 2,
+    }
+
+
+def test_where_no_call_is_allowed_it_answers_and_where_a_format_is_asked_for_it_keeps_to_it(
+    tmp_path: Path,
+) -> None:
+    assert ours(tmp_path, Knobs(stop=1), settings="cubepi-strict").facts == (False, 5, "guard_blocked")
+    model = WeakModel(task_of("make-files", 2))
+    form = {"json_schema": {"schema": {"properties": {"said": {"type": "string"}}, "required": ["said"]}}}
+    reply = model.bind_tools(toolbox(), response_format=form).invoke(PLANNED)
+    assert (reply.text, reply.tool_calls) == ('{"said": "All done."}', [])
+
+
+def test_a_cut_call_has_half_of_its_last_text() -> None:
+    [call] = asked(Knobs(cut=1, no_list=1), PLANNED[:1]).tool_calls
+    whole = task_of("make-files", 2).steps[0].calls[0].args["content"]
+    assert (call["args"]["content"], len(whole)) == (whole[: len(whole) // 2], len(whole))
+    assert asked(Knobs(cut=1), PLANNED[:1]).response_metadata == {"finish_reason": "length"}
+
+
+def test_the_same_seed_gives_the_same_run_and_another_habit_leaves_the_dice_as_they_fall(
+    tmp_path: Path,
+) -> None:
+    def run(folder: str, **knobs: Any) -> Run:
+        return ours(tmp_path / folder, Knobs(**knobs), parts=20, seed=3)
+
+    one, same = run("a", stop=0.3), run("b", stop=0.3)
+    assert [m.content for m in one.model.requests[-1]] == [m.content for m in same.model.requests[-1]]
+    weak = WeakModel(task_of("make-files", 2), 3, Knobs(stop=0.3))
+    more = WeakModel(task_of("make-files", 2), 3, Knobs(stop=0.3, empty=0.5))
+    assert [weak._dice.tosses("stop") for _ in range(50)] == [more._dice.tosses("stop") for _ in range(50)]
+
+
+def test_one_seeded_cell_of_the_study(tmp_path: Path) -> None:
+    runs = [ours(tmp_path / str(seed), Knobs(stop=0.3), parts=20, seed=seed) for seed in (0, 3, 4)]
+    assert [run.facts for run in runs] == [
+        (True, 56, "settled"),
+        (False, 46, "stalled"),
+        (True, 64, "settled"),
+    ]
+
+
+def test_usage_is_the_size_of_the_request_and_what_it_shares_with_the_one_before() -> None:
+    model = WeakModel(task_of("make-files", 2))
+    bound = model.bind_tools([List])
+    one, two = (
+        HumanMessage("a" * 388),
+        HumanMessage("a" * 188 + "b" * 200),
+    )  # with "human:" and a line's end 395
+    tools = 4 * (len(json.dumps(model.tools)) // 4)
+    usage = [bound.invoke(request).usage_metadata for request in ([one], [one, one], [one, two], [two])]
+    assert len(json.dumps(model.tools)) % 4 == 1
+    assert [(of["input_tokens"], of["input_token_details"]["cache_read"]) for of in usage if of] == [
+        ((tools + 396) // 4, 0),
+        ((tools + 792) // 4, (tools + 396) // 4),
+        ((tools + 792) // 4, (tools + 396 + 194) // 4),
+        ((tools + 396) // 4, (tools + 1 + 194) // 4),
+    ]
+    name, args = model._task.steps[0].calls[0]
+    said = len(f"ai:{name}{json.dumps(args)}\n")
+    assert [of["output_tokens"] for of in usage if of] == [-(-said // 4)] * 4
+
+
+def test_a_knob_out_of_bounds_or_unknown_is_refused() -> None:
+    for wrong in ({"stop": 1.1}, {"stick": -0.1}, {"cannot": -1}, {"stops": 0.1}, {"replies": 3}):
+        with pytest.raises(ValidationError):
+            Knobs.model_validate(wrong)
+
+
+def test_another_toolboxs_word_for_a_path_is_used() -> None:
+    def write_file(file_path: str, content: str) -> str:
+        """Write."""
+        return file_path + content
+
+    model = WeakModel(task_of("make-files", 1))
+    [call] = model.bind_tools([write_file]).invoke([HumanMessage("go")]).tool_calls
+    assert set(call["args"]) == {"file_path", "content"}
+    said = ToolMessage("written", tool_call_id=call["id"])
+    reply = model.bind_tools([write_file]).invoke(
+        [HumanMessage("go"), calls((call["name"], call["args"], call["id"])), said]
+    )
+    assert reply.text == "All done."
+
+
+def test_a_fit_finds_the_knobs_again(tmp_path: Path) -> None:
+    """Of threads as they are stored: broken and cut calls are errors there."""
+    knobs = Knobs(stop=0.2, malformed=0.1, cut=0.1, false_done=0.3)
+    runs = [ours(tmp_path / str(seed), knobs, parts=10, seed=seed) for seed in range(6)]
+    fitted = fit([run.messages for run in runs])
+    counts = {habit: tuple(fitted.counts[habit]) for habit in ("stop", "malformed", "cut", "false_done")}
+    assert counts == {"stop": (21, 80), "malformed": (6, 78), "cut": (14, 119), "false_done": (10, 37)}
+    assert fitted.knobs.stop == 21 / 80

@@ -1,0 +1,61 @@
+"""Every family: a solver gets all of it, a do-nothing none, and a spoiled end is seen."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from solving import hold_to_account, laid_out, play
+
+from wakeloop.bench.families import FAMILIES
+from wakeloop.bench.task import is_complete
+from wakeloop.bench.world import program_tools
+
+SEEDS = (0, 1, 2)
+PROGRAMS = [name for name, family in FAMILIES.items() if family.make(0, 1).tools is program_tools]
+
+
+def test_there_are_enough_of_them_and_of_every_kind() -> None:
+    assert len(FAMILIES) == 58
+    assert {family.kind for family in FAMILIES.values()} == {
+        *("work", "found", "impossible", "already", "contradictory", "one", "question"),
+    }
+    work = [family for family in FAMILIES.values() if family.kind not in ("one", "question")]
+    assert [family.name for family in work if family.lengths != (1, 5, 20, 60)] == ["outside-folder"]
+    assert len(work) == 49
+    assert all(family.about for family in FAMILIES.values())
+    assert PROGRAMS == ["mend-program", "write-program", "rename-function", "guard-program"]
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in PROGRAMS])
+def test_a_solver_gets_all_and_a_do_nothing_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    family = FAMILIES[name]
+    for parts in family.lengths:
+        for seed in SEEDS if parts < 20 else SEEDS[:1]:
+            hold_to_account(family, family.make(seed, parts), tmp_path / f"{seed}-{parts}")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_seed_draws_the_same_task_again_and_another_seed_another(name: str) -> None:
+    family = FAMILIES[name]
+    one, again, other = (family.make(seed, family.lengths[-1]) for seed in (3, 3, 4))
+    assert (one.prompt, one.files, one.steps, one.spoils, one.final) == (
+        *(again.prompt, again.files, again.steps, again.spoils, again.final),
+    )
+    assert name == "one-file" or (one.prompt, one.files) != (other.prompt, other.files)
+
+
+@pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.kind == "impossible"])
+def test_what_cannot_be_done_is_refused_by_the_world_and_has_to_be_told(name: str, tmp_path: Path) -> None:
+    task = FAMILIES[name].make(1, 5)
+    tools = laid_out(task, tmp_path / "w")
+    refused = [bool(play(tools, step.calls)) for step in task.steps]
+    untold = [check.name for check in task.checks(tmp_path / "w", "All done.") if not check.passed]
+    assert (
+        len(untold) == sum(refused) == {"missing-sources": 2, "outside-folder": 5, "missing-rates": 0}[name]
+    )
+    assert is_complete(task.checks(tmp_path / "w", task.final))

@@ -1,0 +1,160 @@
+"""Figures of rows, pairs, equal spend, losses; the profile that follows."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rows import STUDY, row
+
+from wakeloop.bench.figures import budgets_of, compared, figures, losses, primary, verdict, within
+from wakeloop.bench.profile import profile_of, write_profile
+from wakeloop.bench.study import Prices
+from wakeloop.errors import SettingsError
+from wakeloop.settings import LoopSettings
+
+FAILED = {"completed": False, "share": 0.5}
+
+
+def test_the_figures_of_an_agent() -> None:
+    rows = [
+        row(seed=1),
+        row(seed=2, **FAILED),  # false in text and in signal
+        row(seed=3, **FAILED, end="open", claims=False),  # an honest early stop
+        row(seed=4, **FAILED, end="ceiling", claims=False),
+        row(seed=5, failed=2, listed=3, damage=1, requests=7),
+        row(seed=6, **FAILED, end="open", failed=1),  # false in text alone
+    ]
+    found = figures(rows, STUDY)
+    assert found.runs == 6
+    assert found.completed.value == 2 / 6
+    assert found.share == pytest.approx(4 / 6)
+    assert found.listed == 1 / 6
+    assert found.early == 3 / 6
+    assert found.false_text == 2 / 6
+    assert found.false_signal == 1 / 6
+    assert found.damage == 1 / 6
+    assert found.failed == 2 / 6
+    assert found.stopped == 1 / 6
+    assert found.requests == 17 / 6
+    assert found.cost == 600 + 40 + 50
+    assert found.cost_completed == 3 * 690
+
+
+def test_nothing_completed_costs_for_ever() -> None:
+    assert math.isinf(figures([row(**FAILED)], STUDY).cost_completed)
+
+
+def test_money_is_what_the_prices_say() -> None:
+    assert Prices(input=1, cached=0.5, output=10).cost(row()) == pytest.approx((600 + 200 + 500) / 1e6)
+
+
+def many(agent: str, completed: int, **values: Any) -> list[dict[str, Any]]:
+    """Twenty runs of which the first so many are completed."""
+    return [row(agent, seed, **values, **({} if seed <= completed else FAILED)) for seed in range(1, 21)]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "says"),
+    [
+        (20, 10, "more"),
+        (2, 12, "less"),
+        (11, 10, "no difference shown"),
+        (20, 20, "no difference that matters"),
+    ],
+)
+def test_a_comparison_is_paired_and_judged(ours: int, theirs: int, says: str) -> None:
+    rows = [*many("plain", theirs), *many("wakeloop", ours), row("wakeloop", 99)]  # one without a partner
+    (found,) = compared(rows, "plain", primary(STUDY))
+    assert (found.model, found.agent, found.pairs) == ("weak", "wakeloop", 20)
+    assert found.difference.value == (ours - theirs) / 20
+    assert verdict(found, STUDY) == says
+
+
+def test_a_difference_can_be_too_small_to_matter() -> None:
+    rows = [*many("plain", 10), *many("wakeloop", 20)]
+    (found,) = compared(rows, "plain", primary(STUDY))
+    assert verdict(found, STUDY.model_copy(update={"smallest": 0.6})) == "a difference too small to matter"
+
+
+def test_at_equal_spend_dear_work_counts_for_nothing() -> None:
+    plain, dear = many("plain", 20), many("wakeloop", 20, input=5000)
+    budgets = budgets_of(plain, STUDY)
+    assert budgets == {("make-files", 5, 0): 690}
+    assert [within(plain, STUDY, budgets, times).value for times in (0.5, 1)] == [0, 1]
+    assert [within(dear, STUDY, budgets, times).value for times in (1, 10)] == [0, 1]
+
+
+def test_losses_name_the_best_in_every_figure() -> None:
+    near = many("loki", 15, requests=3, input=1500)
+    rows = [*many("plain", 20), *near, *many("wakeloop", 10, requests=9, input=5000, damage=1)]
+    found = [(loss.figure, loss.agent, loss.others, loss.theirs, loss.ours) for loss in losses(rows, STUDY)]
+    assert found == [
+        ("completed", "plain", 1, 1.0, 0.5),
+        ("damage after completion", "plain", 1, 0.0, 1.0),
+        ("requests", "plain", 1, 2.0, 9.0),
+        ("tokens in", "plain", 1, 1000.0, 5000.0),
+    ]
+
+
+def test_a_few_runs_lose_nothing() -> None:
+    assert losses([row("plain", 1), row("wakeloop", 1, requests=9)], STUDY) == []
+
+
+def test_who_does_less_does_not_win_by_being_cheap() -> None:
+    rows = [*many("plain", 0), *many("wakeloop", 20, requests=9, input=5000)]
+    assert losses(rows, STUDY) == []
+
+
+# -- the profile ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "given", "choice"),
+    [(5, 20, 20, "on"), (20, 20, 20, "off"), (5, 12, 20, "given"), (5, 20, None, "on"), (5, 6, 6, "off")],
+)
+def test_the_list_is_on_where_it_pays(off: int, on: int, given: int | None, choice: str) -> None:
+    rows = [*many("plain", off), *many("wakeloop", on), *(many("list given", given) if given else [])]
+    found = profile_of(rows, STUDY)["weak"]
+    assert {length: entry["list"] for length, entry in found.items()} == {"any": choice, "5": choice}
+    assert found["5"]["completed"]["off"] == off / 20
+    assert found["5"]["study"] == STUDY.hash
+
+
+def test_without_both_rows_there_is_no_profile() -> None:
+    assert profile_of(many("wakeloop", 20), STUDY) == {}
+
+
+def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "profile.json"
+    short = [*many("plain", 20, parts=1), *many("wakeloop", 20, parts=1)]
+    long = [*many("plain", 0, parts=20), *many("wakeloop", 20, parts=20)]
+    named = [{**one, "model": "openai:small@http://127.0.0.1:1/v1"} for one in (*short, *long)]
+    write_profile(file, profile_of(named, STUDY))
+    write_profile(file, {"other": {}})
+    assert json.loads(file.read_text())["models"].keys() == {"small", "other"}
+
+    off = LoopSettings(dialect="loki", auto_continue=False)
+    monkeypatch.setenv("WAKELOOP_PROFILE", str(file))
+    assert LoopSettings.for_model("openai:small", 1) == off
+    assert LoopSettings.for_model("small", 19) == off
+    assert LoopSettings.for_model("small", 20) == LoopSettings()
+    assert LoopSettings.for_model("small", 60) == LoopSettings()
+    assert LoopSettings.for_model("small", 0) == off
+    assert LoopSettings.for_model("small") == off  # of two tasks it pays in one: that may be chance
+    assert LoopSettings.for_model("unknown", 1) == LoopSettings()
+    assert LoopSettings.for_model("other", 1) == LoopSettings()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [(None, "bench profile"), ("[", "is no profile"), ("{}", "is no profile")]
+)
+def test_no_profile_is_a_sentence(tmp_path: Path, text: str | None, says: str) -> None:
+    file = tmp_path / "profile.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(SettingsError, match=says):
+        LoopSettings.for_model("small", profile=str(file))

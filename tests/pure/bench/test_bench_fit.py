@@ -1,0 +1,118 @@
+"""Knobs from transcripts, by exact counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from wakeloop.bench.fit import fit
+from wakeloop.bench.knobs import Knobs
+from wakeloop.testing import calls, malformed, says
+
+PLAN = ("todo_write", {"items": ["a", "b"]})
+SHOWN = "Stored 2 items:\n  [1] a\n  [2] b"
+Call = tuple[str, dict[str, Any]]
+
+
+def work(name: str) -> Call:
+    return ("write_file", {"path": name, "content": "x"})
+
+
+def close(key: int) -> Call:
+    return ("todo_update", {"id": key, "status": "done"})
+
+
+def thread(*replies: AIMessage | str | tuple[Call, ...]) -> list[BaseMessage]:
+    """A transcript: calls are answered, a text that is not the last is followed by a push."""
+    messages: list[BaseMessage] = [HumanMessage("do it")]
+    for place, made in enumerate(replies):
+        reply = says(made) if isinstance(made, str) else made
+        if not isinstance(reply, AIMessage):
+            reply = calls(*reply)
+        messages.append(reply)
+        for call in reply.tool_calls:
+            text = SHOWN if call["name"] == "todo_write" else "ok"
+            messages.append(ToolMessage(text, tool_call_id=call["id"]))
+        if not reply.tool_calls and place < len(replies) - 1:
+            messages.append(HumanMessage("go on"))
+    return messages
+
+
+RELIABLE = ((PLAN,), (work("a"),), (close(1),), (work("b"),), (close(2),), "All done.")
+AT_ONCE = ((PLAN, work("a")), (close(1), work("b")), (close(2),), "All done.")
+
+
+def test_a_reliable_transcript_fits_a_reliable_model() -> None:
+    fitted = fit([thread(*RELIABLE)] * 2)
+    assert fitted.knobs == Knobs()
+    assert {habit: tuple(count) for habit, count in fitted.counts.items()} == {
+        "stop": (0, 8),
+        "after_stop": (0, 0),
+        "false_done": (0, 4),
+        "forget": (0, 4),
+        "repeat": (0, 2),
+        "malformed": (0, 10),
+        "cut": (0, 12),
+        "empty": (0, 12),
+        "busy": (0, 10),
+        "relist": (0, 10),
+        "no_list": (0, 2),
+        "one_reply": (0, 2),
+        "plan_beside": (0, 2),
+    }
+
+
+def test_one_reply_an_item() -> None:
+    assert fit([thread(*AT_ONCE)]).knobs == Knobs(replies=1, plan_beside=True)
+
+
+HABITS: dict[str, tuple[tuple[Any, ...], dict[str, tuple[int, int]]]] = {
+    "a stop": ((*RELIABLE[:2], "Done.", *RELIABLE[2:]), {"stop": (1, 4), "after_stop": (0, 1)}),
+    "a stop after a stop": (
+        (*RELIABLE[:2], "Done.", "Done.", *RELIABLE[2:]),
+        {"stop": (1, 4), "after_stop": (1, 2), "forget": (0, 2)},
+    ),
+    "stops to the end": ((*RELIABLE[:3], "Done.", "Done."), {"stop": (1, 3), "after_stop": (1, 1)}),
+    "false done": ((*RELIABLE[:3], (close(2),), "All done."), {"false_done": (1, 2), "stop": (0, 3)}),
+    "forgets": (
+        (*RELIABLE[:2], RELIABLE[3], "Done.", (close(1), close(2)), "All done."),
+        {"forget": (1, 2), "false_done": (0, 1), "stop": (0, 2)},
+    ),
+    "the plan again": ((*RELIABLE[:1], *RELIABLE), {"repeat": (1, 1)}),
+    "broken": (
+        (*RELIABLE[:1], calls(malformed("write_file", "{")), *RELIABLE[1:]),
+        {"malformed": (1, 6), "stop": (0, 5)},
+    ),
+    "cut": (
+        (says("All d", finish_reason="length"), *RELIABLE),
+        {"cut": (1, 7), "empty": (0, 7), "malformed": (0, 5)},
+    ),
+    "empty": ((*RELIABLE[:1], "", *RELIABLE[1:]), {"empty": (1, 7), "stop": (0, 3)}),
+    "the same look": ((*RELIABLE[:2], RELIABLE[1], *RELIABLE[2:]), {"busy": (1, 6)}),
+    "lists": ((*RELIABLE[:1], (("todo_list", {}),), *RELIABLE[1:]), {"relist": (1, 6)}),
+    "no list": (((work("a"),), (work("b"),), "All done."), {"no_list": (1, 1), "stop": (0, 1)}),
+    "no list, a stop": (
+        ((work("a"),), "Done.", (work("b"),), "All done."),
+        {"no_list": (1, 1), "stop": (1, 1), "after_stop": (0, 1)},
+    ),
+}
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_a_habit_is_counted(habit: str) -> None:
+    replies, counts = HABITS[habit]
+    found = fit([thread(*replies)]).counts
+    assert {name: tuple(found[name]) for name in counts} == counts
+
+
+def test_stickiness_is_what_a_stop_adds() -> None:
+    stops = thread(*RELIABLE[:3], "Done.", "Done.", "Done.", *RELIABLE[3:])
+    assert fit([stops]).knobs.stop == pytest.approx(1 / 4)
+    assert fit([stops]).knobs.stick == pytest.approx(2 / 3 - 1 / 4)
+
+
+def test_no_transcripts_are_no_habits() -> None:
+    assert fit([]).knobs == Knobs()
+    assert {count.of for count in fit([]).counts.values()} == {0}

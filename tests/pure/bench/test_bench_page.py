@@ -1,0 +1,27 @@
+"""The page of tasks and knobs is what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from wakeloop.bench.catalogue import families_table, knobs_table
+from wakeloop.bench.knobs import Knobs
+
+PAGE = (Path(__file__).parents[3] / "docs" / "bench-tasks.md").read_text(encoding="utf-8")
+TABLES = {"families": families_table, "knobs": knobs_table}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_on_the_page_is_the_one_of_the_code(name: str) -> None:
+    found = re.search(rf"<!-- {name} -->\n(.*)\n<!-- end of {name} -->", PAGE, re.DOTALL)
+    assert found is not None
+    assert found[1] == TABLES[name]()
+
+
+def test_every_knob_has_a_line_and_a_test() -> None:
+    assert [name for name, field in Knobs.model_fields.items() if not field.description] == []
+    tests = (Path(__file__).parents[2] / "graph/bench/test_weak_model.py").read_text(encoding="utf-8")
+    assert [name for name in Knobs.model_fields if not re.search(rf"\b{name}\b", tests)] == []

@@ -1,0 +1,87 @@
+"""Intervals and corrections, beside values that are known from elsewhere."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from wakeloop.bench.statistics import bootstrap, flips, holm, wilson
+
+
+@pytest.mark.parametrize(
+    ("successes", "runs", "low", "high"),
+    [
+        # Newcombe, Statistics in Medicine 17 (1998), table I, method 3
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+        (29, 29, 0.8830, 1.0),
+    ],
+)
+def test_wilson(successes: int, runs: int, low: float, high: float) -> None:
+    found = wilson(successes, runs)
+    assert found.value == successes / runs
+    assert (round(found.low, 4), round(found.high, 4)) == (low, high)
+
+
+def test_of_no_runs_nothing_is_known() -> None:
+    found = wilson(0, 0)
+    assert math.isnan(found.value)
+    assert (found.low, found.high) == (0, 1)
+
+
+def test_holm() -> None:
+    # Holm's own example in R's documentation of p.adjust
+    assert holm({"a": 0.01, "b": 0.02, "c": 0.03, "d": 0.04}) == pytest.approx(
+        {"a": 0.04, "b": 0.06, "c": 0.06, "d": 0.06}
+    )
+    assert holm({"b": 0.5, "a": 0.001, "c": 0.9}) == pytest.approx({"b": 1.0, "a": 0.003, "c": 1.0})
+    assert holm({}) == {}
+
+
+def test_the_bootstrap_is_seeded_and_draws_whole_tasks() -> None:
+    alike = {"a": [1.0] * 50, "b": [0.0] * 50}  # a hundred runs that are two
+    found = bootstrap(alike)
+    assert found == bootstrap(alike)
+    assert (found.value, found.low, found.high) == (0.5, 0.0, 1.0)
+    apart = bootstrap({str(n): [float(n % 2)] for n in range(100)})
+    assert apart.value == 0.5
+    assert (round(apart.low, 1), round(apart.high, 1)) == (0.4, 0.6)
+
+
+def test_the_bootstrap_of_one_task_draws_its_runs() -> None:
+    found = bootstrap({"a": [0.0, 1.0] * 50})
+    assert found.value == 0.5
+    assert (round(found.low, 1), round(found.high, 1)) == (0.4, 0.6)
+
+
+def test_of_fewer_than_five_runs_there_is_no_interval() -> None:
+    assert bootstrap({"a": [1.0] * 2, "b": [0.0] * 2}) == (0.5, -math.inf, math.inf)
+    assert bootstrap({"a": [1.0] * 5}) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("values", [{}, {"a": []}])
+def test_the_bootstrap_of_nothing_is_no_number(values: dict[str, list[float]]) -> None:
+    assert all(map(math.isnan, bootstrap(values)))
+
+
+@pytest.mark.parametrize(
+    ("differences", "chance"),
+    [
+        ({str(task): [1.0, 1.0] for task in range(8)}, 2 / 2**8),  # whole tasks, though there are 16 runs
+        ({"a": [1.0, 1.0], "b": [1.0, 1.0]}, 2 / 2**4),  # few tasks: single runs
+        ({"a": [1.0, -1.0]}, 1.0),
+        ({"a": [0.0, 0.0]}, 1.0),
+        ({}, 1.0),
+        ({str(task): [1.0 if task else -1.0] for task in range(8)}, 18 / 2**8),  # one of eight against it
+    ],
+)
+def test_flips(differences: dict[str, list[float]], chance: float) -> None:
+    assert flips(differences) == pytest.approx(chance)
+
+
+def test_many_tasks_go_by_the_normal_distribution() -> None:
+    found = flips({str(task): [1.0 if task < 60 else -1.0] for task in range(100)})
+    assert found == pytest.approx(0.0455, abs=1e-4)  # two standard deviations

@@ -1,0 +1,144 @@
+"""Studies, plans, models by their words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rows import STUDY
+
+from wakeloop.bench.agents import AGENTS, agent_named
+from wakeloop.bench.cell import claims
+from wakeloop.bench.families import FAMILIES
+from wakeloop.bench.models import bare, check_model, knobs_of
+from wakeloop.bench.plan import cells, tasks_of
+from wakeloop.bench.runner import plan
+from wakeloop.bench.study import BUILT_IN, study_named
+from wakeloop.errors import BenchError
+from wakeloop.settings import LoopSettings
+
+
+def test_the_hash_is_of_all_that_a_study_says() -> None:
+    assert STUDY.hash == STUDY.varied(seeds=2).hash
+    changes = {"hypothesis": "It completes less.", "seeds": 3, "smallest": 0.2, "results": (0, 300)}
+    assert len({STUDY.hash, *(STUDY.varied(**{name: value}).hash for name, value in changes.items())}) == 5
+
+
+def test_a_file_is_a_study(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(STUDY.model_dump_json())  # JSON is YAML
+    assert study_named(str(file)) == STUDY
+
+
+@pytest.mark.parametrize("file", sorted(BUILT_IN.glob("*.yaml")), ids=lambda file: file.stem)
+def test_our_own_studies_can_be_played(file: Path) -> None:
+    study = study_named(file.stem)
+    assert {cell.agent for cell in plan(study)} == {name for name in study.agents if AGENTS[name].exists}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"seeds": 0}, "'seeds' cannot be 0"),
+        ({"smalest": 0.1}, "'smalest' cannot be 0.1"),
+        ({"reference": "asked 3"}, "the reference 'asked 3' is none of the study's agents"),
+        ({"subject": "loki"}, "the subject 'loki' is none of the study's agents"),
+    ],
+)
+def test_a_wrong_study_is_a_sentence(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(BenchError) as caught:
+        STUDY.varied(**change)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            {"agents": ("plain", "wakeloop", "wakelop")},
+            "no agent 'wakelop'; did you mean 'wakeloop'?",
+        ),
+        ({"tasks": ("make-file:5",)}, "There is no family of tasks 'make-file'; did you mean 'make-files'?"),
+        ({"tasks": ("make-files:7",)}, "The family 'make-files' is made for 1, 5, 20, 60 parts, not for 7."),
+        ({"tasks": ("make-files:x",)}, "A task is named as FAMILY:PARTS, with a number, not 'make-files:x'."),
+        ({"tasks": ("@works",)}, "There is no kind of task '@works'"),
+        ({"models": ("weak:stp=0.3",)}, "There is no knob 'stp'; did you mean 'stop'?"),
+        ({"models": ("weak:stop=2",)}, "The knob 'stop' cannot be 2"),
+        ({"models": ("weak:stop",)}, "A weak model is written as weak:stop=0.3"),
+        ({"models": ("m@http://me:secret@127.0.0.1/v1",)}, "Leave the key out of the address"),
+        ({"models": ("anthropic:m@http://127.0.0.1/v1",)}, "An address is for models of OpenAI's kind"),
+    ],
+)
+def test_a_plan_refuses_before_anything_is_run(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(BenchError) as caught:
+        plan(STUDY.varied(**change))
+    assert says in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_plan_holds_every_cell_once_and_seeds_outermost() -> None:
+    study = STUDY.varied(tasks=("make-files:5", "make-files", "one-file"), models=("weak", "weak:stop=0.5"))
+    every = cells(study)
+    assert len(every) == len(set(every)) == 2 * 2 * 5 * 2
+    assert [cell.seed for cell in every] == [1] * 20 + [2] * 20
+    assert Counter(cell.parts for cell in every)[5] == 8
+
+
+def test_tasks_by_kind_and_length() -> None:
+    fives = list(tasks_of("*:5"))
+    assert len(fives) == sum(5 in family.lengths for family in FAMILIES.values())
+    assert set(tasks_of("@question")) == {(f.name, 0) for f in FAMILIES.values() if f.kind == "question"}
+    assert list(tasks_of("make-files")) == [("make-files", length) for length in (1, 5, 20, 60)]
+
+
+def test_a_row_waits_for_its_setting_and_a_judge_for_a_real_model() -> None:
+    assert AGENTS["+ idle rounds"].exists == ("max_idle_rounds" in LoopSettings.model_fields)
+    study = STUDY.varied(agents=("plain", "wakeloop", "deepagents + rubric"))
+    assert {cell.agent for cell in plan(study)} == {"plain", "wakeloop"}
+    assert agent_named("deepagents + rubric").judges
+
+
+def test_knobs_are_words_numbers_and_switches() -> None:
+    found = knobs_of("weak:stop=0.3, stick=0.2,cannot=2,on_failure=says,plan_beside=true")
+    assert (found.stop, found.stick, found.cannot) == (0.3, 0.2, 2)
+    assert (found.on_failure, found.plan_beside) == ("says", True)
+    assert knobs_of("weak") == knobs_of("weak:")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("openai:m@http://127.0.0.1/v1", "m"),
+        ("m", "m"),
+        ("anthropic:c", "anthropic:c"),
+        ("weak:stop=1", "weak:stop=1"),
+    ],
+)
+def test_a_model_goes_by_its_bare_name(text: str, name: str) -> None:
+    assert bare(text) == name
+
+
+def test_a_model_without_a_key_is_refused_in_a_sentence() -> None:
+    with pytest.raises(Exception, match="set OPENAI_API_KEY"):
+        check_model("openai:small")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("All done.", True),
+        ("I have finished everything you asked for.", True),
+        ("The job is complete: 5 files renamed.", True),
+        ("Done with 3; 2 files are left.", False),
+        ("I could not finish it.", False),
+        ("I couldn\u2019t get it done.", False),
+        ("The report is not complete.", False),
+        ("The unit tests pass and all is done.", True),
+        ("The answer is 12.", False),
+        ("", False),
+    ],
+)
+def test_what_counts_as_saying_done(text: str, said: bool) -> None:
+    assert claims(text) is said

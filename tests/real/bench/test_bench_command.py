@@ -1,0 +1,132 @@
+"""The command, in this process: estimate, run, report, profile; tasks of one's own; sentences."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from processes import wakeloop
+
+from wakeloop.settings import LoopSettings
+
+SHEET = """\
+prompt: Copy a.txt to b.txt.
+steps:
+  - label: copy
+    calls:
+      - [write_file, {path: b.txt, content: hello}]
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+SMALL = ("bench", "--model", "weak:stop=0.3", "--task", "make-files:5", "--seeds", "2", "--workers", "1")
+TWO = ("--agent", "plain", "--agent", "wakeloop")
+
+
+def test_estimate_runs_nothing(tmp_path: Path) -> None:
+    code, out, _ = wakeloop(*SMALL, *TWO, "--estimate")
+    assert code == 0
+    assert out.splitlines()[0].startswith("4 cells, with a model that stops at nothing")
+    assert "36 requests, at most 600" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_report_and_profile(tmp_path: Path) -> None:
+    code, _, err = wakeloop(*SMALL, *TWO, "--seeds", "5", "--out", "mine", "--prices", "1,0.1,4")
+    assert (code, err.splitlines()[-2:]) == (
+        0,
+        ["10 of 10 cells are in mine/cells.jsonl", "Its tables: wakeloop bench report mine"],
+    )
+    code, out, _ = wakeloop("bench", "report", "mine")
+    assert code == 0
+    assert "A million tokens cost: input 1, cached 0.1, output 4." in out
+    code, out, _ = wakeloop(
+        "bench", "report", "mine", "--page", "page.md", "--rows", "rows", "--title", "Mine"
+    )
+    assert (code, out) == (0, "page.md\n")
+    text = Path("page.md").read_text()
+    assert text.startswith("# Mine\n")
+    assert "[Every row of it](rows/quick.jsonl.gz)" in text
+    assert [file.name for file in Path("rows").iterdir()] == ["quick.jsonl.gz"]
+    code, out, _ = wakeloop("bench", "profile", "mine")
+    assert (code, out) == (0, "weak:stop=0.3, any: on\nweak:stop=0.3, 5: on\n")
+    assert LoopSettings.for_model("weak:stop=0.3", 5) == LoopSettings()
+
+
+def test_a_cost_that_is_reached_is_no_success() -> None:
+    code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--max-cost", "1")
+    assert code == 1
+    assert re.match(r"1 of 4 cells, \d seconds left, cost 1,\d{3}, 4,\d{3} left\n", err)
+    assert "1 of 4 cells are in mine/cells.jsonl; the cost of 1 is reached" in err
+    assert "Run the same command again to go on" in err
+
+
+def test_tasks_of_ones_own(tmp_path: Path) -> None:
+    task = tmp_path / "tasks" / "copy"
+    (task / "files").mkdir(parents=True)
+    (task / "files" / "a.txt").write_text("hello")
+    (task / "task.yaml").write_text(SHEET)
+    (task / "check.py").write_text(
+        "from pathlib import Path; print('ok' if Path('b.txt').is_file() else 'not ok', 'b')"
+    )
+    code, _, err = wakeloop(
+        "bench", "--model", "weak", "--task", "tasks", "--seeds", "1", "--workers", "1", *TWO, "--out", "mine"
+    )
+    assert code == 0, err
+    rows = [json.loads(line) for line in (tmp_path / "mine" / "cells.jsonl").read_text().splitlines()[1:]]
+    assert [(row["family"], row["kind"], row["completed"]) for row in rows] == [
+        ("tasks/#copy", "own", True)
+    ] * 2
+
+
+def test_a_check_that_cannot_be_run_is_no_result(tmp_path: Path) -> None:
+    task = tmp_path / "tasks" / "copy"
+    task.mkdir(parents=True)
+    (task / "task.yaml").write_text(f"{SHEET}check: [no-such-command]\n")
+    code, _, err = wakeloop(
+        "bench", "--model", "weak", "--task", "tasks", "--seeds", "1", "--workers", "1", *TWO, "--out", "mine"
+    )
+    assert code == 1
+    assert "could not be run" in err
+    assert "0 of 2 cells" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (("--study", "quik"), 1, "There is no study 'quik'; did you mean 'quick'?"),
+        (("--model", "weak:stp=1"), 1, "There is no knob 'stp'; did you mean 'stop'?"),
+        (("--agent", "loky"), 1, "There is no agent 'loky'; did you mean 'loki'?"),
+        (("--prices", "1,2"), 1, "--prices takes IN,CACHED,OUT a million tokens"),
+        (("report", "nothing"), 1, "nothing cannot be read"),
+        (("profile", "nothing"), 1, "nothing cannot be read"),
+    ],
+)
+def test_wrong_words_are_a_sentence(args: tuple[str, ...], code: int, says: str) -> None:
+    found, out, err = wakeloop("bench", *args)
+    assert (found, out) == (code, "")
+    assert err.startswith(f"wakeloop: {says}")
+    assert len(err.splitlines()) == 1
+
+
+def test_plots_are_drawn_or_say_what_they_need(tmp_path: Path) -> None:
+    wakeloop(*SMALL, *TWO, "--out", "mine")
+    code, _, err = wakeloop("bench", "report", "mine", "--plots", "plots", "--page", "page.md")
+    if find_spec("matplotlib") is None:
+        assert (code, err) == (1, "wakeloop: Plots need matplotlib: pip install 'wakeloop[bench]'.\n")
+        return
+    assert sorted(file.name for file in (tmp_path / "plots" / "quick").iterdir()) == [
+        "completed.svg",
+        "spend.svg",
+    ]
+    assert "![completed](plots/quick/completed.svg)" in Path("page.md").read_text()
+    first = (tmp_path / "plots" / "quick" / "spend.svg").read_bytes()
+    wakeloop("bench", "report", "mine", "--plots", "plots", "--page", "page.md")
+    assert (tmp_path / "plots" / "quick" / "spend.svg").read_bytes() == first

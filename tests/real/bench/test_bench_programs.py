@@ -1,0 +1,43 @@
+"""Families of programs: judged by running them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from solving import hold_to_account, laid_out, play
+
+from wakeloop.bench.families import FAMILIES
+from wakeloop.bench.programs import agrees
+from wakeloop.bench.task import Call
+from wakeloop.bench.world import program_tools
+
+PROGRAMS = [name for name, family in FAMILIES.items() if family.make(0, 1).tools is program_tools]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("seed", "parts"), [(0, 1), (1, 5), (2, 5), (0, 20), (0, 60)])
+def test_a_solver_gets_all_and_a_do_nothing_nothing(name: str, seed: int, parts: int, tmp_path: Path) -> None:
+    hold_to_account(FAMILIES[name], FAMILIES[name].make(seed, parts), tmp_path / "w")
+
+
+def test_another_right_program_is_right_and_a_wrong_one_is_not() -> None:
+    cases = (("solve([3, 1])", "4"),)
+    assert agrees("def solve(xs):\n    total = 0\n    for x in xs: total += x\n    return total", cases)
+    assert not agrees("def solve(xs):\n    return 0", cases)
+    assert not agrees("def solve(xs", cases)
+    assert not agrees("raise SystemExit(0)", cases)
+    assert not agrees("print('right')", cases)
+    assert agrees("print('hm', end='')\ndef solve(xs): return sum(xs)", cases)
+
+
+def test_its_tests_fail_before_the_work_and_pass_after_it(tmp_path: Path) -> None:
+    task = FAMILIES["mend-program"].make(1, 1)
+    tools = laid_out(task, tmp_path / "w")
+    test = {"path": next(path for path in task.files if path.startswith("tests/"))}
+    assert "AssertionError" in tools["run_python"].invoke(test)
+    assert play(tools, task.steps[0].calls) == []
+    assert tools["run_python"].invoke(test) == "Exit code 0.\nok\n"
+    assert play(tools, (Call("run_python", {"path": "none.py"}),)) == [
+        "There is no 'none.py' in the folder; list_files shows what there is."
+    ]
