@@ -9,19 +9,31 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.text.marks import by_user, opens
+from wakeloop.text.marks import by_user, opens, text_of
 from wakeloop.todos.items import Todo, is_open
 
 REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
 PRINT = 3  # characters of a call's print: they stand in every row; one call in 4,000 is taken for a seen one
 
 
+def measured(notes: Ledger, todos: Sequence[Todo]) -> Ledger:
+    """Return the notes at the beginning of a turn that is measured: what its progress is held against."""
+    left = [todo["id"] for todo in todos if is_open(todo)]
+    return {**notes, "waking": True, "worked": False, "open_at_wake": left}
+
+
 def judge_wake(notes: Ledger, todos: Sequence[Todo]) -> None:
-    """Count a wake whose turn has ended: among the idle ones in a row, or as the end of their row."""
+    """Count a wake whose turn has ended: among the idle ones in a row, or as the end of their row.
+
+    A correction is none of them. Where its turn is measured and made progress, what called it has passed.
+    """
     if notes.pop("waking", False):
         before, peak = notes.pop("open_at_wake", []), notes.get("peak", 0)
-        progress = made_progress(todos, before, peak, worked=notes.get("worked", False))
-        notes["idle_wakes"] = 0 if progress else notes.get("idle_wakes", 0) + 1
+        if made_progress(todos, before, peak, worked=notes.get("worked", False)):
+            notes["idle_wakes"] = 0
+            notes.pop("called_by", None)
+        elif "called_by" not in notes:
+            notes["idle_wakes"] = notes.get("idle_wakes", 0) + 1
 
 
 def made_progress(
@@ -100,3 +112,9 @@ def seen_before(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
 def same_again(text: str, todos: Sequence[Todo]) -> str:
     """Return a print of a reply over a list, to see whether the next one repeats it."""
     return _digest(text, {"todos": list(todos)}, 6).hex()
+
+
+def is_repeated(notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo]) -> bool:
+    """Tell whether the last reply is the same over the same list as at the last wake."""
+    last = notes.get("last_wake")
+    return bool(last) and same_again(text_of(messages[-1]), todos) == last

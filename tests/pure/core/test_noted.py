@@ -317,9 +317,9 @@ def test_what_a_round_has_brought(notes: Any, messages: Any, new: Any) -> None:
 
 
 def test_the_session_at_an_end() -> None:
-    case = Case(open=2, settings=settings(max_wake_cycles=7), wakes=3)
+    case = Case(open=2, items=4, settings=settings(max_wake_cycles=7), wakes=3)
     assert session_at(case, "stalled") == {
-        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7, "list": 0,
+        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7, "list": 0, "items": 4,
     }  # fmt: skip
     waits = session_at(case, "waiting", [{"id": "q", "on": "human"}, {"id": "r", "on": "subagent"}])
     assert (waits["state"], waits["on"]) == ("waiting", "human")

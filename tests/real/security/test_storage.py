@@ -88,7 +88,8 @@ def test_strict_msgpack_changes_nothing_in_any_dialect(tmp_path: Path, dialect: 
     assert strict == loose
     values, _, session = strict[1]
     left = 1 if DIALECTS[dialect].replaces else 2  # the others append
-    counts = {"open": left, "wakes": 0, "budget": 1, "list": session["list"], "spent": session["spent"]}
+    told = {key: session[key] for key in ("list", "items", "spent")}
+    counts = {"open": left, "wakes": 0, "budget": 1, **told}
     assert session == {"state": "waiting", "reason": "waiting", "on": "peer", **counts}
     channels = {"todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings", "todo_ledger"}
     assert set(values) == channels | {"owed_replies", "waiting_on", "todo_handoff", "todo_subagents"}
