@@ -132,11 +132,7 @@ def _is_new(
     if known is None:
         earlier = list(islice(_calls(behind, todo_tools), REMEMBERED))
         called = [(call["name"], call["args"]) for call in earlier]
-        for call, _ in made:
-            if (call["name"], call["args"]) in called:
-                break
-            called.append((call["name"], call["args"]))
-        else:
+        if not any((call["name"], call["args"]) in called for call, _ in made):
             return True
         known = _read_off(messages, earlier)
     there = [known[i : i + PRINT] for i in range(0, len(known), PRINT)]
