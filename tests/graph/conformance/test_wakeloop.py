@@ -162,6 +162,16 @@ def test_the_next_item_is_told_unless_one_is_in_progress(stage: Make) -> None:
     ]
 
 
+def test_where_an_item_must_be_begun_nothing_says_that_none_has_to_be(stage: Make) -> None:
+    s = stage(NAME, {"in_progress": "exactly_one", "max_wake_cycles": 0, "guard_retries": 0})
+    s.run(calls(("todo_write", {"items": ["a", "b"]}), change(1, "in_progress")), "Stopping.")
+    assert "No item has to be marked as begun" not in s.system
+    assert [result.text for result in s.results] == [
+        "Stored 2 items:\n  [1] a\n  [2] b",
+        "[1] in_progress: a. 0 of 2 closed, 2 open.",
+    ]
+
+
 def test_todo_write_appends(stage: Make) -> None:
     s = stage(NAME).run(write("a"), write("b"), calls(change(1, "done"), change(2, "done")), "Done.")
     assert [(todo["id"], todo["content"]) for todo in s.todos] == [(1, "a"), (2, "b")]
