@@ -36,6 +36,7 @@ def gone_on(old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiti
     notes: Ledger = {**old}
     notes.pop("refused", None)
     notes.pop("idle_rounds", None)
+    notes.pop("settings", None)  # `activate` notes those in force
     if waiting:
         return notes
     spent = notes.get("wake_cycles", 0)

@@ -2,16 +2,17 @@
 
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2s
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
 from wakeloop.text.marks import by_user, opens, text_of
 from wakeloop.todos.items import Todo, is_open
 
+Pair = tuple[ToolCall, ToolMessage]
 REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
 PRINT = 3  # characters of a call's print: they stand in every row; one call in 4,000 is taken for a seen one
 
@@ -61,23 +62,34 @@ def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Co
     Nothing asks before the first wake, so until a round of it has ended nothing is noted (0.2 of the bytes of
     a row); what came before is then read off the history.
     """
-    if not ledger.get("waking") and "seen" not in ledger:
+    if "nag" not in ledger or not (ledger.get("waking") or "seen" in ledger):
         return
-    results: dict[str, bool] = {}
-    for back, message in enumerate(reversed(messages), 1):
+    earlier = reversed(messages)
+    if made := last_round(earlier):
+        todo = set(ledger.get("todo_calls", ()))
+        calls = [(call, result.status != "error") for call, result in made if call["id"] not in todo]
+        prints = {fingerprint(call["name"], call["args"]): went_well for call, went_well in reversed(calls)}
+        before = ledger.get("seen")
+        before = tried([*earlier][::-1], todo_tools) if before is None else before
+        ledger["seen"], new = seen_before(before, list(prints))
+        if any(prints[p] for p in new):
+            ledger["worked"] = True
+
+
+def last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
+    """Return the calls of the newest round that have results, with these; an iterator goes on before it.
+
+    A tool may add messages of its own behind its result.
+    """
+    results: dict[str, ToolMessage] = {}
+    for message in newest_first:
         if isinstance(message, ToolMessage):
-            results[message.tool_call_id] = message.status != "error"
-        elif isinstance(message, AIMessage):  # a tool may add messages of other kinds behind its result
-            if results:
-                todo = set(ledger.get("todo_calls", ()))
-                calls = [c for c in message.tool_calls if c["id"] in results and c["id"] not in todo]
-                prints = {fingerprint(c["name"], c["args"]): results[c["id"] or ""] for c in reversed(calls)}
-                before = ledger.get("seen")
-                before = tried(messages[:-back], todo_tools) if before is None else before
-                ledger["seen"], new = seen_before(before, list(prints))
-                if any(prints[p] for p in new):
-                    ledger["worked"] = True
-            return
+            results[message.tool_call_id] = message
+        elif isinstance(message, AIMessage) and message.tool_calls:
+            return [
+                (call, results[key]) for call in message.tool_calls if (key := call["id"] or "") in results
+            ]
+    return []
 
 
 def tried(messages: Sequence[AnyMessage], todo_tools: Collection[str]) -> str:

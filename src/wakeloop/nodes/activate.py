@@ -71,8 +71,10 @@ class Activate(Node):
         if sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
             runtime.stream_writer(sent.echo)
-        settings = effective(self.settings, overrides)
         opening = Opening.of(state, old)
+        if opening.continues and not overrides and not isinstance(state["todo_settings"], Overrides):
+            overrides = old.get("settings", {})  # a context's, too
+        settings = effective(self.settings, overrides)
         ledger = (
             gone_on(old, todos, settings, waiting=opening.waiting) if opening.continues else anew(old, todos)
         )
@@ -80,8 +82,7 @@ class Activate(Node):
         note_list(ledger, todos, settings)
         began = beginning(config, state["remaining_steps"])
         ledger |= {"began": list(began)} if began else {}
-        if overrides:
-            ledger["settings"] = overrides
+        ledger |= {"settings": overrides} if overrides else {}
         if is_unasked(opening, ledger, todos):
             ledger["unasked"] = True
         told = todos if writes != sent.newest and self.listens(settings) else ()
@@ -95,11 +96,10 @@ class Activate(Node):
             update["structured_response"] = None
         counts = {"open": count_open(todos), "budget": ledger["budget"]}
         runtime.stream_writer({"type": "activated", "sources": opening.sources, **counts})
-        wakes = ledger.get("wake_cycles", 0)
         if woken:
-            runtime.stream_writer({"type": "wake", "cycle": wakes, **counts, "reasons": woken})
-        session = {"state": "running", "reason": None}
-        return {**update, "todo_session": session, "todo_ledger": ledger}
+            event = {"cycle": ledger["wake_cycles"], **counts, "reasons": woken}
+            runtime.stream_writer({"type": "wake", **event})
+        return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": ledger}
 
     def written(
         self,
