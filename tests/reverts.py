@@ -143,8 +143,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c26": (
         "nodes/run_tools.py",
-        "return _raised(call, error, self.model)",
-        "raise",
+        "    if isinstance(error, GraphBubbleUp):",
+        "    if True:",
     ),
     "c27": (
         "loop/gates.py",
@@ -230,6 +230,11 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "model/signs.py",
         'return "cut" if must_finish and unfinished else None',
         'return "cut" if unfinished else None',
+    ),
+    "c44": (
+        "loop/idle_rounds.py",
+        'return "looping" if 0 < settings.max_idle_rounds <= idle else None',
+        "return None",
     ),
     "c45": (
         "model/request.py",
