@@ -12,6 +12,11 @@ _DESCRIBED = {  # as none of the systems has it
     "max_idle_rounds": 0,
     "max_requests": None,
     "repeats": "store",
+    "guard_rearms": False,
+    "earn_wakes": 0,
+    "retries_fall": False,
+    "reply_retries": 2,
+    "on_no_list": "accept",
 }
 _QUIET = {"nag_after": 0, "guard_retries": 0, "max_items": None, "in_progress": "any"}
 _CUBEPI = {

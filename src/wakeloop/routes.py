@@ -42,7 +42,7 @@ def after_guard(state: Notes) -> Literal["open, within budget", "ask again", "a 
     match (state.get("todo_ledger") or {}).get("ruling"):
         case "wake":
             return "open, within budget"
-        case "correct" | "explain" | "report" | "format" | "retry":
+        case "correct" | "explain" | "report" | "format" | "retry" | "ask":
             return "ask again"
         case _:
             return "a gate stops"

@@ -59,9 +59,9 @@ class Session(TypedDict, total=False):
     """How a thread stands: the value of the channel `todo_session`.
 
     `state` is `running`, `idle`, `dormant` or `waiting`; `reason` names the gate or ending, None while
-    running; `open`, `wakes` and `budget` are numbers, and so is `list`, which every write of the list raises;
-    while running there are none. `spent` is what the activation has spent. `on` is there only while waiting
-    (`human`, `peer`, `approval`, `subagent`).
+    running; `open`, `wakes` and `budget` are numbers, and so are `items`, which the list has, and `list`,
+    which every write of it raises; while running there are none. `spent` is what the activation has
+    spent. `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`).
     """
 
     state: Literal["running", "idle", "dormant", "waiting"]
@@ -70,6 +70,7 @@ class Session(TypedDict, total=False):
     wakes: int
     budget: int
     list: int
+    items: int
     spent: Spent
     on: str
 
@@ -126,10 +127,10 @@ class Nagged(TypedDict):
 
 
 class Guarded(TypedDict):
-    """The guard asks for a correction, an explanation or a closing report; else `reason` ends the run."""
+    """The guard asks for a correction, an explanation, a closing report or a list; else `reason` ends it."""
 
     type: Literal["guard"]
-    action: Literal["correct", "explain", "report"]
+    action: Literal["correct", "explain", "report", "ask"]
     retry: int
     retries: int
     open: int

@@ -2,7 +2,6 @@
 
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
@@ -15,6 +14,7 @@ from wakeloop.errors import BenchError
 from wakeloop.guesses.models import check_name
 from wakeloop.model.named import model_named, openai_model
 from wakeloop.platform import measured
+from wakeloop.text.secrets import without_secrets
 
 WEAK = "weak"
 
@@ -67,6 +67,6 @@ def _real(text: str) -> BaseChatModel:
         return model_named(name)
     if ":" in name and not name.startswith("openai:"):
         raise BenchError(f"An address is for models of OpenAI's kind, and {name!r} is of another provider.")
-    if urlsplit(url).username or urlsplit(url).password:
+    if without_secrets(url) != url:
         raise BenchError("Leave the key out of the address: it is kept with the results. Set OPENAI_API_KEY.")
     return openai_model(name.removeprefix("openai:"), base_url=url)

@@ -22,7 +22,7 @@ def draw(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
         from matplotlib import pyplot as plt  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415
     except ImportError:
         raise BenchError("Plots need matplotlib: pip install 'wakeloop[bench]'.") from None
-    look = {"svg.hashsalt": "wakeloop", "svg.fonttype": "none", "font.size": 9}
+    look: Any = {"svg.hashsalt": "wakeloop", "svg.fonttype": "none", "font.size": 9}
     with mpl.rc_context(look):
         return [
             completed(plt, rows, study, folder / "completed.svg"),

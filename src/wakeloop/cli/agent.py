@@ -20,6 +20,7 @@ from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings, WholeSettings
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
+from wakeloop.tools.verifier import command_verifier
 
 
 def graph_of(
@@ -36,7 +37,8 @@ def graph_of(
             f"The folder {recipe.root!r} of this thread is not there: name another with --root."
         )
     tools = [*tools_of(recipe, ask=ask, stop=stop), *more]
-    return build_todo_graph(model_of(recipe, stop), tools, recipe.system or None, settings)
+    check = command_verifier(recipe.verify, recipe.root, stop=stop) if recipe.verify else None
+    return build_todo_graph(model_of(recipe, stop), tools, recipe.system or None, settings, verify=check)
 
 
 def settings_of(recipe: Recipe) -> LoopSettings:

@@ -108,6 +108,7 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
         root=given.get("root") or before.root or folder(Path()),
         tools=tools_of(found),
         function_calling=found.get("function_calling") is not False,
+        verify=given.get("verify", before.verify),
         role=stack.role,
         agent=stack.agent,
         levels=[asdict(level) for level in stack.levels],

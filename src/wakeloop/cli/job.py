@@ -1,6 +1,6 @@
 """What a command wants of a thread."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
@@ -15,7 +15,8 @@ class Job:
 
     `request` is the thread's first message, `message` what it is sent now: a new input, or where the job
     `resumes` the thread an answer, a message or None, as the thread stands. `ask` puts each shell command to
-    the person, `stop` ends those that run. `typed` are the settings that this command was given.
+    the person, `stop` ends those that run. `typed` are the settings that this command was given,
+    `todos` a list for the thread.
     """
 
     place: Place
@@ -27,4 +28,5 @@ class Job:
     as_json: bool = False
     ask: bool = True
     typed: Mapping[str, Any] = field(default_factory=dict)
+    todos: Sequence[Mapping[str, Any]] | None = None
     stop: Event = field(default_factory=Event)

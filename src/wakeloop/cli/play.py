@@ -74,7 +74,8 @@ def input_of(job: Job, before: StateSnapshot) -> Any:
     if job.message is not None:
         if job.resumes and before.interrupts:
             return Command(resume={before.interrupts[0].id: job.message})
-        return {"messages": [HumanMessage(job.message)], **own_of(job, before)}
+        listed = {} if job.todos is None else {"todos": list(job.todos)}
+        return {"messages": [HumanMessage(job.message)], **listed, **own_of(job, before)}
     if unfinished(before):
         return None
     if not before.values and job.request:  # it died before its first step was stored

@@ -20,7 +20,7 @@ class Recipe:
 
     `levels` are those that it all came from, `role` and `agent` the files among them; `switched_on` says that
     nobody asked for auto_continue and the preset leaves it off; without `function_calling` the model counts
-    as one that cannot call tools.
+    as one that cannot call tools; `verify` is the command that items are checked by.
     """
 
     model: str = ""
@@ -37,6 +37,7 @@ class Recipe:
     levels: Sequence[Mapping[str, Any]] = ()
     switched_on: bool = False
     function_calling: bool = True
+    verify: str = ""
 
     @classmethod
     def read(cls, text: str) -> "Self | None":
@@ -107,6 +108,13 @@ def tool_names(text: str) -> tuple[str, ...]:
     return names
 
 
+def check_command(text: str) -> str:
+    """Read the command of `--verify`; `none` is no command."""
+    if not text.strip() or "\0" in text:
+        raise usage("--verify takes a command line that is not empty, or none.")
+    return "" if text.strip() == "none" else text
+
+
 def folder(path: Path, how: str = "name another with --root") -> str:
     """The folder of the tools, absolute."""
     if not path.is_dir():
@@ -135,10 +143,11 @@ def options(
     tools: str | None = None,
     role: str | None = None,
     agent: str | None = None,
+    verify: str | None = None,
     **bounds: str | None,
 ) -> dict[str, Any]:
     """The options that were given, read and checked; of `bounds`, a None that was typed is no limit."""
-    refuse_halves(model, base_url, preset, *(settings or ()), tools, role, agent, *bounds.values())
+    refuse_halves(model, base_url, preset, *(settings or ()), tools, role, agent, verify, *bounds.values())
     given: dict[str, Any] = {
         "model": model or None,
         "base_url": base_url or None,
@@ -149,6 +158,7 @@ def options(
         "tools": None if tools is None else tool_names(tools),
         "role": role,
         "agent": agent,
+        "verify": None if verify is None else check_command(verify),
     }
     limits = {key: value_of(text.strip()) for key, text in bounds.items() if text is not None}
     return {key: value for key, value in given.items() if value is not None} | limits

@@ -56,7 +56,7 @@ def portrait(known: Known, snapshot: StateSnapshot, place: Place, *, live: bool)
     yield f"state: {one_line(str(row['state']))}{why}, changed {moment(row['changed'])}"
     yield f"  {one_line(words.ending(session))}"
     if row["raise"]:
-        yield f"  {one_line(row['raise'])}"
+        yield f"  {row['raise']}"
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
         yield f"model: {one_line(recipe.title)}"

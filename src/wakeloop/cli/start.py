@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from wakeloop.cli.configured import configured, typed
 from wakeloop.cli.failures import usage
+from wakeloop.cli.given_list import items_in
 from wakeloop.cli.job import Job
 from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.store import Known, Place, reading
@@ -19,17 +20,26 @@ THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
 def start(
-    request: str, given: Mapping[str, Any], place: Place, thread: str | None, *, as_json: bool, ask: bool
+    request: str,
+    given: Mapping[str, Any],
+    place: Place,
+    thread: str | None,
+    todos: Path | None = None,
+    *,
+    as_json: bool,
+    ask: bool,
 ) -> int:
-    """Run a request on a new thread, or as the next message of one that exists."""
+    """Run a request on a new thread, or as the next message of one that exists; `todos` is a list for it."""
     check_text(request, "The request is empty: say what is to be done.")
+    items = None if todos is None else items_in(todos)
     if thread is not None:
         refuse_odd(thread)
     known = None if thread is None else look_up(place, thread)
     recipe = configured(known.recipe if known else None, given)
     words = typed(given)
+    name = thread or new_id()
     return played(
-        Job(place, thread or new_id(), recipe, request, request, as_json=as_json, ask=ask, typed=words)
+        Job(place, name, recipe, request, request, as_json=as_json, ask=ask, typed=words, todos=items)
     )
 
 

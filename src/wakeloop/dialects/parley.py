@@ -32,7 +32,8 @@ class Parley(Dialect):
     """agentparley's vocabulary: `todo_write(items)`, `todo_update(id, status, reason)`, `todo_list()`.
 
     Where the settings leave all statuses to the model, `todo_update` takes several items at once, and words
-    and results lead to one reply an item: closed in the reply that begins the next.
+    and results lead to one reply an item: closed in the reply that begins the next. (Not where one has to be
+    in progress all the time.)
     """
 
     name: str = "parley"
@@ -43,25 +44,20 @@ class Parley(Dialect):
 
     def suited(self, settings: LoopSettings) -> Self:
         """Return the dialect with the statuses that the settings leave to the model."""
-        own = super().suited(settings)
-        if settings.statuses is None:
+        own, known = super().suited(settings), settings.statuses
+        if settings.in_progress == "exactly_one" or (known is not None and "in_progress" not in known):
+            own = replace(own, manner="plain", next_items=0)
+        if known is None:
             return own
-        if wrong := [word for word in settings.statuses if word not in MEANING]:
+        if wrong := [word for word in known if word not in MEANING]:
             raise SettingsError(
                 f"The dialect 'parley' has no status {wrong[0]!r}; it has {', '.join(MEANING)}."
             )
-        words: Any = Literal[settings.statuses]
+        words: Any = Literal[known]
         field = (words, Field(description="The new status."))
-        plain = "in_progress" not in settings.statuses
-        base = Update if plain else UpdateSeveral
+        base = UpdateSeveral if "in_progress" in known else Update
         narrow = create_model(base.__name__, __base__=base, __doc__=base.__doc__, status=field)
-        return replace(
-            own,
-            tools=(Write, narrow, List),
-            statuses=settings.statuses,
-            manner="plain" if plain else "",
-            next_items=0 if plain else self.next_items,
-        )
+        return replace(own, tools=(Write, narrow, List), statuses=known)
 
     def operation(self, call: Any) -> Operation:
         """Turn a call into an operation."""

@@ -71,8 +71,9 @@ class UpdateSeveral(BaseModel):
 
     @property
     def numbers(self) -> tuple[int | str, ...]:
-        """The numbers of all items that are meant, each once."""
-        return tuple(dict.fromkeys([*([] if self.id is None else [self.id]), *(self.ids or ())]))
+        """The numbers of all items that are meant, each once; 1 and "1" are the same."""
+        meant = [*([] if self.id is None else [self.id]), *(self.ids or ())]
+        return tuple({str(key): key for key in meant}.values())
 
 
 @told("Show the whole todo list with numbers, statuses and the reasons of blocked items.")

@@ -138,11 +138,13 @@ class Screen:
         return []
 
     def on_guard(self, event: Mapping[str, Any]) -> list[Line]:
-        """The guard asks for a correction, an explanation, or the last word."""
+        """The guard asks for a correction, an explanation, the last word, or a list."""
         reason, action = one_line(str(event["reason"])), event["action"]
         if action == "report":
             told = f"the run ends ({reason}) with {event['open']} open"
             return [Line("guard", f"last word: {told}; the model is asked what is done and what is not")]
+        if action == "ask":
+            return [Line("guard", "tools have run and there is no list; the model is asked what is left")]
         asked = (
             f"bring the list up to date ({event['retry']}/{event['retries']})"
             if action == "correct"

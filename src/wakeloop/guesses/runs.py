@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from langgraph.types import Overwrite
 from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
@@ -61,7 +62,11 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
 
 
 def _check_messages(given: Any) -> None:
-    """Refuse what no message can be made of."""
+    """Refuse what no message can be made of; in `Overwrite`, which no reducer sees, what is none yet."""
+    if isinstance(given, Overwrite):
+        if isinstance(given.value, list) and all(isinstance(one, BaseMessage) for one in given.value):
+            return
+        raise InputError("Overwrite takes a list of messages as they are: [HumanMessage('TEXT')].")
     if not isinstance(given, list | tuple | str | Mapping | BaseMessage):
         raise InputError(f"'messages' takes a message or a list of them, not {shorten(repr(given))}: {SENT}.")
     for place, one in enumerate(given if isinstance(given, list) else [given], 1):

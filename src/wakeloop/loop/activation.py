@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from wakeloop.loop.earned import earned
 from wakeloop.loop.gates import Case, disabled, over_budget, wake_budget
 from wakeloop.loop.ledger import CARRIED, Ledger
-from wakeloop.loop.progress import count_settled
+from wakeloop.loop.progress import count_settled, measured
 from wakeloop.loop.spending import over
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import Budget, StopReason
-from wakeloop.todos.items import Todo, is_open
+from wakeloop.todos.items import Todo
 
 
 def anew(old: Ledger, todos: Sequence[Todo]) -> Ledger:
@@ -35,25 +36,22 @@ def gone_on(old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiti
     notes: Ledger = {**old}
     notes.pop("refused", None)
     notes.pop("idle_rounds", None)
+    notes.pop("settings", None)  # `activate` notes those in force
     if waiting:
         return notes
     spent = notes.get("wake_cycles", 0)
-    notes["end"] = unanswered(spent, settings, over(notes, settings))
+    notes["end"] = unanswered(spent, settings, over(notes, settings), earned(notes, settings))
     return notes if notes["end"] else woken(notes, spent + 1, todos)
 
 
 def woken(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:
     """Return the notes at the beginning of a wake's turn: what its progress is measured against."""
-    return {
-        **notes,
-        "wake_cycles": cycle,
-        "waking": True,
-        "worked": False,
-        "open_at_wake": [todo["id"] for todo in todos if is_open(todo)],
-    }
+    return {**measured(notes, todos), "wake_cycles": cycle}
 
 
-def unanswered(spent: int, settings: LoopSettings, over: Budget | None = None) -> StopReason | None:
+def unanswered(
+    spent: int, settings: LoopSettings, over: Budget | None = None, more: int = 0
+) -> StopReason | None:
     """Tell why a subagent's result is not answered: the gates that rule on the budgets, in their order."""
-    case = Case(open=0, settings=settings, wakes=spent, over=over)
+    case = Case(open=0, settings=settings, wakes=spent, over=over, earned=more)
     return disabled(case) or over_budget(case) or wake_budget(case)

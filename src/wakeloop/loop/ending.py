@@ -25,8 +25,9 @@ def session_at(case: Case, reason: Ending, waiting_on: Sequence[Any] = (), write
         "reason": reason,
         "open": case.open,
         "wakes": case.wakes,
-        "budget": case.settings.max_wake_cycles,
+        "budget": case.budget,
         "list": writes,
+        "items": case.items,
     }
     if session["state"] == "waiting":
         session["on"] = waits_on(waiting_on)

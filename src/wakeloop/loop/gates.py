@@ -1,6 +1,7 @@
 """The reasons to stop, one small function each; pure."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import BUDGETS, Budget, Ending, StopReason
@@ -17,17 +18,21 @@ class Costs:
 
 
 GRAPH = Costs()
+BORNE = frozenset(("disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"))
+"""The gates whose end bears a bad reply's reason, where its turn ended with one (rule 14)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """All that a ruling reads: plain values.
 
-    `open` counts items, `wakes`, `idle_wakes` and `retries` (corrections) are spent in this activation,
-    `steps_left` are supersteps. `end` is what has ended the run already, `again` why the reply is asked
-    again, `asking` what the last request was for where it was no ordinary one, `called_by` the reason that
-    called the guard, `unformatted` whether a format is still to be asked for, `over` the budget that is
-    spent, `reported` whether the activation's closing request was made.
+    `open` counts items, of `items` in all; `wakes`, `idle_wakes` and `retries` (corrections) are spent in
+    this activation, `earned` are wakes beyond `max_wake_cycles`, `steps_left` are supersteps. `end` is what
+    has ended the run already, `again` why the reply is asked again, `fell` what a turn ended as whose last
+    reply was one bad one too many, `asking` what the last request was for where it was no ordinary one,
+    `called_by` the reason that called the guard, `unformatted` whether a format is still to be asked for,
+    `over` the budget that is spent, `reported` whether the activation's closing request was made, `listless`
+    whether tools ran, no list was ever written, and nothing was asked about that yet.
     """
 
     open: int
@@ -41,6 +46,7 @@ class Case:
     repeated: bool = False
     end: Ending | None = None
     again: str | None = None
+    fell: Ending | None = None
     asking: str | None = None
     called_by: Ending | None = None
     retries: int = 0
@@ -49,6 +55,14 @@ class Case:
     over: Budget | None = None
     reported: bool = False
     costs: Costs = GRAPH
+    earned: int = 0
+    listless: bool = False
+    items: int = 0
+
+    @property
+    def budget(self) -> int:
+        """The most wakes, as it stands (rule 2)."""
+        return self.settings.max_wake_cycles + self.earned
 
 
 def waiting(case: Case) -> StopReason | None:
@@ -83,7 +97,7 @@ def over_budget(case: Case) -> StopReason | None:
 
 def wake_budget(case: Case) -> StopReason | None:
     """The activation's wakes are spent."""
-    return "wake_budget" if case.wakes >= case.settings.max_wake_cycles else None
+    return "wake_budget" if case.wakes >= case.budget else None
 
 
 def repeated_reply(case: Case) -> StopReason | None:
@@ -109,6 +123,19 @@ def ended(case: Case) -> Ending | None:
     asks = case.end is None and case.again is not None and case.asking != "explain"
     reason = case.over if asks else case.end
     return waiting(case) or reason if reason in BUDGETS or reason == "looping" else reason
+
+
+def last_request(case: Case, reason: Ending) -> Literal["format", Ending]:
+    """Ask for the answer in the caller's format where a run is settled."""
+    if reason == "settled" and case.unformatted:
+        return hindered(case, case.costs.request) or "format"
+    return reason
+
+
+def may_ask(case: Case) -> bool:
+    """Tell whether a turn's end without any list is asked what is left: before gate 2, and for no cycle."""
+    left = case.listless and case.settings.auto_continue and not case.suppressed and not case.waiting
+    return left and not hindered(case, case.costs.correction)
 
 
 def may_break_out(case: Case) -> bool:

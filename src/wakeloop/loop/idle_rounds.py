@@ -8,15 +8,13 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.progress import PRINT, REMEMBERED, fingerprint
+from wakeloop.loop.progress import PRINT, REMEMBERED, Pair, fingerprint, last_round
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import one_line, shorten
 from wakeloop.text.marks import of_activation, parts_of
 from wakeloop.todos.items import Todo, count_open
 
 NAMED = 3  # calls that a reminder names
-
-Pair = tuple[ToolCall, ToolMessage]
 
 
 def count_round(
@@ -30,19 +28,12 @@ def count_round(
 
     A round is counted once: where its notes are gone already, nothing is.
     """
+    if not settings.max_idle_rounds or "nag" not in ledger:
+        return 0
     behind = of_activation(messages)
-    results: dict[str, ToolMessage] = {}
-    reply = None
-    for message in behind if settings.max_idle_rounds and "nag" in ledger else ():
-        if isinstance(message, ToolMessage):
-            results[message.tool_call_id] = message
-        elif isinstance(message, AIMessage) and message.tool_calls:  # a tool may add messages of its own
-            reply = message
-            break
-    if reply is None:
+    if not (made := last_round(behind)):
         return 0
     todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", {})
-    made = [(call, results[key]) for call in reply.tool_calls if (key := call["id"] or "") in results]
     pairs = [(call, result) for call, result in made if call["id"] not in todo and call["id"] not in faults]
     written = [result.artifact for call, result in made if call["id"] in todo]
     new = _is_new(messages, ledger, pairs, behind, todo_tools)
@@ -132,11 +123,7 @@ def _is_new(
     if known is None:
         earlier = list(islice(_calls(behind, todo_tools), REMEMBERED))
         called = [(call["name"], call["args"]) for call in earlier]
-        for call, _ in made:
-            if (call["name"], call["args"]) in called:
-                break
-            called.append((call["name"], call["args"]))
-        else:
+        if not any((call["name"], call["args"]) in called for call, _ in made):
             return True
         known = _read_off(messages, earlier)
     there = [known[i : i + PRINT] for i in range(0, len(known), PRINT)]

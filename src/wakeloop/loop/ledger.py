@@ -59,7 +59,8 @@ class Ledger(TypedDict, total=False):
     wake_cycles: Activation[Count]
     spent: Activation[Numbers]
     reported: Activation[bool]  # the closing request behind a spent budget was made
-    budget: Activation[Count]  # the most wakes, as it was told when the activation began
+    budget: Activation[Count]  # the most wakes, as it stands
+    settled: Activation[Annotated[list[Any], _just(int, int)]]  # when it began and at most, where it earns
     idle_wakes: Activation[Count]
     todo_stale_iterations: Thread[Count]
     bad_replies: Run[Count]
@@ -83,6 +84,9 @@ class Ledger(TypedDict, total=False):
     idle_rounds: Activation[Count]  # in a row
     pairs: Activation[str]  # prints of calls and their results, from the first call that came again on
     best: Activation[Annotated[list[Any], _just(int, int)]]  # how far the list had come, while it is less
+    # the list that was never written
+    listed: Thread[bool]  # there was one
+    unlisted: Activation[Literal["ran", "asked"]]  # sound calls ran; and what is left was asked for
     # progress
     waking: Run[bool]
     worked: Run[bool]

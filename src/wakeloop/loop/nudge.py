@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import one_line, shorten
-from wakeloop.text.marks import kind_of, text_of
+from wakeloop.text.marks import as_assistant, as_user, kind_of, text_of
 from wakeloop.todos.items import Todo, abridged, count_open, open_items
 
 RECENT = 20  # messages
@@ -31,6 +31,39 @@ def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Tod
     lines = {line for text in told for line in text.split("\n")}
     plain = (dialect.line({**abridged(todo), "status": "pending"}) for todo in open_items(todos))
     return all(line in lines or f"{line} (in progress)" in lines for line in plain)
+
+
+def listed_once(
+    dialect: Dialect,
+    settings: LoopSettings,
+    todos: Sequence[Todo],
+    goal: str,
+    messages: Sequence[BaseMessage],
+) -> list[BaseMessage]:
+    """Return the message that shows a list from outside once; none where nothing is open.
+
+    Nor where a history that came with it has shown a list before: an agent without a thread of its own gets
+    both back with every call.
+    """
+    told = any(kind_of(m) in ("wake", "guard", "activate") or _is_result(dialect, m) for m in messages)
+    if told or not count_open(todos):
+        return []
+    counts = {"open": count_open(todos), "total": len(todos)}
+    listing = dialect.listing(todos, goal, settings)
+    return [as_user("activate", fill("given", dialect.texts, settings.prompts, list=listing, **counts))]
+
+
+def _is_result(dialect: Dialect, message: BaseMessage) -> bool:
+    return isinstance(message, ToolMessage) and message.name in dialect.names
+
+
+def closing_line(
+    messages: Sequence[BaseMessage], dialect: Dialect, settings: LoopSettings
+) -> list[BaseMessage]:
+    """Return the line that closes a round whose results the graph's own user message would stand behind."""
+    if not messages or not isinstance(messages[-1], ToolMessage):
+        return []
+    return [as_assistant("repair", fill("broken_off", dialect.name, settings.prompts))]
 
 
 def nudge(

@@ -2,26 +2,39 @@
 
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2s
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.text.marks import by_user, opens
+from wakeloop.text.marks import by_user, opens, text_of
 from wakeloop.todos.items import Todo, is_open
 
+Pair = tuple[ToolCall, ToolMessage]
 REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
 PRINT = 3  # characters of a call's print: they stand in every row; one call in 4,000 is taken for a seen one
 
 
+def measured(notes: Ledger, todos: Sequence[Todo]) -> Ledger:
+    """Return the notes at the beginning of a turn that is measured: what its progress is held against."""
+    left = [todo["id"] for todo in todos if is_open(todo)]
+    return {**notes, "waking": True, "worked": False, "open_at_wake": left}
+
+
 def judge_wake(notes: Ledger, todos: Sequence[Todo]) -> None:
-    """Count a wake whose turn has ended: among the idle ones in a row, or as the end of their row."""
+    """Count a wake whose turn has ended: among the idle ones in a row, or as the end of their row.
+
+    A correction is none of them. Where its turn is measured and made progress, what called it has passed.
+    """
     if notes.pop("waking", False):
         before, peak = notes.pop("open_at_wake", []), notes.get("peak", 0)
-        progress = made_progress(todos, before, peak, worked=notes.get("worked", False))
-        notes["idle_wakes"] = 0 if progress else notes.get("idle_wakes", 0) + 1
+        if made_progress(todos, before, peak, worked=notes.get("worked", False)):
+            notes["idle_wakes"] = 0
+            notes.pop("called_by", None)
+        elif "called_by" not in notes:
+            notes["idle_wakes"] = notes.get("idle_wakes", 0) + 1
 
 
 def made_progress(
@@ -49,23 +62,34 @@ def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Co
     Nothing asks before the first wake, so until a round of it has ended nothing is noted (0.2 of the bytes of
     a row); what came before is then read off the history.
     """
-    if not ledger.get("waking") and "seen" not in ledger:
+    if "nag" not in ledger or not (ledger.get("waking") or "seen" in ledger):
         return
-    results: dict[str, bool] = {}
-    for back, message in enumerate(reversed(messages), 1):
+    earlier = reversed(messages)
+    if made := last_round(earlier):
+        todo = set(ledger.get("todo_calls", ()))
+        calls = [(call, result.status != "error") for call, result in made if call["id"] not in todo]
+        prints = {fingerprint(call["name"], call["args"]): went_well for call, went_well in reversed(calls)}
+        before = ledger.get("seen")
+        before = tried([*earlier][::-1], todo_tools) if before is None else before
+        ledger["seen"], new = seen_before(before, list(prints))
+        if any(prints[p] for p in new):
+            ledger["worked"] = True
+
+
+def last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
+    """Return the calls of the newest round that have results, with these; an iterator goes on before it.
+
+    A tool may add messages of its own behind its result.
+    """
+    results: dict[str, ToolMessage] = {}
+    for message in newest_first:
         if isinstance(message, ToolMessage):
-            results[message.tool_call_id] = message.status != "error"
-        elif isinstance(message, AIMessage):  # a tool may add messages of other kinds behind its result
-            if results:
-                todo = set(ledger.get("todo_calls", ()))
-                calls = [c for c in message.tool_calls if c["id"] in results and c["id"] not in todo]
-                prints = {fingerprint(c["name"], c["args"]): results[c["id"] or ""] for c in reversed(calls)}
-                before = ledger.get("seen")
-                before = tried(messages[:-back], todo_tools) if before is None else before
-                ledger["seen"], new = seen_before(before, list(prints))
-                if any(prints[p] for p in new):
-                    ledger["worked"] = True
-            return
+            results[message.tool_call_id] = message
+        elif isinstance(message, AIMessage) and message.tool_calls:
+            return [
+                (call, results[key]) for call in message.tool_calls if (key := call["id"] or "") in results
+            ]
+    return []
 
 
 def tried(messages: Sequence[AnyMessage], todo_tools: Collection[str]) -> str:
@@ -100,3 +124,9 @@ def seen_before(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
 def same_again(text: str, todos: Sequence[Todo]) -> str:
     """Return a print of a reply over a list, to see whether the next one repeats it."""
     return _digest(text, {"todos": list(todos)}, 6).hex()
+
+
+def is_repeated(notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo]) -> bool:
+    """Tell whether the last reply is the same over the same list as at the last wake."""
+    last = notes.get("last_wake")
+    return bool(last) and same_again(text_of(messages[-1]), todos) == last

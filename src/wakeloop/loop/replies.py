@@ -9,6 +9,8 @@ from wakeloop.loop.reminders import count_stale, nag_due
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import Ending
 
+BAD: frozenset[Ending | None] = frozenset(("truncated", "empty_reply", "malformed_calls"))
+
 
 class Said(Protocol):
     """What a reply alone shows.
@@ -99,6 +101,15 @@ def unread(notes: Ledger, settings: LoopSettings) -> Ledger:
     return asked_again(notes, "unread", "malformed_calls", settings)
 
 
+def fallen(notes: Ledger, settings: LoopSettings, open_count: int) -> Ending | None:
+    """Take the end by the last of bad replies off the notes where it ends its turn alone; return its name."""
+    falls = settings.retries_fall and open_count and not notes.get("asking")
+    if not falls or notes.get("end") not in BAD:
+        return None
+    notes.pop("again", None)
+    return notes.pop("end")
+
+
 def is_malformed(reply: Said) -> bool:
     """Tell whether every call of a reply is malformed."""
     return bool(reply.calls) and len(reply.faults) == reply.calls
@@ -129,6 +140,9 @@ def _round(
         notes["faults"] = dict(reply.faults)
     if reply.wrote:
         notes["writes"] = notes.get("writes", 0) + 1
+    sound = reply.calls - len({*reply.todo_calls, *reply.faults})
+    if settings.on_no_list == "ask" and sound and not reply.cut and "unlisted" not in notes:
+        notes["unlisted"] = "ran"
     before = notes.get("todo_stale_iterations", 0)
     stale = count_stale(before, wrote=reply.wrote, open_count=open_count, settings=settings)
     due = stale != before and nag_due(stale, settings)

@@ -8,11 +8,14 @@ which spends one of the activation's `max_wake_cycles`: `wake_budget` is the gat
 from typing import Literal
 
 from wakeloop.loop.gates import (
+    BORNE,
     Case,
     disabled,
     drained,
     ended,
     hindered,
+    last_request,
+    may_ask,
     may_break_out,
     may_report,
     over_budget,
@@ -25,7 +28,7 @@ from wakeloop.loop.gates import (
 )
 from wakeloop.stream import BUDGETS, Ending, StopReason
 
-Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", Ending]
+Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", "ask", Ending]
 """What follows: another turn, one more request of some kind, or the end of that name."""
 
 GATES = (waiting, settled, disabled, drained, step_limit, over_budget, wake_budget, repeated_reply, stalled)
@@ -35,6 +38,8 @@ GUARDED = frozenset(("wake_budget", "repeated_reply", "stalled"))
 def rule(case: Case) -> Ruling:
     """Say what follows; before an end by a spent budget that may be the one closing request."""
     ruling = unreported(case)
+    if case.fell is not None and ruling in BORNE:
+        return case.fell
     return "report" if ruling in BUDGETS and may_report(case) else ruling
 
 
@@ -50,8 +55,8 @@ def unreported(case: Case) -> Ruling:
         return "guard_blocked"
     if case.again is not None:
         return hindered(case, case.costs.correction) or "retry"
-    if case.asking == "format":
-        return "settled"
+    if case.asking == "format" or may_ask(case):
+        return "settled" if case.asking == "format" else "ask"
     reason = stop(case)
     if reason is None:
         return "wake"
@@ -87,10 +92,3 @@ def correction(case: Case, reason: Ending) -> Ruling:
     if not allowed or case.settings.on_guard_exhausted == "proceed" or case.drained:
         return reason
     return hindered(case, case.costs.request) or "explain"
-
-
-def last_request(case: Case, reason: Ending) -> Ruling:
-    """Ask for the answer in the caller's format where a run is settled."""
-    if reason == "settled" and case.unformatted:
-        return hindered(case, case.costs.request) or "format"
-    return reason

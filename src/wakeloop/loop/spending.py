@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AnyMessage
 
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.prices import Usage, cost_of
+from wakeloop.loop.progress import last_round
 from wakeloop.settings import MOST, LoopSettings
 from wakeloop.stream import Budget, Spending, Spent
 from wakeloop.text.marks import milliseconds
@@ -63,20 +64,14 @@ def note_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
     """Count a round that has run: the time of its longest call, and the calls that ended in an error."""
     if "nag" not in notes:
         return
-    results: dict[str, ToolMessage] = {}
-    for message in reversed(messages):
-        if isinstance(message, ToolMessage):
-            results[message.tool_call_id] = message
-        elif isinstance(message, AIMessage) and message.tool_calls:  # a tool may add messages of other kinds
-            there = results.keys() - set(notes.get("todo_calls", ()))
-            found = [results[call["id"]] for call in message.tool_calls if call["id"] in there]
-            longest = max(map(milliseconds, found), default=0)
-            failed = sum(result.status == "error" for result in found)
-            if longest or failed:
-                spent = spendings(notes)
-                more = {"milliseconds": spent.milliseconds + longest, "failed": spent.failed + failed}
-                note(notes, spent._replace(**more))
-            return
+    todo = set(notes.get("todo_calls", ()))
+    found = [result for call, result in last_round(reversed(messages)) if call["id"] not in todo]
+    longest = max(map(milliseconds, found), default=0)
+    failed = sum(result.status == "error" for result in found)
+    if longest or failed:
+        spent = spendings(notes)
+        more = {"milliseconds": spent.milliseconds + longest, "failed": spent.failed + failed}
+        note(notes, spent._replace(**more))
 
 
 def over(notes: Ledger, settings: LoopSettings) -> Budget | None:

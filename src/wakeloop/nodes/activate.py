@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
@@ -15,8 +15,9 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import anew, gone_on
+from wakeloop.loop.earned import note_list
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.nudge import nudge
+from wakeloop.loop.nudge import listed_once, nudge
 from wakeloop.loop.overrides import check_overrides, effective
 from wakeloop.loop.prices import check_priced
 from wakeloop.platform.runnables import Node
@@ -29,8 +30,6 @@ from wakeloop.thread.opening import Opening, asked_for, inbox_fault
 from wakeloop.thread.other_runs import beginning
 from wakeloop.thread.repair import repairs
 from wakeloop.todos.items import Todo, count_open, next_number, number
-
-REMEMBERED_EVENTS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,33 +71,35 @@ class Activate(Node):
         if sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
             runtime.stream_writer(sent.echo)
-        settings = effective(self.settings, overrides)
         opening = Opening.of(state, old)
+        if opening.continues and not overrides and not isinstance(state["todo_settings"], Overrides):
+            overrides = old.get("settings", {})  # a context's, too
+        settings = effective(self.settings, overrides)
         ledger = (
             gone_on(old, todos, settings, waiting=opening.waiting) if opening.continues else anew(old, todos)
         )
         ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
+        note_list(ledger, todos, settings)
         began = beginning(config, state["remaining_steps"])
         ledger |= {"began": list(began)} if began else {}
-        if overrides:
-            ledger["settings"] = overrides
+        ledger |= {"settings": overrides} if overrides else {}
         if is_unasked(opening, ledger, todos):
             ledger["unasked"] = True
-        messages, woken = self.written(state, old, opening, ledger, todos, settings)
+        told = todos if writes != sent.newest and self.listens(settings) else ()
+        messages, woken = self.written(state, old, opening, ledger, todos, settings, told)
         if messages and (opening.came_in or not ledger.get("unasked")):
             update["messages"] = messages
-        update |= _taken(state, opening, ledger)
+        update |= opening.taken(state, ledger)
         if state.get("todo_handoff"):
             update["todo_handoff"] = {"clear": True}
         if state.get("structured_response") is not None:
             update["structured_response"] = None
-        counts = {"open": count_open(todos), "budget": settings.max_wake_cycles}
+        counts = {"open": count_open(todos), "budget": ledger["budget"]}
         runtime.stream_writer({"type": "activated", "sources": opening.sources, **counts})
-        wakes = ledger.get("wake_cycles", 0)
         if woken:
-            runtime.stream_writer({"type": "wake", "cycle": wakes, **counts, "reasons": woken})
-        session = {"state": "running", "reason": None}
-        return {**update, "todo_session": session, "todo_ledger": ledger}
+            event = {"cycle": ledger["wake_cycles"], **counts, "reasons": woken}
+            runtime.stream_writer({"type": "wake", **event})
+        return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": ledger}
 
     def written(
         self,
@@ -108,10 +109,12 @@ class Activate(Node):
         ledger: Ledger,
         todos: Sequence[Todo],
         settings: LoopSettings,
+        given: Sequence[Todo],
     ) -> tuple[list[BaseMessage], list[str]]:
         """Return the messages that the input makes, and why it is a wake, where it is one.
 
-        A subagent's result that is answered comes in one message with all that a nudge would say.
+        A subagent's result that is answered comes in one message with all that a nudge would say. A list that
+        came with words of others is shown behind them, once.
         """
         told, owed = opening.told(self.say(settings, "no_text")), replies_owed(state)
         owed += replies_owed({"owed_replies": opening.owed})
@@ -119,12 +122,21 @@ class Activate(Node):
         text, reasons = nudge(self.dialect, settings, todos, state["todo_goal"], owed, told if wakes else "")
         arrived = opening.messages(text if wakes else told)
         listed = text if count_open(todos) else None
-        if wakes and listed:
+        shown: list[BaseMessage] = []
+        if not wakes and (arrived or isinstance(next(reversed(state["messages"]), None), HumanMessage)):
+            before = () if old else state["messages"]
+            shown = listed_once(self.dialect, settings, given, state["todo_goal"], before)
+        arrived += shown
+        if shown or (wakes and listed):
             ledger["shown"] = arrived[-1].id or ""
         say = partial(self.say, settings)
         mended = repairs(state, old, arrived, self.dialect.names, listed, say)
         ledger["injected"] = mended.injected
         return mended.by_id(state["messages"]), reasons if wakes else []
+
+    def listens(self, settings: LoopSettings) -> bool:
+        """Tell whether the model has the tools of the list."""
+        return self.todo_tools and self.dialect.active(settings)
 
     def say(self, settings: LoopSettings, name: str) -> str:
         """Return one of the package's texts, as these settings have it."""
@@ -165,22 +177,6 @@ def _numbered(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], 
         return numbered, next_id, writes
     get_runtime().stream_writer(todos_changed(before or (), numbered))
     return numbered, next_id, writes + 1
-
-
-def _taken(state: TodoState, opening: Opening, ledger: Ledger) -> dict[str, Any]:
-    """Empty the inbox, remember its ids, take off what is waited for no more, note what is owed."""
-    update: dict[str, Any] = {}
-    if opening.events or state.get("todo_inbox"):
-        update["todo_inbox"] = []
-        seen = [*ledger.get("events", ()), *(e["id"] for e in opening.events if e.get("id"))]
-        ledger["events"] = seen[-REMEMBERED_EVENTS:]
-    if opening.arrived:
-        update["waiting_on"] = {"drop": opening.arrived}
-    if opening.owed:
-        update["owed_replies"] = opening.owed
-    if opening.finished and state.get("todo_subagents"):
-        update["todo_subagents"] = {"drop": opening.finished}
-    return update
 
 
 def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:

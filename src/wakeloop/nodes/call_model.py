@@ -12,6 +12,7 @@ from langgraph.runtime import get_runtime
 from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
+from wakeloop.loop.earned import note_list
 from wakeloop.loop.idle_rounds import count_round, looping
 from wakeloop.loop.ledger import ROUND, without
 from wakeloop.loop.overrides import effective
@@ -96,9 +97,8 @@ class Exchange:
 
     def not_asked(self) -> dict[str, Any] | None:
         """Return the update of a step that asks nothing: the guard ends the run, or hands it over."""
-        self.idle = count_round(
-            self.messages, self.todos, self.ledger, self.settings, self.node.dialect.names
-        )
+        names = self.node.dialect.names
+        self.idle = count_round(self.messages, self.todos, self.ledger, self.settings, names)
         note_round(self.ledger, self.messages)
         end: Ending | None = None if self.asking == "report" else over(self.ledger, self.settings)
         end = "handed_over" if self.state.get("todo_handoff") else end or looping(self.idle, self.settings)
@@ -111,6 +111,7 @@ class Exchange:
             get_runtime().stream_writer(todos_changed(before_of(self.todos), written))
             self.todos = written
             self.update["todos"] = {"all": written}
+        note_list(self.ledger, self.todos, self.settings)
         note_progress(self.messages, self.ledger, self.node.dialect.names)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.node.dialect)
         request.remind(self.idle)

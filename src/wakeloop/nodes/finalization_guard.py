@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.runtime import get_runtime
@@ -16,21 +16,20 @@ from wakeloop.loop.ending import at_rest, session_at
 from wakeloop.loop.gates import Case
 from wakeloop.loop.idle_rounds import repeats
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.overrides import effective
-from wakeloop.loop.progress import count_settled, judge_wake, same_again
+from wakeloop.loop.progress import measured
 from wakeloop.loop.ruling import rule, stop, unreported
-from wakeloop.loop.spending import note_round, over, told
+from wakeloop.loop.spending import note_round, told
+from wakeloop.loop.turn import GUARD, case_of
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import Ending, Session, todos_changed
-from wakeloop.text.marks import as_assistant, as_user, text_of
+from wakeloop.text.marks import as_user
 from wakeloop.thread.handing_over import handed_over
 from wakeloop.thread.other_runs import Run, acheck, check, run_of
-from wakeloop.todos.items import count_open
-
-GUARD = "open_todos"  # the name of this guard in the ledger
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,42 +83,24 @@ class FinalizationGuard(Node):
                 return self.correct(state, ledger, case)
             case "explain" | "report":
                 return self.last_word(state, ledger, case, ruling)
-            case "format":
-                return self.asked({**ledger, "asking": "format"}, case, "format", "format")
+            case "format" | "ask":
+                return self.one_more(ledger, case, ruling)
             case _:
                 return self.end(state, ledger, case, ruling)
 
     def case(self, state: Any, ledger: Ledger) -> Case:
         """Count what the turn brought, and put together what the ruling reads."""
-        settings, todos = effective(self.settings, ledger.get("settings")), state["todos"]
-        again, asking = ledger.get("again"), ledger.get("asking")
-        if not again and asking != "format":
-            judge_wake(ledger, todos)
-        ledger["peak"] = max(ledger.get("peak", 0), count_settled(todos))
-        repeated = bool(
-            settings.stop_on_repeat
-            and ledger.get("last_wake")
-            and same_again(text_of(state["messages"][-1]), todos) == ledger["last_wake"]
-        )
-        return Case(
-            open=count_open(todos),
-            settings=settings,
-            wakes=ledger.get("wake_cycles", 0),
-            idle_wakes=ledger.get("idle_wakes", 0),
+        settings = effective(self.settings, ledger.get("settings"))
+        return case_of(
+            ledger,
+            state["messages"],
+            state["todos"],
+            settings,
             waiting=bool(state.get("waiting_on")),
             owed=bool(replies_owed(state)),
             drained=get_runtime().drain_requested,
             steps_left=state["remaining_steps"],
-            repeated=repeated,
-            end=ledger.get("end"),
-            again=again,
-            asking=asking,
-            called_by=ledger.get("called_by"),
-            retries=ledger.get("todo_guard_retries", {}).get(GUARD, 0),
-            suppressed=ledger.get("todo_guard_suppressed", False),
-            unformatted=self.formats and asking != "format" and ledger.get("spoke", False),
-            over=over(ledger, settings),
-            reported=ledger.get("reported", False),
+            unformatted=self.formats and ledger.get("asking") != "format" and ledger.get("spoke", False),
         )
 
     def retry(self, ledger: Ledger, case: Case) -> dict[str, Any]:
@@ -137,6 +118,8 @@ class FinalizationGuard(Node):
         assert reason is not None  # noqa: S101 - the ruling would be to wake
         ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
         ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
+        if case.settings.guard_rearms:
+            ledger |= measured(ledger, state["todos"])
         _report("correct", spent, case, reason)
         if ledger.pop("end", None) is None:
             return self.shown(state, ledger, case, "correction")
@@ -155,13 +138,18 @@ class FinalizationGuard(Node):
             ledger |= {"reported": True, "end": reason}  # whatever the request spends
         return update
 
+    def one_more(self, ledger: Ledger, case: Case, ruling: Any) -> dict[str, Any]:
+        """Ask for the answer in its format, or, where there never was a list, for what is left."""
+        if ruling == "format":
+            return self.asked({**ledger, "asking": "format"}, case, "format", "format")
+        _report("ask", case.retries, case, "settled")
+        return self.asked({**ledger, "unlisted": "asked"}, case, "no_list", "guard")
+
     def shown(self, state: Any, ledger: Ledger, case: Case, prompt: str, **blanks: Any) -> dict[str, Any]:
         """Inject the guard's message with the live list, and before it the line that closes a round."""
         listing = self.dialect.listing(state["todos"], state["todo_goal"], case.settings)
         update = self.asked(ledger, case, prompt, "guard", open=case.open, list=listing, **blanks)
-        if isinstance(state["messages"][-1], ToolMessage):
-            line = fill("broken_off", self.dialect.name, case.settings.prompts)
-            update["messages"].insert(0, as_assistant("repair", line))
+        update["messages"][:0] = closing_line(state["messages"], self.dialect, case.settings)
         return update
 
     def asked(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from langgraph.runtime import get_runtime
 from wakeloop.dialects.base import Dialect
 from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import woken
-from wakeloop.loop.nudge import nudge, shortened
+from wakeloop.loop.earned import earned, note_list
+from wakeloop.loop.nudge import closing_line, nudge, shortened
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import same_again
 from wakeloop.platform.runnables import Node
@@ -32,11 +33,17 @@ class Wake(Node):
         settings = effective(self.settings, ledger.get("settings"))
         written = taken_in(state["todos"], ledger)  # by a hand, since the guard has ruled
         todos, owed = state["todos"] if written is None else written, replies_owed(state)
+        note_list(ledger, todos, settings)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
         shown = shortened(self.dialect, settings, state["messages"], todos)
         text, reasons = nudge(self.dialect, shown, todos, state["todo_goal"], owed)
         message = as_user("wake", text)
-        event = {"cycle": cycle, "budget": settings.max_wake_cycles, "open": left, "reasons": reasons}
+        event = {
+            "cycle": cycle,
+            "budget": settings.max_wake_cycles + earned(ledger, settings),
+            "open": left,
+            "reasons": reasons,
+        }
         get_runtime().stream_writer({"type": "wake", **event})
         after = woken(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
@@ -44,5 +51,6 @@ class Wake(Node):
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = same_again(text_of(state["messages"][-1]), todos)
-        update: dict[str, Any] = {"messages": [message], "todo_ledger": after}
+        closed = closing_line(state["messages"], self.dialect, settings)
+        update: dict[str, Any] = {"messages": [*closed, message], "todo_ledger": after}
         return update if written is None else {**update, "todos": {"all": written}}

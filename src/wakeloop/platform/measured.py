@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,20 @@ def models_in(path: Path) -> dict[str, dict[str, Any]]:
         ) from None
     except ValueError:
         read = None
-    if not isinstance(read, Mapping) or not isinstance(read.get("models"), dict):
+    models = read.get("models") if isinstance(read, dict) else None
+    if not isinstance(models, dict) or not all(map(_is_measured, models.values())):
         raise SettingsError(f"{str(path)!r} is no profile: write it with `wakeloop bench profile`.")
-    return dict(read["models"])
+    return models
+
+
+def _is_measured(lengths: object) -> bool:
+    """Tell whether a model's part of a profile is one: settings by the number of parts, or for any."""
+    return isinstance(lengths, dict) and all(
+        (length == ANY or length.isdecimal())
+        and isinstance(entry, dict)
+        and isinstance(entry.get("settings", {}), dict)
+        for length, entry in lengths.items()
+    )
 
 
 def bare(model: object) -> str:

@@ -14,6 +14,7 @@ from wakeloop.state import TodoState
 from wakeloop.text.characters import indented, one_line, shorten, whole
 from wakeloop.text.marks import mark, new_id
 
+REMEMBERED_EVENTS = 64
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
 ANSWERS = frozenset(("human", "peer_reply", "subagent_done"))
 PERSONS = frozenset(("human", "approval"))  # what a person's word releases: an answer, or a refusal in words
@@ -118,6 +119,21 @@ class Opening:
     def owed(self) -> list[dict[str, Any]]:
         """What the peers' messages that came in want to be answered."""
         return [entry for event in self.events if (entry := owed_for(event))]
+
+    def taken(self, state: TodoState, ledger: Ledger) -> dict[str, Any]:
+        """Empty the inbox, remember its ids, take off what is waited for no more, note what is owed."""
+        update: dict[str, Any] = {}
+        if self.events or state.get("todo_inbox"):
+            update["todo_inbox"] = []
+            seen = [*ledger.get("events", ()), *(e["id"] for e in self.events if e.get("id"))]
+            ledger["events"] = seen[-REMEMBERED_EVENTS:]
+        if self.arrived:
+            update["waiting_on"] = {"drop": self.arrived}
+        if self.owed:
+            update["owed_replies"] = self.owed
+        if self.finished and state.get("todo_subagents"):
+            update["todo_subagents"] = {"drop": self.finished}
+        return update
 
     # -- what the model reads ----------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from wakeloop.thread.held import Held, held, messages_of
 from wakeloop.todos.items import count_open
 
 LAST = "finalization_guard"
-NUMBERS = ("open", "wakes", "budget", "list", "spent")
+NUMBERS = ("open", "wakes", "budget", "list", "items", "spent")
 WORDS = frozenset(("state", "reason", "on", *NUMBERS))
 
 
@@ -61,9 +61,10 @@ def counted(given: Held | StateSnapshot) -> Session:
         "wakes": ledger.get("wake_cycles", 0),
         "budget": ledger.get("budget", 0),
         "list": ledger.get("writes", 0),
+        "items": 0,
         "spent": told(ledger),
     }
-    session: Session = {**fresh, **stored, "open": left}  # type: ignore[typeddict-item]
+    session: Session = {**fresh, **stored, "open": left, "items": len(todos)}  # type: ignore[typeddict-item]
     refused = ledger.get("refused")  # such an input leaves the session as it was
     if (view.midway and not refused) or session["state"] == "running":
         session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}

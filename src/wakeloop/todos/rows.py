@@ -86,10 +86,10 @@ class Rows(Sequence[Todo]):
         return found if found is not None and found["id"] == key else None
 
     def open_like(self, content: str) -> Todo | None:
-        """Return an open item with this content, among the newest of them."""
+        """Return an open item with this trimmed content, among the newest of them."""
         index = self.known
         for place in range(index.read, self.size):
-            index.alike.setdefault(self[place]["content"], []).append(place)
+            index.alike.setdefault(self[place]["content"].strip(), []).append(place)
         index.read = max(index.read, self.size)
         places = [place for place in index.alike.get(content, ())[-FAN:] if place < self.size]
         return next((self[place] for place in places if is_open(self[place])), None)

@@ -134,14 +134,24 @@ class Output:
         return f"{start}\n[{missing} bytes left out; write the output to a file to see all of it]\n{end}"
 
 
-def run(command: str, root: Path, timeout: float, output: Output, stop: Event) -> int | None:
-    """Run a command in a process group of its own and end the group; None if it had to be ended."""
+def run(
+    command: str,
+    root: Path,
+    timeout: float,
+    output: Output,
+    stop: Event,
+    more: Mapping[str, str] | None = None,
+) -> int | None:
+    """Run a command in a process group of its own and end the group; None if it had to be ended.
+
+    `more` are variables of its environment.
+    """
     deadline = time.monotonic() + timeout
     try:
         process = subprocess.Popen(  # noqa: S603 - running what it is given is what this tool is for
             ["/bin/sh", "-c", command],
             cwd=root,
-            env=harmless(os.environ),
+            env={**harmless(os.environ), **(more or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

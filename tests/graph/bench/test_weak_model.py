@@ -98,7 +98,7 @@ HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
     "stop": ({"stop": 1}, (False, 6, "stalled"), 0),
     "false done": ({"false_done": 1}, (False, 7, "settled"), 0),
     "forget": ({"forget": 1}, (True, 9, "settled"), 1),
-    "repeat": ({"repeat": 1}, (True, 17, "stalled"), 1),
+    "repeat": ({"repeat": 1}, (True, 13, "settled"), 1),
     "malformed": ({"malformed": 1}, (False, 3, "malformed_calls"), 0),
     "cut": ({"cut": 1}, (False, 3, "truncated"), 0),
     "empty": ({"empty": 1}, (False, 3, "empty_reply"), 0),

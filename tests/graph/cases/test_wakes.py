@@ -126,6 +126,7 @@ def test_c09_a_question_is_pending(kept: Rig) -> None:
         "wakes": 0,
         "budget": 25,
         "list": 1,
+        "items": 2,
         "spent": ANY,
     }
     assert marks(kept.messages) == []
@@ -315,6 +316,7 @@ def test_c12_parent_and_child(kept: Rig) -> None:
         "wakes": 2,
         "budget": 25,
         "list": 2,
+        "items": 1,
         "spent": ANY,
     }
     assert kept.state["todo_session"] == session

@@ -434,6 +434,7 @@ def test_the_session_says_handed_over() -> None:
         "wakes": 0,
         "budget": 25,
         "list": 1,
+        "items": 1,
         "spent": ANY,
     }
     assert [event["session"]["reason"] for event in events] == ["handed_over"]
@@ -544,6 +545,7 @@ def test_an_agent_as_the_tool_of_another() -> None:
         "wakes": 0,
         "budget": 25,
         "list": 2,
+        "items": 1,
         "spent": ANY,
     }
     assert wire_faults([*model.requests, *inner_model.requests]) == []

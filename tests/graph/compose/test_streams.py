@@ -156,6 +156,7 @@ EVENTS: list[dict[str, Any]] = [
             "wakes": 2,
             "budget": 25,
             "list": 3,
+            "items": 2,
             "spent": ANY,
         },
     },

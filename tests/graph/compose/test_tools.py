@@ -348,6 +348,7 @@ def test_messages_that_a_tool_adds_behind_its_result(many: int) -> None:
         "wakes": 5,
         "budget": 25,
         "list": 2,
+        "items": 1,
         "spent": ANY,
     }
     nagged = [m.content for m in results(out) if m.additional_kwargs]
@@ -403,6 +404,7 @@ def test_a_context_carries_settings(door: str, shape: Any) -> None:
         "wakes": 1,
         "budget": 1,
         "list": 1,
+        "items": 1,
         "spent": ANY,
     }
 

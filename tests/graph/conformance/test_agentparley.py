@@ -195,8 +195,8 @@ def test_parked_waiting_on_something_it_is_not_nudged(stage: Make) -> None:
     s = stage(NAME, tools=[wait_for]).run(write("a"), calls(("wait_for", {"on": "peer"})), "I have asked.")
     assert (s.asked, s.notices) == (3, [])
     assert s.session == {
-        "state": "waiting", "reason": "waiting", "open": 1, "wakes": 0, "budget": 25, "list": 1, "spent": ANY,
-        "on": "peer",
+        "state": "waiting", "reason": "waiting", "open": 1, "wakes": 0, "budget": 25, "list": 1, "items": 1,
+        "spent": ANY, "on": "peer",
     }  # fmt: skip
 
 

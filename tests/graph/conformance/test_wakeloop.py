@@ -61,6 +61,12 @@ def test_an_item_that_is_open_already_is_named_and_not_stored_again(stage: Make)
     ]
 
 
+def test_an_item_from_outside_is_compared_without_its_outer_white_space(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write("a "), "Stopping.", todos=[{"id": 7, "content": " a\n", "status": "pending"}])
+    assert (len(s.todos), s.result) == (1, "Stored nothing.\nOn the list and open already: [7].")
+
+
 @pytest.mark.parametrize("name", ["agentparley", "loki"])
 def test_the_described_systems_store_it_again(stage: Make, name: str) -> None:
     s = stage(name, {"auto_continue": True, "max_wake_cycles": 0})
@@ -130,6 +136,16 @@ def test_the_verifier_is_asked_for_each_of_several_and_for_none_of_a_refused_cal
     )
 
 
+def test_an_item_that_is_named_as_number_and_text_is_refused_once() -> None:
+    model = ScriptedModel([write("a"), *[several([1, "1"], "done")] * 3, "Stopping."])
+    settings = preset(NAME).model_copy(update={"max_wake_cycles": 0, "guard_retries": 0})
+    agent = create_todo_agent(model, verify=lambda todo, state: "no proof", settings=settings)
+    result = agent.invoke({"messages": [("user", "go")]})
+    refused = "Error: [1] was not accepted as done: no proof. It is stored as"
+    told = [m.text for m in result["messages"] if m.type == "tool"]
+    assert told[1:] == [f"{refused} open.", f"{refused} open.", f"{refused} blocked."]
+
+
 def test_the_next_item_is_told_unless_one_is_in_progress(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(
@@ -143,6 +159,16 @@ def test_the_next_item_is_told_unless_one_is_in_progress(stage: Make) -> None:
         "[1] in_progress. 0 of 3 closed, 3 open.",
         "[3] blocked. 0 of 3 closed, 2 open.",
         "[1] done. 1 of 3 closed, 1 open. Next: [2] b",
+    ]
+
+
+def test_where_an_item_must_be_begun_nothing_says_that_none_has_to_be(stage: Make) -> None:
+    s = stage(NAME, {"in_progress": "exactly_one", "max_wake_cycles": 0, "guard_retries": 0})
+    s.run(calls(("todo_write", {"items": ["a", "b"]}), change(1, "in_progress")), "Stopping.")
+    assert "No item has to be marked as begun" not in s.system
+    assert [result.text for result in s.results] == [
+        "Stored 2 items:\n  [1] a\n  [2] b",
+        "[1] in_progress: a. 0 of 2 closed, 2 open.",
     ]
 
 

@@ -82,11 +82,12 @@ def session(
     wakes: int = 0,
     budget: int = 25,
     writes: Any = ANY,
+    items: Any = ANY,
 ) -> dict[str, Any]:
     """A session as it is stored: without numbers while running; the list's is compared if given."""
     if state == "running":
         return {"state": state, "reason": reason}
-    counts = {"open": open, "wakes": wakes, "budget": budget, "list": writes}
+    counts = {"open": open, "wakes": wakes, "budget": budget, "list": writes, "items": items}
     return {"state": state, "reason": reason, **counts, "spent": ANY}
 
 

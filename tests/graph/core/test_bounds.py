@@ -73,7 +73,8 @@ def test_no_list_makes_an_injected_text_longer_than_the_bound(
     told = {"list": listing, "open": len(todos), "total": len(todos)}
     texts = [dialect.nudge(todos, goal, now), nudge(dialect, now, todos, goal)[0]]
     texts += [
-        fill(key, dialect.name, {}, **told) for key in ("correction", "explain", "report", "shown_again")
+        fill(key, dialect.name, {}, **told)
+        for key in ("correction", "explain", "report", "shown_again", "given")
     ]
     calls_ = calls(*(("look", {"path": goal + str(n) * 99}) for n in range(9)))
     told |= repeats([calls_], 2**53)

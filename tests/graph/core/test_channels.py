@@ -314,6 +314,7 @@ def test_what_may_not_come_in_is_ignored(name: str, thread: Make) -> None:
         "wakes": 0,
         "budget": 25,
         "list": 0,
+        "items": 0,
         "spent": ANY,
     }
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolNode
+from langgraph.types import Overwrite
 from pydantic import BaseModel
 
 from wakeloop import (
@@ -223,6 +224,8 @@ NO_MESSAGES = {
         "message 1 ",
     ),
     "a result of nothing": ([{"role": "tool", "content": "x"}], "message 1 .+tool_call_id"),
+    "a pair past the reducer": (Overwrite([("user", "x")]), "Overwrite.+HumanMessage"),
+    "no list past the reducer": (Overwrite("x"), "Overwrite.+HumanMessage"),
 }
 
 
@@ -240,6 +243,14 @@ async def test_messages_that_are_none_leave_the_thread_as_it_was(given: Any, rig
     assert "\n" not in str(told.value)
     assert agent.get_state(AT) == before
     assert answer_of(agent.invoke(GO, AT)) == "Again."
+
+
+def test_messages_past_the_reducer_take_the_place_of_the_history() -> None:
+    agent = hi("Hello.", "Again.", "Bye.")
+    agent.invoke(GO, AT)
+    agent.invoke({"messages": Overwrite([HumanMessage("anew")])}, AT)
+    out = agent.invoke({"messages": [("user", "more")]}, AT)
+    assert [message.text for message in out["messages"]] == ["anew", "Again.", "more", "Bye."]
 
 
 @pytest.mark.parametrize(

@@ -330,7 +330,8 @@ def test_an_edit_on_a_subgraph_that_keeps_its_thread() -> None:
     below: Any = {"configurable": {**AT["configurable"], "checkpoint_ns": "agent"}}
     assert [one["content"] for one in update_todos(parent, below, add="b")] == ["a", "b"]
     assert session_of(parent.get_state(below)) == {
-        "state": "idle", "reason": "disabled", "open": 2, "wakes": 0, "budget": 0, "list": 2, "spent": ANY
+        "state": "idle", "reason": "disabled", "open": 2, "wakes": 0, "budget": 0, "list": 2, "items": 2,
+        "spent": ANY,
     }  # fmt: skip
     with pytest.raises(EditError, match=r"'checkpoint_ns': 'agent'"):
         update_todos(parent, AT, add="b")
@@ -349,7 +350,7 @@ def test_the_truth_of_an_agent_in_a_parents_snapshot() -> None:
     result = parent.invoke(GO, AT)
     truth = {
         "state": "waiting", "reason": "interrupted", "open": 2, "wakes": 1, "budget": 25, "list": 1,
-        "on": "human", "spent": ANY,
+        "items": 2, "on": "human", "spent": ANY,
     }  # fmt: skip
     assert session_of(parent.get_state(AT, subgraphs=True)) == truth
     assert answer_of(parent.get_state(AT, subgraphs=True)) == "thinking"
@@ -389,7 +390,7 @@ def test_a_run_that_ends_at_an_interrupt_says_nothing_that_misleads() -> None:
     result = agent.invoke(GO, AT)
     assert result["todo_session"] == {"state": "running", "reason": None}
     assert session_of(result) == {"state": "waiting", "reason": "interrupted", "open": 1, "on": "human"}
-    whole = {**session_of(result), "wakes": 0, "budget": 25, "list": 1, "spent": ANY}
+    whole = {**session_of(result), "wakes": 0, "budget": 25, "list": 1, "items": 1, "spent": ANY}
     assert session_of(agent.get_state(AT)) == whole
     asked = [{"value": "?", "id": "1"}]
     state = agent.get_state(AT)

@@ -93,6 +93,17 @@ def test_a_closing_report(thread: Make) -> None:
     matches("report", last(agent))
 
 
+def test_a_list_that_is_given(thread: Make) -> None:
+    agent = thread(done(1, 2), "bye")
+    agent.run({"messages": [("user", "go")], "todos": [{"content": "a"}, {"content": "b"}]})
+    matches("given", shown(agent.model.requests[0]))
+
+
+def test_a_list_that_was_never_written(thread: Make) -> None:
+    agent = thread(looks("a"), "done", "nothing is left", tools=[look], change={"on_no_list": "ask"})
+    matches("no_list", last(agent))
+
+
 def test_a_nag(thread: Make) -> None:
     agent = thread(PLAN, looks("a"), looks("b"), done(1, 2, 3), "bye", tools=[look], change={"nag_after": 2})
     matches("nag", last(agent))

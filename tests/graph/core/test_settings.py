@@ -196,6 +196,33 @@ def test_a_resume_goes_on_with_what_its_activation_began_with(thread: Make) -> N
     assert agent.session == stalled(2, 2)
 
 
+RESULT = {"todo_inbox": [{"kind": "subagent_done", "id": "s", "text": "found"}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "walked", "wakes"),
+    [
+        ({}, ["activate", "finalization_guard"], (1, 1)),
+        ({"todo_settings": {"max_wake_cycles": 2}}, [*START, *END], (2, 2)),
+        ({"todo_settings": {}}, [*START, *WAKE, *END], (3, 3)),  # cleared: the agent's own
+    ],
+    ids=["as it began", "raised", "cleared"],
+)
+def test_a_subagents_result_goes_on_with_the_settings_of_its_activation(
+    given: Any, walked: Any, wakes: Any, thread: Make
+) -> None:
+    agent = thread(
+        write("a"),
+        *["."] * 9,
+        left=True,
+        context_schema=Context,
+        change={"max_wake_cycles": 3, "max_idle_wakes": 0, **QUIET},
+    )
+    agent.run("go", context={"todo_settings": {"max_wake_cycles": 1}})
+    assert agent.walk({**RESULT, **given}) == walked
+    assert agent.session == stalled(*wakes)
+
+
 def test_settings_are_read_at_the_start_of_an_activation_only(thread: Make) -> None:
     agent = thread(
         write("a"),

@@ -29,6 +29,7 @@ SETTLED = {
     "wakes": 4,
     "budget": 25,
     "list": ANY,
+    "items": ANY,
     "spent": ANY,
 }
 

@@ -150,7 +150,16 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [(None, "bench profile"), ("[", "is no profile"), ("{}", "is no profile")]
+    ("text", "says"),
+    [
+        (None, "bench profile"),
+        ("[", "is no profile"),
+        ("{}", "is no profile"),
+        ('{"models": {"small": 3}}', "is no profile"),
+        ('{"models": {"small": {"long": {}}}}', "is no profile"),
+        ('{"models": {"small": {"any": 3}}}', "is no profile"),
+        ('{"models": {"small": {"any": {"settings": 3}}}}', "is no profile"),
+    ],
 )
 def test_no_profile_is_a_sentence(tmp_path: Path, text: str | None, says: str) -> None:
     file = tmp_path / "profile.json"

@@ -68,6 +68,7 @@ def test_a_wrong_study_is_a_sentence(change: dict[str, Any], says: str) -> None:
         ({"models": ("weak:stop=2",)}, "The knob 'stop' cannot be 2"),
         ({"models": ("weak:stop",)}, "A weak model is written as weak:stop=0.3"),
         ({"models": ("m@http://me:secret@127.0.0.1/v1",)}, "Leave the key out of the address"),
+        ({"models": ("m@http://127.0.0.1/v1?api_key=secret",)}, "Leave the key out of the address"),
         ({"models": ("anthropic:m@http://127.0.0.1/v1",)}, "An address is for models of OpenAI's kind"),
     ],
 )

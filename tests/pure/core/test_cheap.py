@@ -94,11 +94,12 @@ def test_of_many_calls_the_newest_count() -> None:
 
 
 def test_nothing_is_noted_before_the_first_wake() -> None:
-    ledger: Ledger = {}
+    ledger: Ledger = {"nag": False}
     note_progress(asks("x"), ledger, ())
-    assert ledger == {}
-    ledger = {"waking": True}
+    assert ledger == {"nag": False}
+    ledger = {"waking": True, "nag": False}
     note_progress([*asks("x"), as_user("wake", "go on"), *asks("x", at="2")], ledger, ())
-    assert ledger == {"waking": True, "seen": fingerprint("x", {})}
+    assert ledger == {"waking": True, "nag": False, "seen": fingerprint("x", {})}
     note_progress([*asks("y", at="3")], ledger, ())
-    assert ledger == {"waking": True, "seen": fingerprint("x", {}) + fingerprint("y", {}), "worked": True}
+    seen = fingerprint("x", {}) + fingerprint("y", {})
+    assert ledger == {"waking": True, "nag": False, "seen": seen, "worked": True}

@@ -78,6 +78,8 @@ def test_the_first_gate_that_answers_ends_the_run(stops: tuple[bool, ...]) -> No
         ({"settings": settings(max_wake_cycles=3), "wakes": 2}, None),
         ({"settings": settings(max_wake_cycles=3), "wakes": 3}, "wake_budget"),
         ({"settings": settings(max_wake_cycles=3), "wakes": 4}, "wake_budget"),
+        ({"settings": settings(max_wake_cycles=3), "wakes": 4, "earned": 2}, None),
+        ({"settings": settings(max_wake_cycles=3), "wakes": 5, "earned": 2}, "wake_budget"),
         ({"settings": settings(stop_on_repeat=False), "repeated": True}, None),
         ({"settings": settings(max_idle_wakes=0), "idle_wakes": 99}, None),
         ({"settings": settings(max_idle_wakes=1), "idle_wakes": 1}, "stalled"),

@@ -41,7 +41,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     ),
     **dict.fromkeys(("writes", "budget"), 1),
     **dict.fromkeys(
-        ("todo_guard_suppressed", "unasked", "nag", "waking", "worked", "spoke", "reported"), True
+        ("todo_guard_suppressed", "unasked", "nag", "waking", "worked", "spoke", "reported", "listed"), True
     ),
     **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused", "pairs"), "x"),
     **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
@@ -59,6 +59,8 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "began": ["x", 1, 2],
     "asked_at": ["x", 1],
     "best": [1, 2],
+    "settled": [1, 2],
+    "unlisted": "ran",
     "next": "round",
     "after": "nag",
 }
@@ -68,7 +70,19 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
     "end": [None],
     **{
         k: []
-        for k in ("called_by", "asking", "ruling", "next", "after", "began", "asked_at", "spent", "best")
+        for k in (
+            "called_by",
+            "asking",
+            "ruling",
+            "next",
+            "after",
+            "began",
+            "asked_at",
+            "spent",
+            "best",
+            "settled",
+            "unlisted",
+        )
     },
     "open_at_wake": [[5], ["x"]],
     "settings": [{}, {"x": None}],
@@ -86,7 +100,7 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(CARRIED) == [
-        "events", "next_id", "refusals", "shown", "summaries", "tail", "todo_guard_suppressed",
+        "events", "listed", "next_id", "refusals", "shown", "summaries", "tail", "todo_guard_suppressed",
         "todo_stale_iterations", "writes",
     ]  # fmt: skip
     assert sorted(ROUND) == ["after", "faults", "nag", "next", "todo_calls"]

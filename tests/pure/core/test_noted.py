@@ -270,6 +270,7 @@ def prints(*names: str) -> str:
 
 ROUND = [called("x", "y", "todo"), result("x"), result("todo")]
 GO, MORE = HumanMessage("go"), HumanMessage("beside a result")
+SAID = AIMessage("another assistant's words, beside a result")
 
 
 @pytest.mark.parametrize(
@@ -282,6 +283,7 @@ GO, MORE = HumanMessage("go"), HumanMessage("beside a result")
         ({"seen": ""}, [GO, *ROUND], {"seen": prints("x"), "worked": True}),
         ({"waking": True}, [GO, *ROUND], {"waking": True, "seen": prints("x"), "worked": True}),
         ({"waking": True}, [GO, *ROUND, MORE], {"waking": True, "seen": prints("x"), "worked": True}),
+        ({"waking": True}, [GO, *ROUND, SAID], {"waking": True, "seen": prints("x"), "worked": True}),
         ({"seen": prints("x")}, [GO, *ROUND], {"seen": prints("x")}),
         ({"seen": ""}, [GO, called("x"), result("x", "error")], {"seen": prints("x")}),
         (
@@ -307,19 +309,25 @@ GO, MORE = HumanMessage("go"), HumanMessage("beside a result")
     ],
 )
 def test_what_a_round_has_brought(notes: Any, messages: Any, new: Any) -> None:
-    todo_calls = {"todo_calls": ["todo"]}
-    noted_on: Any = {**notes, **todo_calls}
+    of_round = {"todo_calls": ["todo"], "nag": False}
+    noted_on: Any = {**notes, **of_round}
     note_progress(messages, noted_on, {"todo"})
-    assert noted_on == {**new, **todo_calls}
+    assert noted_on == {**new, **of_round}
+
+
+def test_behind_a_turns_end_nothing_is_noted() -> None:
+    notes: Any = {"waking": True}
+    note_progress([GO, *ROUND, AIMessage("."), HumanMessage("wake")], notes, {"todo"})
+    assert notes == {"waking": True}
 
 
 # -- an end ----------------------------------------------------------------------------------------------
 
 
 def test_the_session_at_an_end() -> None:
-    case = Case(open=2, settings=settings(max_wake_cycles=7), wakes=3)
+    case = Case(open=2, items=4, settings=settings(max_wake_cycles=7), wakes=3)
     assert session_at(case, "stalled") == {
-        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7, "list": 0,
+        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7, "list": 0, "items": 4,
     }  # fmt: skip
     waits = session_at(case, "waiting", [{"id": "q", "on": "human"}, {"id": "r", "on": "subagent"}])
     assert (waits["state"], waits["on"]) == ("waiting", "human")

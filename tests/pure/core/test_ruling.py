@@ -18,6 +18,8 @@ DONE = [  # what a reply or a tool has brought about: `end`, `again`, `asking`
     {"end": "cost_budget", "asking": "report"},
     {"end": "truncated", "again": "cut"},
     {"again": "unread", "asking": "explain"},
+    {"fell": "truncated"},  # the last of bad replies, with open items
+    {"listless": True},
     {"again": "empty"},
     {"again": "format: x", "asking": "format"},
     {"asking": "format"},
@@ -45,6 +47,7 @@ FLAGS = (
     "unformatted",
     "over",
 )
+BORNE = ("disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled")
 BUDGETS = ("request_budget", "token_budget", "cost_budget", "time_budget")
 
 
@@ -83,6 +86,8 @@ def guarded(reason: str, steps: int, guard: Any, flag: dict[str, bool]) -> str:
 def wanted(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str, bool]) -> str:
     """Read the rules aloud, the first that holds; then whether the closing request is made."""
     ruling = unreported(done, steps, guard, switches, flag)
+    if ruling in BORNE and "fell" in done:
+        return str(done["fell"])
     reports = flag["open"] and switches[0] and steps >= 3 and not flag["drained"]
     reports = reports and not flag["repeated"] and not flag["idle"]  # they stand for `reported` and `stop`
     return "report" if ruling in BUDGETS and reports else ruling
@@ -97,6 +102,7 @@ def unreported(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str,
     has_a_say = has_a_say or (not flag["called"] and guards and flag["open"] and not flag["suppressed"])
     closed = not flag["open"] and not flag["owed"]
     may_be_corrected = flag["open"] and switches[0] and not flag["suppressed"] and guard[1] < guard[0]
+    may_ask = switches[0] and not flag["suppressed"]
     rules = (
         (done.get("end") == "looping" and flag["waiting"], "waiting"),
         (
@@ -110,6 +116,7 @@ def unreported(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str,
         (done.get("again"), few(steps, 4, flag) or "retry"),
         (done.get("asking") == "format", "settled"),
         (flag["waiting"], "waiting"),
+        (done.get("listless") and may_ask and few(steps, 4, flag) is None, "ask"),
         (closed and flag["unformatted"], few(steps, 3, flag) or "format"),
         (closed, "settled"),
         (has_a_say, guarded(reason, steps, guard, flag)),

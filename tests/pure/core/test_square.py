@@ -6,10 +6,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage, ToolMessage
 
 from wakeloop.dialects import dialect_named
+from wakeloop.loop.idle_rounds import count_round
 from wakeloop.loop.progress import made_progress
 from wakeloop.presets import preset
+from wakeloop.testing import calls
 from wakeloop.todos import operations, rounds, rows
 from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Rules
@@ -131,6 +134,28 @@ def test_a_result_takes_as_many_steps_as_it_shows_items(name: str) -> None:
 
     if name != "loki":  # adds one a call, and tells its number
         assert growth(job, 100, 800) < 8 * 1.5
+
+
+def test_a_round_is_counted_in_as_many_comparisons_as_it_has_calls() -> None:
+    class Counted(dict[str, Any]):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Counted.compared += 1
+            return super().__eq__(other)
+
+        __hash__ = None  # type: ignore[assignment]
+
+    def reply(first: int, count: int) -> list[Any]:
+        made = calls(*(("look", {"n": n}) for n in range(first, first + count)))
+        for call in made.tool_calls:
+            call["args"] = Counted(call["args"])
+        return [made, *(ToolMessage("saw", tool_call_id=call["id"]) for call in made.tool_calls)]
+
+    messages = [HumanMessage("go"), *reply(0, 10), *reply(10, 500)]
+    notes: Any = {"nag": False}
+    assert count_round(messages, [], notes, preset("wakeloop"), frozenset()) == 0
+    assert Counted.compared == 10 * 500  # with each of the last ones before it
 
 
 def test_progress_is_judged_in_as_many_steps_as_there_are_items() -> None:

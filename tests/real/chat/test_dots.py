@@ -75,7 +75,8 @@ def test_set_writes_the_whole_dict_and_the_next_activation_reads_it(talk_with, p
     assert talk.own == {"max_wake_cycles": 1, "nag_after": 9}
     talk.run("go")
     assert talk.snapshot.values["todo_session"] == {
-        "state": "idle", "reason": "wake_budget", "open": 2, "wakes": 1, "budget": 1, "list": 1, "spent": ANY,
+        "state": "idle", "reason": "wake_budget", "open": 2, "wakes": 1, "budget": 1, "list": 1, "items": 2,
+        "spent": ANY,
     }  # fmt: skip
     assert does(talk, ".set max_wake_cycles null") == [
         "max_wake_cycles is 25; this thread does not override it."
@@ -164,6 +165,7 @@ def test_a_stopped_run_keeps_what_it_did_and_the_next_text_has_a_whole_budget(ta
         "wakes": 1,
         "budget": 2,
         "list": 1,
+        "items": 2,
         "spent": ANY,
     }
     assert does(talk, ".todo done 1") == ["list: 1/2 closed", "  [x] 1 one", "  [ ] 2 two"]

@@ -44,6 +44,7 @@ def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> 
         "wakes": 4,
         "budget": 25,
         "list": ANY,
+        "items": ANY,
         "spent": ANY,
     }
     assert final["wakes"] == 4

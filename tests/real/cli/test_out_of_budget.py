@@ -98,6 +98,12 @@ def test_threads_and_show_say_which_budget_and_how_to_raise_it(
     assert shown[2:4] == [f"  {OUT.format(name)}", f"  {told}"]
 
 
+def test_show_gives_a_long_command_whole(ended: Callable[..., str]) -> None:
+    name = ended("request_budget", name="n" * 200)
+    told = wakeloop("show", name)[1].splitlines()[3]
+    assert told == f"  To give it more: wakeloop resume {name} --max-requests 1000"
+
+
 def test_show_tells_what_was_spent_and_what_went_wrong(ended: Callable[..., str]) -> None:
     ended("settled")
     code, out, _ = wakeloop("show", "mine")

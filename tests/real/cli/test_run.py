@@ -54,6 +54,7 @@ def test_the_default_preset_makes_six_requests_and_ends_stalled(shell: Shell, se
         "wakes": 3,
         "budget": 25,
         "list": ANY,
+        "items": 1,
         "spent": {
             "requests": 6,
             "input": 60,

@@ -77,6 +77,7 @@ def test_one_agent_used_by_many_threads(saver: str, tmp_path: Path) -> None:
             "wakes": 1,
             "budget": 25,
             "list": ANY,
+            "items": 2,
             "spent": ANY,
         }
         more = [("user", f"{name} goes on")]

@@ -97,6 +97,8 @@ class Stage:
             await doing()
 
     def agent(self, *replies: Any, **options: Any) -> Any:
+        """An agent whose long runs may go in circles."""
+        options = {"settings": {"max_idle_rounds": 0}, **options}
         return create_todo_agent(
             ScriptedModel(list(replies)), self.tools(), checkpointer=self.saver, **options
         )

@@ -88,7 +88,7 @@ def owned(value: Any) -> set[str]:
     return set(NAME.findall(repr(value)))
 
 
-TYPES = ["activated", "todos", "todos", "wake", "todos", "parked"]
+TYPES = ["activated", *["spent", "todos"] * 2, "spent", "wake", "spent", "todos", "spent", "parked"]
 
 
 def check(agent: Any, model: Planner, seen: dict[str, list[Any]], states: dict[str, Any], bound: int) -> None:

@@ -27,6 +27,7 @@ def test_a_restart_does_not_resume_an_idle_session_by_itself(tmp_path: Path) -> 
         "wakes": 2,
         "budget": 2,
         "list": ANY,
+        "items": 2,
         "spent": ANY,
     }
     both = [["todo_update", {"id": i, "status": "done"}] for i in (1, 2)]
@@ -57,6 +58,7 @@ def test_a_crash_in_the_chain_goes_on_with_the_same_count_in_a_new_process(tmp_p
         "wakes": 3,
         "budget": 25,
         "list": ANY,
+        "items": 2,
         "spent": ANY,
     }
     assert resumed["faults"] == []

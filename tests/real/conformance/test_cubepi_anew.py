@@ -42,6 +42,7 @@ def test_a_resumed_session_starts_with_the_list_that_was_left(tmp_path: Path) ->
         "wakes": 0,
         "budget": 0,
         "list": ANY,
+        "items": 2,
         "spent": ANY,
     }
     later = elsewhere(db, NAME, [["write_todos", {"todos": rows("b:c")}]], "Done.", given="go on")

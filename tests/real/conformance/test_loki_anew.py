@@ -25,6 +25,7 @@ def test_the_chain_survives_a_crash_and_counts_on_in_a_new_process(tmp_path: Pat
         "wakes": 4,
         "budget": 10,
         "list": ANY,
+        "items": 2,
         "spent": ANY,
     }
     assert later["faults"] == []

@@ -33,6 +33,7 @@ def test_all_of_it_goes_on_in_a_new_process(tmp_path: Path) -> None:
         "wakes": 2,
         "budget": 25,
         "list": ANY,
+        "items": 2,
         "spent": ANY,
     }
     assert resumed["faults"] == []

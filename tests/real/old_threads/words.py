@@ -118,7 +118,7 @@ def in_todays_shape(figures: Any) -> Any:
         a_parents = figures["reason"] == "interrupted" and none  # which does not hold the agent
         if figures["state"] == "running" or a_parents:
             return {key: value for key, value in figures.items() if key not in NUMBERS}
-        return {"list": ANY, **figures}
+        return {"list": ANY, "items": ANY, **figures}
     return {key: in_todays_shape(value) for key, value in figures.items()} | told_since(figures)
 
 

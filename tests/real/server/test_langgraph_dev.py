@@ -57,7 +57,7 @@ def test_a_thread_keeps_list_and_session(client: Any, thread: str) -> None:
 def test_events_are_streamed(client: Any, thread: str) -> None:
     parts = list(client.runs.stream(thread, "main", input=GO, stream_mode=["custom", "updates"]))
     events = [part.data["type"] for part in parts if part.event == "custom"]
-    assert events == ["activated", "todos", "todos", "parked"]
+    assert events == ["activated", "spent", "todos", "spent", "todos", "spent", "parked"]
     nodes = [node for part in parts if part.event == "updates" for node in part.data]
     assert nodes == [
         "activate",

@@ -439,7 +439,9 @@ def test_an_unfinished_subagent_says_so(host: Stage) -> None:
 
 def test_a_subagents_step_limit_ends_in_a_result(host: Stage) -> None:
     host.limit = 14
-    host.agent("main", spawn("x"), "Started.", "Fine.").agent("worker", *[write("x")] * 5, nag_after=0)
+    host.agent("main", spawn("x"), "Started.", "Fine.").agent(
+        "worker", *[write(f"x{n}") for n in range(5)], nag_after=0
+    )
     host.say("main", "go")
     assert host.status(host.turns[1]).reason == "step_limit"
     assert host.sent("subagent_done") == [

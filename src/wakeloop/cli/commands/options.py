@@ -61,6 +61,16 @@ MaxSeconds = Annotated[
     str | None,
     typer.Option(metavar="N", help="Seconds in model and tools that a message may take; else no limit."),
 ]
+Verify = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COMMAND", help="Checks each item that is to be done: exit code 0 accepts it; none leaves it."
+    ),
+]
+Todos = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The list to work through: a text a line, or .json or .yaml items."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands without asking for each.")]
 Database = Annotated[
     str | None,
@@ -85,6 +95,7 @@ OF_AN_AGENT = {
     "max_tokens": MaxTokens,
     "max_cost": MaxCost,
     "max_seconds": MaxSeconds,
+    "verify": Verify,
 }
 
 

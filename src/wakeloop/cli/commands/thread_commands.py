@@ -16,6 +16,7 @@ from wakeloop.cli.commands.options import (
     Set,
     Thread,
     ThreadOption,
+    Todos,
     Yes,
     takes,
 )
@@ -30,6 +31,7 @@ def run(
         str, typer.Argument(metavar="REQUEST", help="What is to be done; - reads it from stdin.")
     ],
     given: Given,
+    todos: Todos = None,
     thread: ThreadOption = None,
     db: Db = None,
     json: Json = False,
@@ -40,7 +42,7 @@ def run(
     from wakeloop.cli.store import Place
 
     text = piped() if request == "-" else request
-    raise typer.Exit(start(text, given, Place.of(db), thread, as_json=json, ask=not yes))
+    raise typer.Exit(start(text, given, Place.of(db), thread, todos, as_json=json, ask=not yes))
 
 
 @sentences()

@@ -1,0 +1,51 @@
+"""A list that a file gives: a text a line, JSON or YAML."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wakeloop.cli.failures import usage
+from wakeloop.todos.items import Refused, read_list
+
+STRUCTURED = (".json", ".yaml", ".yml")
+
+
+def items_in(path: Path) -> list[Mapping[str, Any]]:
+    """Read the items of a file; texts are open items. Raises `CommandError` for a file that holds none."""
+    text = _text(path)
+    read = _structured(path, text) if path.suffix.lower() in STRUCTURED else text.splitlines()
+    if not isinstance(read, list):
+        raise usage(f"The file {str(path)!r} for --todos must hold a list of texts or items.")
+    lines = path.suffix.lower() not in STRUCTURED
+    items = [{"content": one.strip() if lines else one} if isinstance(one, str) else one for one in read]
+    kept = [one for one in items if not lines or one["content"]]
+    if not kept:
+        raise usage(f"The file {str(path)!r} for --todos holds no item.")
+    try:
+        read_list(kept)
+    except Refused as refusal:
+        raise usage(f"The file {str(path)!r} for --todos is refused: {refusal}.") from None
+    return kept
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise usage(f"The file {str(path)!r} for --todos is not UTF-8 text.") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise usage(f"The file {str(path)!r} for --todos cannot be read: {why}.") from None
+
+
+def _structured(path: Path, text: str) -> Any:
+    try:
+        if path.suffix.lower() == ".json":
+            return json.loads(text)
+        import yaml
+
+        return yaml.safe_load(text)
+    except Exception as error:  # noqa: BLE001 - a parser's errors are of many kinds
+        why = str(error).partition("\n")[0]
+        raise usage(f"The file {str(path)!r} for --todos cannot be read: {why}.") from None

@@ -1,0 +1,58 @@
+"""A turn's end: what it brought, as the case of a ruling."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AnyMessage
+
+from wakeloop.loop.earned import earned, note_list
+from wakeloop.loop.gates import Case
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.progress import count_settled, is_repeated, judge_wake
+from wakeloop.loop.replies import fallen
+from wakeloop.loop.spending import over
+from wakeloop.settings import LoopSettings
+from wakeloop.todos.items import Todo, count_open
+
+GUARD = "open_todos"  # the name of the guard in the ledger
+
+
+def case_of(
+    notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo], settings: LoopSettings, **more: Any
+) -> Case:
+    """Count on the notes what a turn brought, and put together what the ruling reads.
+
+    `more` is what only the graph knows: `waiting`, `owed`, `drained`, `steps_left`, `unformatted`.
+    """
+    fell = fallen(notes, settings, count_open(todos))
+    again, asking = notes.get("again"), notes.get("asking")
+    if not again and asking != "format":
+        judge_wake(notes, todos)
+    note_list(notes, todos, settings)
+    notes["peak"] = max(notes.get("peak", 0), count_settled(todos))
+    return Case(
+        open=count_open(todos),
+        items=len(todos),
+        settings=settings,
+        wakes=notes.get("wake_cycles", 0),
+        earned=earned(notes, settings),
+        idle_wakes=notes.get("idle_wakes", 0),
+        repeated=settings.stop_on_repeat and is_repeated(notes, messages, todos),
+        end=notes.get("end"),
+        again=again,
+        fell=fell,
+        asking=asking,
+        called_by=notes.get("called_by"),
+        retries=notes.get("todo_guard_retries", {}).get(GUARD, 0),
+        suppressed=notes.get("todo_guard_suppressed", False),
+        over=over(notes, settings),
+        reported=notes.get("reported", False),
+        listless=is_listless(notes),
+        **more,
+    )
+
+
+def is_listless(notes: Ledger) -> bool:
+    """Tell whether tools ran in an activation that was not asked yet, and the thread never had a list."""
+    had_one = notes.get("listed") or notes.get("next_id", 1) > 1
+    return notes.get("unlisted") == "ran" and not had_one

@@ -1,0 +1,52 @@
+"""Files that give a list: what they hold, and how a wrong one is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakeloop.cli.failures import CommandError
+from wakeloop.cli.given_list import items_in
+
+A, B = {"content": "a"}, {"content": "b: c"}
+DONE = {"content": "a", "status": "completed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "items"),
+    [
+        ("list.txt", "a\n\n  b: c  \r\n", [A, B]),
+        ("list", "\ufeffa", [A]),
+        ("list.md", '["a"]', [{"content": '["a"]'}]),
+        ("list.json", '["a", {"content": "a", "status": "completed"}]', [A, DONE]),
+        ("list.yaml", "- a\n- content: a\n  status: completed\n", [A, DONE]),
+        ("list.YML", "[a, 'b: c']", [A, B]),
+    ],
+)
+def test_what_a_file_holds(name: str, text: str, items: Any, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(text.encode())
+    assert items_in(tmp_path / name) == items
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("list.txt", "\n \n", "holds no item"),
+        ("list.txt", b"\xff", "is not UTF-8"),
+        ("list.json", "[", "cannot be read"),
+        ("list.json", "[]", "holds no item"),
+        ("list.json", '{"a": 1}', "a list of texts or items"),
+        ("list.json", "[5]", "is refused"),
+        ("list.json", '[" "]', "is refused"),
+        ("list.json", '[{"content": "a", "status": "sideways"}]', "is refused: .*sideways"),
+        ("list.yaml", "a: [", "cannot be read"),
+        ("none.txt", None, "cannot be read: No such file"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_a_sentence(name: str, text: Any, why: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(CommandError, match=why) as refusal:
+        items_in(tmp_path / name)
+    assert "--todos" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
