@@ -163,7 +163,7 @@ def reads(snapshot: StateSnapshot) -> Row:
 
 def told(message: AnyMessage) -> list[Any]:
     """A message as it was sent, without its own id."""
-    row: list[Any] = [message.type, in_todays_words(message.content)]
+    row: list[Any] = [message.type, message.content]
     more: Row = {}
     if isinstance(message, AIMessage):
         made = [*message.tool_calls, *message.invalid_tool_calls]
@@ -174,21 +174,25 @@ def told(message: AnyMessage) -> list[Any]:
     return [*row, kept] if (kept := {key: value for key, value in more.items() if value}) else row
 
 
-def in_steps(requests: Sequence[Sequence[Any]]) -> list[Row]:
-    """Each request as the number of messages that it repeats of the one before it, and what follows."""
+def in_steps(requests: Sequence[Sequence[Any]], preset: str) -> list[Row]:
+    """Each request as the number of messages that it repeats of the one before it, and what follows.
+
+    The first one's, which may have been stored, are read in today's words; what is said now stands as it is.
+    """
     rows: list[Row] = []
     before: Sequence[Any] = ()
-    for now in requests:
+    for request in requests:
+        now = [*request[:1], *in_todays_words(request[1:], preset)]  # the system prompt is never stored
         pairs = enumerate(zip(before, now, strict=False))
         same = next((n for n, (old, new) in pairs if old != new), min(len(before), len(now)))
-        rows.append({"same": same, "then": list(now[same:])})
+        rows.append({"same": same, "then": list(request[same:] if rows else now)})
         before = now
     return rows
 
 
-def asked(model: ScriptedModel) -> list[Row]:
+def asked(model: ScriptedModel, preset: str) -> list[Row]:
     """The requests, and the tools bound at each."""
-    rows = in_steps([[told(message) for message in request] for request in model.requests])
+    rows = in_steps([[told(message) for message in request] for request in model.requests], preset)
     names = (" ".join(one["function"]["name"] for one in bound) for bound in model.bound)
     return [{**row, "tools": name} for row, name in zip(rows, names, strict=True)]
 
@@ -218,5 +222,6 @@ def continued(database: Path, story: Row, door: str = "sync") -> tuple[Row, Row]
             walk(agent, given, config, visited=visited)
             after = reads(agent.get_state(config))
     model.assert_done()
-    brought = {"walk": visited, "requests": asked(model), "ran": sorted(ran), "sent": letters.sent}
+    requests = asked(model, story["preset"])
+    brought = {"walk": visited, "requests": requests, "ran": sorted(ran), "sent": letters.sent}
     return before, {**brought, "reads": after}

@@ -61,4 +61,5 @@ def resumed(thread: str, folder: Path) -> Row:
     with served(REPLIES[thread][1], before=10) as server:
         where = ["--base-url", server.url, "--root", str(folder)]
         printed_last = printed("resume", thread, *SAID[thread], *where)
-        return {**printed_last, "requests": in_steps([r["messages"] for r in server.requests[10:]])}
+        requests = [request["messages"] for request in server.requests[10:]]
+        return {**printed_last, "requests": in_steps(requests, "wakeloop")}

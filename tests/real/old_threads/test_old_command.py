@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from old_command import REPLIES, resumed, stood
-from words import in_todays_shape
+from words import in_todays_shape, in_todays_words
 
 pytestmark = pytest.mark.loopback
 FILES = sorted(Path(__file__).parent.glob("*/command.json"))
@@ -33,5 +33,5 @@ def test_an_old_thread_is_resumed(figures: dict, thread: str, tmp_path: Path) ->
     root = tmp_path / "root"
     root.mkdir()
     (root / "flag").touch()  # the command that was killed is quick this time
-    assert resumed(thread, root) == in_todays_shape(figures["brought"][thread])
+    assert resumed(thread, root) == in_todays_words(figures["brought"][thread], "wakeloop")
     assert not (root / "a.txt").exists()  # written once, before

@@ -44,11 +44,11 @@ def test_an_old_thread_reads_and_goes_on(
     database = tmp_path / "threads.sqlite"
     database.write_bytes(unpacked[file])
     stood, brought = continued(database, story, door)
-    assert stood == in_todays_words(story["stood"])
-    expected = in_todays_words(story["brought"])
+    assert stood == in_todays_words(story["stood"], story["preset"])
+    expected = in_todays_words(story["brought"], story["preset"])
     if expected["requests"]:
         first = brought["requests"][0]["then"]
-        assert first[0] == figures(file)["system"]
+        assert first[0] == in_todays_words(figures(file)["system"], story["preset"])
         first[0] = "the system prompt"
     for name in ("walk", "ran", "sent", "requests"):
         assert brought[name] == expected[name]

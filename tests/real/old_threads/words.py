@@ -1,4 +1,4 @@
-"""What earlier releases said in other words: both sides of a comparison are read in today's."""
+"""What earlier releases said in other words, read in today's: figures, and what threads have stored."""
 
 import json
 import re
@@ -45,12 +45,48 @@ THEN_AND_NOW = (
     ),
 )
 
+OF_ONE_REPLY_AN_ITEM = (  # the preset `wakeloop` alone: agentparley's words are what they were
+    ("Before work that takes more than one step, write", "For work of more than one step, write"),
+    (
+        "item a step; each item gets a number.",
+        "item a step, beside the first call of the work. Items are numbered in their order.",
+    ),
+    (
+        'Mark an item with `todo_update(id, "in_progress")` when you begin it, one at a time, and with',
+        "Close an item in the reply that begins the next one:",
+    ),
+    (
+        " as soon as it is finished and you have checked the result.",
+        (
+            " beside its first call, or with `ids` for several. Check the result before."
+            " No item has to be marked as begun."
+        ),
+    ),
+    ("A question that needs no plan needs", "A question, or work of one step, needs"),
+    (
+        'calls: `todo_update(id, "done")` when it is finished,',
+        'calls: close it with `todo_update(id, "done")` in the reply that begins the one after it, or',
+    ),
+    ('first: `todo_update(id, "done")` for what is', 'first: `todo_update(ids, "done")` for what is'),
+    ('finished, `todo_update(id, "blocked", reason)`', 'finished, `todo_update(ids, "blocked", reason)`'),
+)
+RESULTS_OF_IT = (
+    (r"\[1\] done: a\. 1 of (\d+) closed, 1 open\.", r"[1] done. 1 of \1 closed, 1 open. Next: [2] b"),
+    (r"\[1\] done: look\. 1 of 2 closed, 1 open\.", r"[1] done. 1 of 2 closed, 1 open. Next: [2] tell"),
+    (r"\[(\d+)\] done: \w+\. (\d+ of \d+ closed, 0 open\.)", r"[\1] done. \2"),
+)
 
-def in_todays_words(figures: Any) -> Any:
-    """Return figures of plain JSON with every sentence in today's words."""
+
+def in_todays_words(figures: Any, preset: str) -> Any:
+    """Return figures of plain JSON with every sentence in the words that a preset has today."""
     text = json.dumps(figures, ensure_ascii=False)
     for then, words in THEN_AND_NOW:
         text = re.sub(then, words, text)
+    if preset == "wakeloop":
+        for then, words in OF_ONE_REPLY_AN_ITEM:
+            text = text.replace(json.dumps(then)[1:-1], json.dumps(words)[1:-1])
+        for then, words in RESULTS_OF_IT:
+            text = re.sub(then, words, text)
     return in_todays_shape(json.loads(text))
 
 
