@@ -339,7 +339,7 @@ def test_no_end_is_reported_where_another_run_is_found() -> None:
     stream = agent.stream({"messages": [("user", "go")]}, THREAD, stream_mode="custom")
     with pytest.raises(ConcurrentRunError):
         events.extend(event["type"] for event in stream)
-    assert events == ["activated"]
+    assert events == ["activated", "spent"]
 
 
 def _interfere(saver: Any) -> Any:
