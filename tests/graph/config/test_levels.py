@@ -226,7 +226,7 @@ def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch
         global_levels(folder)
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "1")
     monkeypatch.setenv("WAKELOOP_PROMPTS", "{not json")
-    with pytest.raises(SettingsError, match="The environment cannot be read"):
+    with pytest.raises(SettingsError, match="The variable WAKELOOP_PROMPTS cannot be read: write it as JSON"):
         global_levels(folder)
 
 
@@ -249,7 +249,7 @@ def test_no_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # -- prices ----------------------------------------------------------------------------------------------
 
 SHAPE = "prices: {default: {input: 1.25, cached: 0.13, output: 10}}, per million tokens."
-AS_JSON = '\'{"default": {"input": 1.25, "cached": 0.13, "output": 10}}\', per million tokens.'
+AS_JSON = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}, per million tokens.'
 CHEAP, DEAR = {"input": 1.0, "cached": None, "output": 2.0}, {"input": 3.0, "cached": 0.5, "output": 4.0}
 
 
