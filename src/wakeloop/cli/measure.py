@@ -3,7 +3,7 @@
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,10 @@ from wakeloop.bench.plan import Cell
 from wakeloop.bench.profile import profile_of, write_profile
 from wakeloop.bench.report import JOURNAL, Result, page
 from wakeloop.bench.runner import Progress, plan, run
-from wakeloop.bench.study import Study, study_named
+from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
+from wakeloop.display.words import plural
 
 MINUTE, HOUR = 60, 3600
 PRICED = ("input", "cached", "output")
@@ -52,11 +53,12 @@ def prices_of(text: str | None) -> dict[str, float] | None:
 
 def estimated(study: Study, workers: int) -> Iterator[str]:
     """What the study will take."""
-    found: Estimate = estimate(study, plan(study), workers)
+    found: Estimate = estimate(study, plan(study, offline=True), workers)
     yield f"{found.cells:,} cells, with a model that stops at nothing (a weaker one is asked more often):"
     yield f"  {found.requests:,.0f} requests, at most {found.most_requests:,}"
     yield f"  {found.input:,.0f} tokens in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
-    yield f"  cost {number(found.cost)}, about {span(found.seconds)} with {workers} at once"
+    unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""
+    yield f"  cost {number(found.cost)}{unit}, about {span(found.seconds)} with {workers} at once"
 
 
 def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: Callable[[str], None]) -> int:
@@ -97,15 +99,23 @@ def reported(
 
 
 def profiled(folder: Path, file: Path) -> list[str]:
-    """Write what a run says of its models into a profile; what it says, for a person."""
+    """Write what a run says of its models into a profile; what it says and where, for a person."""
     result = Result.of(folder)
     found = profile_of(result.rows, result.study)
     write_profile(file, found)
     return [
-        f"{model}, {length}: {entry['list']}"
-        for model, lengths in found.items()
-        for length, entry in lengths.items()
+        *(
+            f"{model}, {length}: {entry['list']} ({_completed(entry)})"
+            for model, lengths in found.items()
+            for length, entry in lengths.items()
+        ),
+        f"It stands in {file}.",
     ]
+
+
+def _completed(entry: Mapping[str, Any]) -> str:
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in entry["completed"].items())
+    return f"completed: {shares}; {plural(entry['runs'], 'run')}"
 
 
 # -- progress ---------------------------------------------------------------------------------------------

@@ -112,7 +112,15 @@ def check_command(text: str) -> str:
     """Read the command of `--verify`; `none` is no command."""
     if not text.strip() or "\0" in text:
         raise usage("--verify takes a command line that is not empty, or none.")
-    return "" if text.strip() == "none" else text
+    if text.strip() == "none":
+        return ""
+    from wakeloop.tools.verifier import missing_program
+
+    if name := missing_program(text):
+        raise usage(
+            f"The command for --verify begins with {name!r}, which /bin/sh does not find: write its path."
+        )
+    return text
 
 
 def folder(path: Path, how: str = "name another with --root") -> str:

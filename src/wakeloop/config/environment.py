@@ -40,4 +40,10 @@ def from_environment(beside: Iterable[str]) -> dict[str, Any]:
     try:
         return EnvSettingsSource(model)()
     except SettingsError as error:
-        raise WrongSetting(f"The environment cannot be read: {error}.") from None
+        told = str(error)  # names the field, of those that are no single words
+        field = next((name for name in fields if f'"{name}"' in told), None)
+        if field is None:
+            raise WrongSetting(f"The environment cannot be read: {error}.") from None
+        raise WrongSetting(
+            f"The variable {PREFIX}{field.upper()} cannot be read: write it as JSON."
+        ) from None

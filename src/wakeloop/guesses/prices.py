@@ -11,6 +11,7 @@ from wakeloop.settings import MOST, Price
 from wakeloop.text.characters import shorten
 
 SHAPE = "prices: {default: {input: 1.25, cached: 0.13, output: 10}}, per million tokens"
+AS_JSON = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}, per million tokens'
 PROVIDERS = ("openai", *(provider for _, provider in ELSEWHERE))
 MEANT: Mapping[str, str] = MappingProxyType(
     {
@@ -23,6 +24,8 @@ MEANT: Mapping[str, str] = MappingProxyType(
 
 def check_prices(given: object) -> None:
     """Refuse a table of prices with the right spelling. Raises `SettingsError`: one sentence."""
+    if isinstance(given, str):  # such as from an option, which is read as JSON
+        raise SettingsError(f"The prices cannot be {_told(given)}: write them as JSON, {AS_JSON}.")
     if not isinstance(given, Mapping):
         raise SettingsError(f"The prices cannot be {_told(given)}: write {SHAPE}.")
     for name, price in given.items():

@@ -1,6 +1,8 @@
 """A verifier by a command: exit code 0 accepts an item."""
 
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -10,6 +12,8 @@ from wakeloop.text.characters import shorten
 from wakeloop.todos.items import Todo
 from wakeloop.tools.shell import Output, run
 
+PROGRAM = re.compile(r"\s*([A-Za-z][\w.+-]*)(?=\s+[^(\s]|\s*$)")  # no path, assignment or function
+LOOK_UP = 10.0  # seconds; without an answer by then the name counts as known
 LONGEST = 10_000  # characters of an item that stand in the environment; a text there is bounded
 
 
@@ -44,6 +48,20 @@ def command_verifier(
         return shorten(last.strip(), 300) or f"the check ended with exit code {code}"
 
     return verify
+
+
+def missing_program(command: str) -> str | None:
+    """Return the program that a command line begins with if `/bin/sh` knows none by this name.
+
+    A line that begins with anything but a bare name is not judged: a path may be made later; nor is one that
+    has an "or else" in it.
+    """
+    begins = PROGRAM.match(command)
+    if begins is None or "||" in command:
+        return None
+    name = begins.group(1)
+    found = run(f"command -v {name}", Path(os.sep), LOOK_UP, Output(LONGEST), Event())
+    return None if found in (0, None) else name
 
 
 def environment_of(todo: Todo) -> dict[str, str]:

@@ -226,7 +226,7 @@ def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch
         global_levels(folder)
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "1")
     monkeypatch.setenv("WAKELOOP_PROMPTS", "{not json")
-    with pytest.raises(SettingsError, match="The environment cannot be read"):
+    with pytest.raises(SettingsError, match="The variable WAKELOOP_PROMPTS cannot be read: write it as JSON"):
         global_levels(folder)
 
 
@@ -249,6 +249,7 @@ def test_no_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # -- prices ----------------------------------------------------------------------------------------------
 
 SHAPE = "prices: {default: {input: 1.25, cached: 0.13, output: 10}}, per million tokens."
+AS_JSON = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}, per million tokens.'
 CHEAP, DEAR = {"input": 1.0, "cached": None, "output": 2.0}, {"input": 3.0, "cached": 0.5, "output": 4.0}
 
 
@@ -256,6 +257,7 @@ CHEAP, DEAR = {"input": 1.0, "cached": None, "output": 2.0}, {"input": 3.0, "cac
     ("table", "why"),
     [
         ("5", f"The prices cannot be 5: write {SHAPE}"),
+        ("'{m: 1}'", f"The prices cannot be '{{m: 1}}': write them as JSON, {AS_JSON}"),
         ("{input: 1, output: 2}", f"The price of 'input' cannot be 1: write {SHAPE}"),
         ("{m: {input: 1, outptu: 2}}", "The price of 'm' has no 'outptu'; did you mean 'output'?"),
         ("{m: {prompt: 1, output: 2}}", "The price of 'm' has no 'prompt'; did you mean 'input'?"),

@@ -38,6 +38,15 @@ def test_estimate_runs_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_estimate_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    code, out, err = wakeloop(*SMALL, *TWO, "--model", "openai:gpt-5-mini", "--estimate")
+    assert (code, err) == (0, "")
+    assert "(in tokens, cached ones at a tenth: there are no --prices), about " in out
+    code, out, _ = wakeloop(*SMALL, *TWO, "--prices", "1,0.1,4", "--estimate")
+    assert "in tokens" not in out
+
+
 def test_run_report_and_profile(tmp_path: Path) -> None:
     code, _, err = wakeloop(*SMALL, *TWO, "--seeds", "5", "--out", "mine", "--prices", "1,0.1,4")
     assert (code, err.splitlines()[-2:]) == (
@@ -56,7 +65,9 @@ def test_run_report_and_profile(tmp_path: Path) -> None:
     assert "[Every row of it](rows/quick.jsonl.gz)" in text
     assert [file.name for file in Path("rows").iterdir()] == ["quick.jsonl.gz"]
     code, out, _ = wakeloop("bench", "profile", "mine")
-    assert (code, out) == (0, "weak:stop=0.3, any: on\nweak:stop=0.3, 5: on\n")
+    assert (code, out.splitlines()[-1]) == (0, "It stands in wakeloop-profile.json.")
+    assert out.startswith("weak:stop=0.3, any: on (completed: off ")
+    assert "\nweak:stop=0.3, 5: on (completed: off " in out
     assert LoopSettings.for_model("weak:stop=0.3", 5) == LoopSettings()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wakeloop.tools.verifier import command_verifier
+from wakeloop.tools.verifier import command_verifier, missing_program
 
 TODO: Any = {"id": 3, "content": "write it", "status": "in_progress"}
 
@@ -62,3 +62,25 @@ def test_stopping_it_is_no_verdict(tmp_path: Path) -> None:
     Timer(0.2, stop.set).start()
     with pytest.raises(KeyboardInterrupt):
         command_verifier("sleep 60", tmp_path, stop=stop)(TODO, {})
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        ("nosuchprogram", "nosuchprogram"),
+        ("  nosuchprogram -x y", "nosuchprogram"),
+        ("test -s x", None),
+        ("cd x && nosuchprogram", None),
+        ("if true; then false; fi", None),
+        ("./made-later.sh", None),
+        ("A=1 nosuchprogram", None),
+        ("nosuchprogram() { true; }; nosuchprogram", None),
+        ("nosuchprogram () { true; }; nosuchprogram", None),
+        ("! nosuchprogram", None),
+        ("nosuchprogram || true", None),
+        ('"$PROGRAM" x', None),
+        ("true;", None),
+    ],
+)
+def test_the_program_that_a_command_begins_with(command: str, missing: str | None) -> None:
+    assert missing_program(command) == missing
