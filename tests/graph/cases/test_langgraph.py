@@ -287,7 +287,9 @@ def turns_of(rounds: int, turns: int) -> list[Any]:
     return [write("a"), *(step for _ in range(turns) for step in (*islice(work, rounds), "stop"))]
 
 
-EVERY_WAKE = preset("wakeloop").model_copy(update={"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0})
+EVERY_WAKE = preset("wakeloop").model_copy(
+    update={"max_idle_wakes": 0, "nag_after": 0, "guard_retries": 0, "max_requests": None}
+)
 
 
 def test_c27_25_wakes_take_their_steps_through_every_door(rig: Rig) -> None:
