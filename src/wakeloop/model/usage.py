@@ -11,9 +11,9 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from wakeloop.loop.prices import Usage
+from wakeloop.platform.measured import NAMES
 
 CHARACTERS = 4  # to a token, where a server counts none
-NAMES = ("model_name", "model", "model_id")  # where clients and replies have a model's name
 
 
 def name_of(model: BaseChatModel) -> str:

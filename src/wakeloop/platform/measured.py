@@ -7,6 +7,7 @@ from typing import Any
 
 from wakeloop.errors import SettingsError
 
+NAMES = ("model_name", "model", "model_id")  # where clients and replies have a model's name
 FILE = "wakeloop-profile.json"
 ANY = "any"
 """The entry of a model for jobs of unknown length."""
@@ -60,5 +61,5 @@ def bare(model: object) -> str:
     """Return the name that a model goes by, without OpenAI's prefix; of a chat model the one it asks for."""
     if isinstance(model, str):
         return model.removeprefix("openai:")
-    named = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
+    named = (getattr(model, field, None) for field in NAMES)
     return next((name for name in named if isinstance(name, str) and name), type(model).__name__)
