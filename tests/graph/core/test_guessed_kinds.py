@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from guessing import AT, BUILD, GO, UPDATE, hi
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import BaseTool, tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Overwrite
 from pydantic import BaseModel
@@ -22,22 +22,13 @@ from wakeloop import (
     VerifyError,
     WakeloopError,
     answer_of,
-    create_todo_agent,
     preset,
     session_of,
     update_todos,
 )
 from wakeloop.testing import ScriptedModel, calls
 
-AT: Any = {"configurable": {"thread_id": "1"}}
-GO: Any = {"messages": [("user", "go")]}
-BUILD: Any = create_todo_agent
-UPDATE: Any = update_todos
 PRESET: Any = preset
-
-
-def hi(*replies: Any, **more: Any) -> Any:
-    return BUILD(ScriptedModel(*(replies or ("Hello.",))), checkpointer=InMemorySaver(), **more)
 
 
 @tool

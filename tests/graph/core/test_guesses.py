@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
+from guessing import AT, BUILD, GO, UPDATE, hi
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -32,15 +33,6 @@ from wakeloop import (
 )
 from wakeloop.guesses.arguments import AGENT, EDIT
 from wakeloop.testing import ScriptedModel, calls
-
-AT: Any = {"configurable": {"thread_id": "1"}}
-GO: Any = {"messages": [("user", "go")]}
-BUILD: Any = create_todo_agent
-UPDATE: Any = update_todos
-
-
-def hi(*replies: Any, **more: Any) -> Any:
-    return BUILD(ScriptedModel(*(replies or ("Hello.",))), checkpointer=InMemorySaver(), **more)
 
 
 def write(*items: str) -> Any:
