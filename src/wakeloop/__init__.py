@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wakeloop.errors import ToolNameError as ToolNameError
     from wakeloop.errors import VerifyError as VerifyError
     from wakeloop.errors import WakeloopError as WakeloopError
-    from wakeloop.inbox import WakeEvent as WakeEvent
+    from wakeloop.loop.inbox import WakeEvent as WakeEvent
     from wakeloop.presets import preset as preset
     from wakeloop.settings import LoopSettings as LoopSettings
     from wakeloop.state import TodoState as TodoState
@@ -63,7 +63,7 @@ _FROM = {
     "wakeloop.thread.standing": ("answer_of", "session_of"),
     "wakeloop.settings": ("LoopSettings",),
     "wakeloop.state": ("TodoState",),
-    "wakeloop.inbox": ("WakeEvent",),
+    "wakeloop.loop.inbox": ("WakeEvent",),
     "wakeloop.channels.conversation": ("merge_messages",),
     "wakeloop.channels.todo_list": ("merge_todos",),
     "wakeloop.channels.parallel_parents": ("join_goal", "join_session", "join_todos"),

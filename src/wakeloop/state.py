@@ -12,7 +12,7 @@ from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.session import Standing
 from wakeloop.channels.todo_list import check_todos, merge_todos
 from wakeloop.errors import DamagedError
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, notes_of
 from wakeloop.platform.cheap_copies import Delta, Folded
 from wakeloop.stream import Session

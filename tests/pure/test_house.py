@@ -15,7 +15,7 @@ HOUSE = Path(wakeloop.__file__).parent
 FILES = sorted(path.relative_to(HOUSE).as_posix() for path in HOUSE.rglob("*.py"))
 FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("errors", "text"),
-    ("prompts", "todos", "inbox", "platform"),
+    ("prompts", "todos", "platform"),
     ("settings", "stream"),
     ("presets", "channels", "dialects"),
     ("guesses",),

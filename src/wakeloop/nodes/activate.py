@@ -13,9 +13,9 @@ from wakeloop.channels.reducers import Goal, Overrides
 from wakeloop.channels.session import Told
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
-from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import anew, gone_on
 from wakeloop.loop.earned import note_list
+from wakeloop.loop.inbox import replies_owed
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import listed_once, nudge
 from wakeloop.loop.overrides import check_overrides, effective

@@ -11,10 +11,10 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.inbox import replies_owed
 from wakeloop.loop.ending import at_rest, session_at
 from wakeloop.loop.gates import Case
 from wakeloop.loop.idle_rounds import repeats
+from wakeloop.loop.inbox import replies_owed
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.overrides import effective

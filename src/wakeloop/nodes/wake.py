@@ -7,9 +7,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.inbox import replies_owed
 from wakeloop.loop.activation import woken
 from wakeloop.loop.earned import earned, note_list
+from wakeloop.loop.inbox import replies_owed
 from wakeloop.loop.nudge import closing_line, nudge, shortened
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import same_again

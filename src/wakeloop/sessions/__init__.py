@@ -1,6 +1,6 @@
 """Sessions: what wakes them, and who hosts them."""
 
-from wakeloop.inbox import event_fault
+from wakeloop.loop.inbox import event_fault
 from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, agent_of, derived_id
 from wakeloop.sessions.questions import Early, early, noted
 from wakeloop.sessions.runs import (

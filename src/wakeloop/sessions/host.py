@@ -10,7 +10,7 @@ from uuid import uuid4
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.inbox import WakeEvent, event_fault
+from wakeloop.loop.inbox import WakeEvent, event_fault
 from wakeloop.text.characters import half_in, one_line, shorten
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import counted

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from wakeloop.inbox import WakeEvent, event_fault
+from wakeloop.loop.inbox import WakeEvent, event_fault
 from wakeloop.text.characters import shorten
 
 

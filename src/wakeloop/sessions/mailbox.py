@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.letters import Letter, event_in, parsed, text_of, unreadable
 from wakeloop.sessions.older_tables import bring_up_to_date
 from wakeloop.sessions.questions import EVERY, noted

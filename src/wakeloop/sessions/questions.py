@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from langgraph.types import StateSnapshot
 
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.text.characters import shorten
 
 Early = frozenset[tuple[str, str]]

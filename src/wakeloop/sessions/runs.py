@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.inbox import WakeEvent, owed_for, replies_owed
+from wakeloop.loop.inbox import WakeEvent, owed_for, replies_owed
 from wakeloop.loop.ledger import notes_of
 from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, awaited, derived_id

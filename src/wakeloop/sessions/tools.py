@@ -10,7 +10,7 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command, interrupt
 
 from wakeloop.errors import SessionError, ToolNameError
-from wakeloop.inbox import WakeEvent, replies_owed
+from wakeloop.loop.inbox import WakeEvent, replies_owed
 from wakeloop.sessions.host import SessionHost, agent_of
 from wakeloop.sessions.runs import answer_to, answered
 from wakeloop.sessions.tool_call import Call

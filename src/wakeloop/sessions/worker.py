@@ -15,7 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.host import SessionHost, TakenOverError, derived_id, words_of
 from wakeloop.sessions.letters import Letter
 from wakeloop.sessions.mailbox import Mailbox

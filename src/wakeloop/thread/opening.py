@@ -7,7 +7,7 @@ from typing import Any, Self
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from wakeloop.errors import SettingsError
-from wakeloop.inbox import WakeEvent, event_fault, owed_for
+from wakeloop.loop.inbox import WakeEvent, event_fault, owed_for
 from wakeloop.loop.ledger import Ledger
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import TodoState

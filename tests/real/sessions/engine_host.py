@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from host_stage import Stage
 
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions import Schedule, SessionStatus, early, next_input
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.dbos.queues import QUEUE, TIMERS

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop import create_todo_agent, preset, session_of
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions import Schedule, SessionStatus, agent_of, session_tools
 from wakeloop.sessions.tools import Limits
 from wakeloop.testing import ScriptedModel, wire_faults

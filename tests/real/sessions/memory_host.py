@@ -10,7 +10,7 @@ from host_stage import Stage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import SessionError
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions import (
     Schedule,
     SessionStatus,

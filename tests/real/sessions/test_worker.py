@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import RunControl
 
 from wakeloop import create_todo_agent
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions import session_tools
 from wakeloop.sessions.dbos.database import engine_on
 from wakeloop.sessions.mailbox import Mailbox

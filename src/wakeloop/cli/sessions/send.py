@@ -11,7 +11,7 @@ from wakeloop.cli.sessions.where import LOOK, Where, typed
 from wakeloop.cli.start import check_text, refuse_odd
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import question, trouble
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.thread.standing import answer_of, counted
 
 

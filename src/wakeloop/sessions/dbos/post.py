@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from wakeloop.errors import SessionError
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.dbos.cron_line import following
 from wakeloop.sessions.dbos.queues import QUEUE, TIMER, TIMERS, TURN, Queues
 from wakeloop.sessions.host import (

@@ -8,7 +8,7 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from langgraph_sdk.errors import ConflictError
 
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.host import CANCELLED, SessionHost, agent_of, derived_id, words_of
 from wakeloop.sessions.langgraph_server.kept import Kept, uid
 from wakeloop.sessions.questions import asked_by

@@ -12,7 +12,7 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import BadRequestError, NotFoundError, UnprocessableEntityError
 
 from wakeloop.errors import SessionError
-from wakeloop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.host import (
     CANCELLED,
     CRON_FIELDS,
