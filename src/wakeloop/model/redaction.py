@@ -1,17 +1,19 @@
-"""Takes keys out of what is raised, before it is stored."""
+"""Takes keys out of what is raised and traced, before it is stored."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, SecretStr
 
 from wakeloop.errors import ModelError
 from wakeloop.platform.runnables import Node
+from wakeloop.platform.traces import heard_first
 from wakeloop.text.secrets import NAMES_A_SECRET, without_secrets
 
 SHORTEST = 6  # characters of a secret: a shorter one would be found in innocent words
@@ -119,26 +121,46 @@ class DiscreetNode(Node):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph."""
-        with Discreet(*self.models):
-            return super().invoke(input, config, **kwargs)
+        with Discreet(*self.models) as discreet:
+            return super().invoke(input, heard_first(discreet, config), **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run in an asynchronous graph."""
-        with Discreet(*self.models):
-            return await super().ainvoke(input, config, **kwargs)
+        with Discreet(*self.models) as discreet:
+            return await super().ainvoke(input, heard_first(discreet, config), **kwargs)
 
 
-class Discreet:
-    """Lets nothing out that tells a model's secrets: `with Discreet(model): …`; signals of the graph pass."""
+class Discreet(BaseCallbackHandler):
+    """Lets nothing out that tells a model's secrets: `with Discreet(model): …`; signals of the graph pass.
+
+    Heard before the tracers it cleans what they are about to hear, in place: errors, and what a request is
+    made with.
+    """
+
+    run_inline = True
 
     def __init__(self, *models: object) -> None:
         self.models = models
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             told = redacted(error, secrets_of(self.models))
             if told is not error:
                 raise told from None
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **told: Any) -> None:  # noqa: ARG002 - langchain's own
+        """Clean what the model was made with, and what it is asked with."""
+        secrets = secrets_of(self.models)
+        for shown in (serialized, told.get("invocation_params")):
+            if isinstance(shown, dict):
+                shown.update(_cleaned(shown, secrets))
+
+    def on_llm_error(self, error: BaseException, **_: Any) -> None:
+        """Clean an error; `redacted` rewrites it."""
+        if isinstance(error, Exception):
+            redacted(error, secrets_of(self.models))
+
+    on_tool_error = on_chain_error = on_retriever_error = on_llm_error

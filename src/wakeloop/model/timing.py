@@ -7,14 +7,20 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from wakeloop.platform.runnables import Node
+from wakeloop.model.redaction import DiscreetNode
 from wakeloop.text.marks import timed
 
 
-class TimedNode(Node):
+class TimedNode(DiscreetNode):
     """A node that runs one call. What is timed is the attempt that finishes, after an interrupt the last."""
 
     clock: Callable[[], float]
+    model: object
+
+    @property
+    def models(self) -> tuple[object, ...]:
+        """Whose secrets a tool's error may tell."""
+        return (self.model,)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph."""

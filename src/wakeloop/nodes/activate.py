@@ -21,6 +21,7 @@ from wakeloop.loop.nudge import listed_once, nudge
 from wakeloop.loop.overrides import check_overrides, effective
 from wakeloop.loop.prices import check_priced
 from wakeloop.platform.runnables import Node
+from wakeloop.platform.traces import tell
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, check_channels, ledger_of
@@ -95,10 +96,10 @@ class Activate(Node):
         if state.get("structured_response") is not None:
             update["structured_response"] = None
         counts = {"open": count_open(todos), "budget": ledger["budget"]}
-        runtime.stream_writer({"type": "activated", "sources": opening.sources, **counts})
+        tell({"type": "activated", "sources": opening.sources, **counts}, ledger)
         if woken:
             event = {"cycle": ledger["wake_cycles"], **counts, "reasons": woken}
-            runtime.stream_writer({"type": "wake", **event})
+            tell({"type": "wake", **event}, ledger)
         return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": ledger}
 
     def written(

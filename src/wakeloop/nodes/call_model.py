@@ -7,7 +7,6 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.runtime import get_runtime
 
 from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
@@ -28,6 +27,7 @@ from wakeloop.model.structured import formatted
 from wakeloop.model.usage import Overheard, usage_of
 from wakeloop.model.voices import Voice, Voices
 from wakeloop.platform.computed_once import computed_once
+from wakeloop.platform.traces import tell
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
 from wakeloop.stream import Ending, todos_changed
@@ -108,7 +108,7 @@ class Exchange:
     def request(self) -> Request:
         """What the model is asked with; what the last round has brought is taken in first."""
         if (written := taken_in(self.todos, self.ledger)) is not None:
-            get_runtime().stream_writer(todos_changed(before_of(self.todos), written))
+            tell(todos_changed(before_of(self.todos), written), self.ledger)
             self.todos = written
             self.update["todos"] = {"all": written}
         note_list(self.ledger, self.todos, self.settings)
@@ -139,7 +139,7 @@ class Exchange:
         used = usage_of(raw if lost is None else lost.message, self.request.characters)
         seconds = self.node.clock() - self.began
         spend(self.ledger, [used, *self.overheard.used], seconds, self.settings, self.node.voices.name)
-        get_runtime().stream_writer(event(self.ledger, self.settings))
+        tell(event(self.ledger, self.settings), self.ledger)
         if self.request.writes:
             self.update["messages"] = self.request.writes
         if "nag" not in self.ledger and (here := standing(config)):

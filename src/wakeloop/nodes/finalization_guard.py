@@ -23,6 +23,7 @@ from wakeloop.loop.ruling import rule, stop, unreported
 from wakeloop.loop.spending import note_round, told
 from wakeloop.loop.turn import GUARD, case_of
 from wakeloop.platform.runnables import Node
+from wakeloop.platform.traces import tell
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
@@ -46,7 +47,7 @@ class FinalizationGuard(Node):
         update = self.ruled(state)
         if session := _ending(update):
             check(self.saver, _run(state, config))
-            get_runtime().stream_writer({"type": "parked", "session": session})
+            tell({"type": "parked", "session": session}, state["todo_ledger"])
         return update
 
     async def acall(self, state: Any, config: RunnableConfig) -> Any:
@@ -54,7 +55,7 @@ class FinalizationGuard(Node):
         update = self.ruled(state)
         if session := _ending(update):
             await acheck(self.saver, _run(state, config))
-            get_runtime().stream_writer({"type": "parked", "session": session})
+            tell({"type": "parked", "session": session}, state["todo_ledger"])
         return update
 
     def ruled(self, state: Any) -> Any:
@@ -120,7 +121,7 @@ class FinalizationGuard(Node):
         ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
         if case.settings.guard_rearms:
             ledger |= measured(ledger, state["todos"])
-        _report("correct", spent, case, reason)
+        _report("correct", spent, case, reason, ledger)
         if ledger.pop("end", None) is None:
             return self.shown(state, ledger, case, "correction")
         blanks = repeats(state["messages"], ledger.get("idle_rounds", 0))
@@ -129,7 +130,7 @@ class FinalizationGuard(Node):
     def last_word(self, state: Any, ledger: Ledger, case: Case, asking: Any) -> dict[str, Any]:
         """Demand a plain explanation of what is left open, or a closing report behind a spent budget."""
         reason: Any = stop(case) if asking == "explain" else unreported(case)
-        _report(asking, case.retries, case, reason)
+        _report(asking, case.retries, case, reason, ledger)
         update = self.shown(state, ledger, case, asking)
         ledger["asking"] = asking
         if asking == "explain":
@@ -142,7 +143,7 @@ class FinalizationGuard(Node):
         """Ask for the answer in its format, or, where there never was a list, for what is left."""
         if ruling == "format":
             return self.asked({**ledger, "asking": "format"}, case, "format", "format")
-        _report("ask", case.retries, case, "settled")
+        _report("ask", case.retries, case, "settled", ledger)
         return self.asked({**ledger, "unlisted": "asked"}, case, "no_list", "guard")
 
     def shown(self, state: Any, ledger: Ledger, case: Case, prompt: str, **blanks: Any) -> dict[str, Any]:
@@ -183,6 +184,6 @@ def _ending(update: Any) -> Session | None:
     return written.get("todo_session") if isinstance(written, Mapping) else None
 
 
-def _report(action: str, retry: int, case: Case, reason: Ending | None) -> None:
+def _report(action: str, retry: int, case: Case, reason: Ending | None, ledger: Ledger) -> None:
     counts = {"retry": retry, "retries": case.settings.guard_retries, "open": case.open}
-    get_runtime().stream_writer({"type": "guard", "action": action, **counts, "reason": reason})
+    tell({"type": "guard", "action": action, **counts, "reason": reason}, ledger)

@@ -5,11 +5,11 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.overrides import effective
 from wakeloop.platform.runnables import Node
+from wakeloop.platform.traces import tell
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of
@@ -34,5 +34,5 @@ class Nag(Node):
             return {}
         rounds = ledger.get("todo_stale_iterations", 0)
         text = fill("nag", self.dialect.texts, settings.prompts, rounds=rounds, open=left)
-        get_runtime().stream_writer({"type": "nag", "rounds": rounds, "open": left})
+        tell({"type": "nag", "rounds": rounds, "open": left}, ledger)
         return {"messages": [with_suffix(last, text)]}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
@@ -18,7 +18,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import effective
 from wakeloop.model.answers import answer, no_such_tool
 from wakeloop.model.redaction import secrets_of
-from wakeloop.platform.runnables import Node
+from wakeloop.platform.codeless_tools import AnsweringNode
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of, taken_in
 from wakeloop.text.secrets import without_secrets
@@ -35,7 +35,7 @@ Round = Generator[Question, str | None, tuple[Board, list[Outcome]]]
 
 
 @dataclass(frozen=True, eq=False)
-class ValidateTodos(Node):
+class ValidateTodos(AnsweringNode):
     """Play the round's todo calls; the verifier is asked in between."""
 
     dialect: Dialect
@@ -63,12 +63,15 @@ class ValidateTodos(Node):
         except StopIteration as done:
             return self.written(state, calls, board, *done.value)
 
-    def begun(self, state: TodoState) -> tuple[list[Any], Board, Round]:
-        """Read the round's todo calls off the last reply, and set the board."""
-        ledger = ledger_of(state)
+    def asked(self, state: TodoState) -> list[ToolCall]:
+        """Find the round's todo calls in the last reply."""
         replies = (m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
-        wanted = set(ledger.get("todo_calls", ()))
-        calls = [call for call in next(replies, NONE).tool_calls if call["id"] in wanted]
+        wanted = set(state["todo_ledger"].get("todo_calls", ()))
+        return [call for call in next(replies, NONE).tool_calls if call["id"] in wanted]
+
+    def begun(self, state: TodoState) -> tuple[list[Any], Board, Round]:
+        """Set the board, and play the round's calls on it."""
+        ledger, calls = ledger_of(state), self.asked(state)
         todos, written = state["todos"], taken_in(state["todos"], ledger)
         board = Board(
             todos=todos if written is None else written,

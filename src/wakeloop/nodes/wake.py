@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.activation import woken
@@ -14,6 +13,7 @@ from wakeloop.loop.nudge import closing_line, nudge, shortened
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.progress import same_again
 from wakeloop.platform.runnables import Node
+from wakeloop.platform.traces import tell
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of, taken_in
 from wakeloop.text.marks import as_user, text_of
@@ -44,7 +44,7 @@ class Wake(Node):
             "open": left,
             "reasons": reasons,
         }
-        get_runtime().stream_writer({"type": "wake", **event})
+        tell({"type": "wake", **event}, ledger)
         after = woken(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
         if left and shown is settings:

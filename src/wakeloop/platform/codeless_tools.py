@@ -1,0 +1,65 @@
+"""Calls of tools without code, heard as tools' runs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import ToolCall
+from langchain_core.runnables import RunnableConfig
+
+from wakeloop.platform.direct_calls import unheard
+from wakeloop.platform.runnables import Node
+
+
+class AnsweringNode(Node):
+    """A node that answers calls itself; whoever listens hears each as the run of a tool."""
+
+    def asked(self, state: Any) -> Sequence[ToolCall]:
+        """Return the calls that the node answers."""
+        raise NotImplementedError
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
+        """Run in a synchronous graph."""
+        if config is None or unheard(config):
+            return super().invoke(input, config, **kwargs)
+        heard: Any = config["callbacks"]
+        runs = [(call, heard.on_tool_start(*_shown(call), **_named(call))) for call in self.asked(input)]
+        try:
+            update = super().invoke(input, config, **kwargs)
+        except BaseException as error:
+            for call, run in runs:
+                run.on_tool_error(error, tool_call_id=call["id"])
+            raise
+        for call, run in runs:
+            run.on_tool_end(_result(update, call), name=call["name"])
+        return update
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+        """Run in an asynchronous graph."""
+        if config is None or unheard(config):
+            return await super().ainvoke(input, config, **kwargs)
+        heard: Any = config["callbacks"]
+        runs = [
+            (call, await heard.on_tool_start(*_shown(call), **_named(call))) for call in self.asked(input)
+        ]
+        try:
+            update = await super().ainvoke(input, config, **kwargs)
+        except BaseException as error:
+            for call, run in runs:
+                await run.on_tool_error(error, tool_call_id=call["id"])
+            raise
+        for call, run in runs:
+            await run.on_tool_end(_result(update, call), name=call["name"])
+        return update
+
+
+def _shown(call: ToolCall) -> tuple[dict[str, Any], str]:
+    return {"name": call["name"]}, str(call["args"])
+
+
+def _named(call: ToolCall) -> dict[str, Any]:
+    return {"inputs": call["args"], "tool_call_id": call["id"]}
+
+
+def _result(update: Any, call: ToolCall) -> Any:
+    """Find a call's result in what the node wrote."""
+    return next((m for m in update["messages"] if getattr(m, "tool_call_id", None) == call["id"]), "")

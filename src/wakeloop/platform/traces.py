@@ -1,0 +1,90 @@
+"""What tracers are told beyond what LangChain's callbacks carry.
+
+A tracer that keeps runs (LangSmith's, OpenInference's) reads a run's metadata when the run ends: until then
+it can be added to. OpenTelemetry's own span, where one is current, takes attributes and events. Neither is
+imported here: what listens is there already.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
+from langgraph.runtime import get_runtime
+
+from wakeloop.platform.direct_calls import unheard
+
+OF_THE_RUN = frozenset(("activated", "wake", "spent", "parked"))
+"""Events that are noted on the run of the whole graph, too."""
+NOTED = OF_THE_RUN | {"guard", "nag"}
+
+
+def as_agent(config: RunnableConfig | None, name: str) -> RunnableConfig:
+    """Return a config whose run, and none below it, is an agent of this name to OpenTelemetry's convention.
+
+    Bound as the config's own metadata the name would be stored with every checkpoint, and given to agents
+    within. It must be no `CallbackManager`: LangGraph asks one no more which tracers the environment wants.
+    """
+    given: Any = (config or {}).get("callbacks")
+    if isinstance(given, BaseCallbackManager):
+        manager = given.copy()
+    else:
+        manager = BaseCallbackManager([*(given or ())], [*(given or ())])
+    manager.add_metadata({"agent_name": name}, inherit=False)
+    return {**(config or {}), "callbacks": manager}
+
+
+def tell(event: Mapping[str, Any], ledger: Mapping[str, Any]) -> None:
+    """Stream an event, and note it where a tracer listens; `ledger` knows the activation and the cycle."""
+    get_runtime().stream_writer(event)
+    config = get_config()
+    if event["type"] not in NOTED or unheard(config):
+        return
+    notes = _notes(event, ledger)
+    for run in _runs(config["callbacks"], whole=event["type"] in OF_THE_RUN):
+        metadata = {f"wakeloop_{key}": value for key, value in notes.items()}
+        run.extra["metadata"] = {**run.extra.get("metadata", {}), **metadata}
+    if (traces := sys.modules.get("opentelemetry.trace")) is not None:
+        attributes = {f"wakeloop.{key}": value for key, value in notes.items() if value is not None}
+        span = traces.get_current_span()
+        span.add_event(f"wakeloop.{event['type']}", attributes)
+        if event["type"] in OF_THE_RUN:
+            span.set_attributes(attributes)
+
+
+def _notes(event: Mapping[str, Any], ledger: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event's values side by side, and which activation and cycle it belongs to."""
+    began = {"activation": ledger["began"][0]} if ledger.get("began") else {}
+    return {**began, "cycle": ledger.get("wake_cycles", 0), **dict(_flat(event))}
+
+
+def _flat(event: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in event.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, "" if key == "session" else f"{key}_")
+        elif key != "type":
+            yield f"{prefix}{key}", value
+
+
+def _runs(callbacks: Any, *, whole: bool) -> Iterator[Any]:
+    """Find the run of the node that is at work, and the graph's, with each tracer that keeps runs."""
+    for handler in callbacks.handlers:
+        kept = getattr(handler, "run_map", {})
+        run = kept.get(str(callbacks.parent_run_id))
+        if run is not None:
+            yield run
+            if whole and (parent := kept.get(str(run.parent_run_id))) is not None:
+                yield parent
+
+
+def heard_first(handler: BaseCallbackHandler, config: RunnableConfig | None) -> RunnableConfig | None:
+    """Return a config in which this handler hears of everything before the tracers, where one listens."""
+    if config is None or unheard(config):
+        return config
+    manager: Any = config["callbacks"]
+    manager = manager.copy()
+    manager.handlers.insert(0, handler)
+    manager.inheritable_handlers.insert(0, handler)
+    return {**config, "callbacks": manager}
