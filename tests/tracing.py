@@ -65,7 +65,7 @@ def instrumented(package: str) -> Iterator[Spans]:
 
 
 class LangSmith:
-    """A server that takes LangSmith's runs: `runs` by id, each as it was patched last; `sent` is all of it."""
+    """A server that takes LangSmith's runs: `runs` by id, as patched last; `sent` is all that it got."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -76,7 +76,7 @@ class LangSmith:
             def log_message(self, *args: object) -> None:
                 return
 
-            def taken(self) -> None:
+            def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 run = json.loads(body)
                 told.sent.append(body)
@@ -86,7 +86,7 @@ class LangSmith:
                 self.end_headers()
                 self.wfile.write(b"{}")
 
-            do_POST = do_PATCH = taken
+            do_PATCH = do_POST  # noqa: N815 - the server's own word
 
         self.server = Loopback(Handler)
 

@@ -3,17 +3,16 @@
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, SecretStr
 
 from wakeloop.errors import ModelError
+from wakeloop.platform.first_handlers import FirstHandler
 from wakeloop.platform.runnables import Node
-from wakeloop.platform.traces import heard_first
 from wakeloop.text.secrets import NAMES_A_SECRET, without_secrets
 
 SHORTEST = 6  # characters of a secret: a shorter one would be found in innocent words
@@ -121,46 +120,59 @@ class DiscreetNode(Node):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph."""
-        with Discreet(*self.models) as discreet:
-            return super().invoke(input, heard_first(discreet, config), **kwargs)
+        with Discreet(config, *self.models) as heard:
+            return super().invoke(input, heard, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run in an asynchronous graph."""
-        with Discreet(*self.models) as discreet:
-            return await super().ainvoke(input, heard_first(discreet, config), **kwargs)
+        with Discreet(config, *self.models) as heard:
+            return await super().ainvoke(input, heard, **kwargs)
 
 
-class Discreet(BaseCallbackHandler):
-    """Lets nothing out that tells a model's secrets: `with Discreet(model): …`; signals of the graph pass.
+class Discreet(FirstHandler):
+    """Lets nothing out that tells a model's secrets: `with Discreet(config, model) as heard: …`.
 
-    Heard before the tracers it cleans what they are about to hear, in place: errors, and what a request is
-    made with.
+    Signals of the graph pass. It cleans what tracers are about to hear, in place: errors, and what a request is made with.
     """
 
-    run_inline = True
+    def __init__(self, config: RunnableConfig | None, *models: object) -> None:
+        self.config, self.models = config, models
 
-    def __init__(self, *models: object) -> None:
-        self.models = models
-
-    def __enter__(self) -> Self:
-        return self
+    def __enter__(self) -> RunnableConfig | None:
+        return self.ahead(self.config)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.back()
         if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             told = redacted(error, secrets_of(self.models))
             if told is not error:
                 raise told from None
 
-    def on_chat_model_start(self, serialized: Any, messages: Any, **told: Any) -> None:  # noqa: ARG002 - langchain's own
-        """Clean what the model was made with, and what it is asked with."""
+    def on_chat_model_start(
+        self,
+        serialized: Any,
+        messages: Any,  # noqa: ARG002 - langchain's own
+        *,
+        invocation_params: Any = None,
+        metadata: Any = None,
+        **_: Any,
+    ) -> None:
+        """Clean what the model was made with, and what it is asked with; LangSmith's metadata has it too."""
         secrets = secrets_of(self.models)
-        for shown in (serialized, told.get("invocation_params")):
-            if isinstance(shown, dict):
-                shown.update(_cleaned(shown, secrets))
+        if isinstance(serialized, dict):
+            serialized.update(_cleaned(serialized, secrets))
+        if isinstance(invocation_params, dict) and isinstance(metadata, dict):
+            clean = _cleaned(invocation_params, secrets)
+            metadata.update({key: part for key, part in clean.items() if part != invocation_params[key]})
+            invocation_params.update(clean)
 
-    def on_llm_error(self, error: BaseException, **_: Any) -> None:
-        """Clean an error; `redacted` rewrites it."""
+    def on_llm_error(self, error: BaseException, response: Any = None, **_: Any) -> None:
+        """Clean an error, and the body and headers that langchain adds to it."""
+        secrets = secrets_of(self.models)
         if isinstance(error, Exception):
-            redacted(error, secrets_of(self.models))
+            redacted(error, secrets)
+        for generation in (one for made in getattr(response, "generations", ()) for one in made):
+            told = generation.message.response_metadata
+            told.update(_cleaned(told, secrets))
 
     on_tool_error = on_chain_error = on_retriever_error = on_llm_error

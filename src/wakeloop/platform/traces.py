@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
@@ -77,14 +77,3 @@ def _runs(callbacks: Any, *, whole: bool) -> Iterator[Any]:
             yield run
             if whole and (parent := kept.get(str(run.parent_run_id))) is not None:
                 yield parent
-
-
-def heard_first(handler: BaseCallbackHandler, config: RunnableConfig | None) -> RunnableConfig | None:
-    """Return a config in which this handler hears of everything before the tracers, where one listens."""
-    if config is None or unheard(config):
-        return config
-    manager: Any = config["callbacks"]
-    manager = manager.copy()
-    manager.handlers.insert(0, handler)
-    manager.inheritable_handlers.insert(0, handler)
-    return {**config, "callbacks": manager}

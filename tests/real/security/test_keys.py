@@ -19,6 +19,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from loopback import Loopback
 from openai import APIError, APIStatusError
 from pydantic import SecretStr
+from tracing import OPENINFERENCE, OTEL, LangSmith, instrumented
 
 from wakeloop import ModelError, create_todo_agent
 from wakeloop.cli.failures import sentence_of
@@ -214,12 +215,13 @@ def test_what_looks_like_a_key_by_its_place_goes(text: str, clean: str) -> None:
     assert without_secrets(text) == clean
 
 
+class Carrier(ScriptedModel):
+    """A scripted model with a key."""
+
+    key: SecretStr = SecretStr(KEY)
+
+
 def test_a_tool_and_a_verifier_that_fail_tell_no_key() -> None:
-    class Carrier(ScriptedModel):
-        """A scripted model with a key."""
-
-        key: SecretStr = SecretStr(KEY)
-
     @tool
     def fetch() -> str:
         """Fetch."""
@@ -257,3 +259,44 @@ def test_an_error_of_the_api_without_a_status_is_cleaned_in_all_its_parts() -> N
     error = APIError(f"m {KEY}", httpx.Request("POST", "http://h"), body={"a": [{"b": KEY}]})
     assert redacted(error, [KEY]) is error
     assert (error.message, str(error), error.body) == ("m …", "m …", {"a": [{"b": "…"}]})
+
+
+@pytest.mark.loopback
+@pytest.mark.covering("door", "echo")
+@pytest.mark.parametrize("door", ["invoke", "astream"])
+@pytest.mark.parametrize("echo", [200, 401], indirect=True)
+def test_no_tracer_hears_a_key_of_the_model(
+    echo: str, door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of what it is made with, nor of what it is asked with, nor in the server's words."""
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "span_only")
+    more = {"extra_headers": {"X-Api-Key": HEADER, "Authorization": f"Bearer {KEY}"}}
+    with instrumented(OPENINFERENCE) as ours, instrumented(OTEL) as theirs, LangSmith().listening() as server:
+        run(door, tmp_path / "threads.db", echo, model_kwargs=more)
+    for heard in (*(span.to_json() for span in (*ours.all, *theirs.all)), *server.sent):
+        assert told(heard) == []
+    assert [span.name for span in theirs.all] == ["invoke_agent wakeloop", "chat m"]
+    assert [run["name"] for run in server.runs.values() if run.get("error")] == [
+        "wakeloop",
+        "call_model",
+        "ChatOpenAI",
+    ]
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("door", ["sync", "async"])
+def test_no_tracer_hears_a_key_in_what_a_tool_raises(door: str) -> None:
+    @tool
+    def fetch() -> str:
+        """Fetch."""
+        raise RuntimeError(f"401 for {KEY}")
+
+    scripted = Carrier([calls(("fetch", {})), says("No.")])
+    with instrumented(OPENINFERENCE) as spans, LangSmith().listening() as server:
+        agent = create_todo_agent(scripted, [fetch])
+        given: Any = {"messages": [("user", "go")]}
+        agent.invoke(given) if door == "sync" else asyncio.run(agent.ainvoke(given))
+    assert [
+        told(heard) for heard in (*(span.to_json() for span in spans.all), *server.sent) if told(heard)
+    ] == []
+    assert [run["name"] for run in server.runs.values() if run.get("error")] == ["fetch"]
