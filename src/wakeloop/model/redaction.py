@@ -132,7 +132,8 @@ class DiscreetNode(Node):
 class Discreet(FirstHandler):
     """Lets nothing out that tells a model's secrets: `with Discreet(config, model) as heard: …`.
 
-    Signals of the graph pass. It cleans what tracers are about to hear, in place: errors, and what a request is made with.
+    Signals of the graph pass. What tracers are about to hear it cleans in place: errors, and what a request
+    is made with.
     """
 
     def __init__(self, config: RunnableConfig | None, *models: object) -> None:
