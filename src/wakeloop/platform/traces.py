@@ -24,8 +24,7 @@ NOTED = OF_THE_RUN | {"guard", "nag"}
 def as_agent(config: RunnableConfig | None, name: str) -> RunnableConfig:
     """Return a config whose run, and none below it, is an agent of this name to OpenTelemetry's convention.
 
-    Bound as the config's own metadata the name would be stored with every checkpoint, and given to agents
-    within. It must be no `CallbackManager`: LangGraph asks one no more which tracers the environment wants.
+    As the config's own metadata the name would be stored with every checkpoint, and given to agents within.
     """
     given: Any = (config or {}).get("callbacks")
     if isinstance(given, BaseCallbackManager):
