@@ -1,4 +1,4 @@
-"""Takes keys out of what is raised and traced, before it is stored."""
+"""Keeps keys out of what is raised, stored and traced."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
