@@ -33,12 +33,12 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` comes by here, too."""
         self._check(input, config)
-        return super().stream(input, as_agent(config, self.get_name()), **more)
+        return super().stream(input, as_agent(config, self), **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` comes by here, too."""
         self._check(input, config)
-        return super().astream(input, as_agent(config, self.get_name()), **more)
+        return super().astream(input, as_agent(config, self), **more)
 
     def _check(self, given: Any, config: Any) -> None:
         bound = (self.config or {}).get("configurable", {})

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 
@@ -21,17 +22,21 @@ OF_THE_RUN = frozenset(("activated", "wake", "spent", "parked"))
 NOTED = OF_THE_RUN | {"guard", "nag"}
 
 
-def as_agent(config: RunnableConfig | None, name: str) -> RunnableConfig:
-    """Return a config whose run, and none below it, is an agent of this name to OpenTelemetry's convention.
+def as_agent(config: RunnableConfig | None, graph: Runnable[Any, Any]) -> RunnableConfig | None:
+    """Return a config whose run, and none below it, is an agent to OpenTelemetry's convention.
 
     As the config's own metadata the name would be stored with every checkpoint, and given to agents within.
+    Where nobody listens the config stays as it is: LangGraph copies a manager in each step.
     """
     given: Any = (config or {}).get("callbacks")
     if isinstance(given, BaseCallbackManager):
         manager = given.copy()
     else:
         manager = BaseCallbackManager([*(given or ())], [*(given or ())])
-    manager.add_metadata({"agent_name": name}, inherit=False)
+    around = (var_child_runnable_config.get(), getattr(graph, "config", None))
+    if not manager.handlers and all(unheard(other or {}) for other in around):
+        return config
+    manager.add_metadata({"agent_name": graph.get_name()}, inherit=False)
     return {**(config or {}), "callbacks": manager}
 
 
@@ -70,9 +75,9 @@ def _flat(event: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 def _runs(callbacks: Any, *, whole: bool) -> Iterator[Any]:
     """Find the run of the node that is at work, and the graph's, with each tracer that keeps runs."""
     for handler in callbacks.handlers:
-        kept = getattr(handler, "run_map", {})
-        run = kept.get(str(callbacks.parent_run_id))
-        if run is not None:
+        kept = getattr(handler, "run_map", None)
+        run = kept.get(str(callbacks.parent_run_id)) if isinstance(kept, dict) else None
+        if isinstance(getattr(run, "extra", None), dict):
             yield run
             if whole and (parent := kept.get(str(run.parent_run_id))) is not None:
                 yield parent

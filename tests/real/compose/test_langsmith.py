@@ -35,7 +35,6 @@ def test_langsmith_sees_thread_activation_cycle_reason_and_todo_calls(door: str)
                 asyncio.run(agent.ainvoke(given, THREAD))
     parked, ended = server.named("wakeloop")
     assert {run["thread_id"] for run in (parked, ended, *server.named("wake"))} == {"t"}
-    assert parked["agent_name"] == "wakeloop"
     (woken,) = server.named("wake")
     told = {"activation": ours(parked)["activation"], "cycle": 1, "budget": 25, "reasons": ["todos"]}
     assert ours(woken) == {**told, "open": 1}
