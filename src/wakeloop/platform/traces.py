@@ -1,4 +1,4 @@
-"""What tracers are told beyond what LangChain's callbacks carry.
+"""What tracers are told beyond what LangChain tells them.
 
 A tracer that keeps runs (LangSmith's, OpenInference's) reads a run's metadata when the run ends: until then
 it can be added to. OpenTelemetry's own span, where one is current, takes attributes and events. Neither is
@@ -75,8 +75,8 @@ def _flat(event: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 def _runs(callbacks: Any, *, whole: bool) -> Iterator[Any]:
     """Find the run of the node that is at work, and the graph's, with each tracer that keeps runs."""
     for handler in callbacks.handlers:
-        kept = getattr(handler, "run_map", None)
-        run = kept.get(str(callbacks.parent_run_id)) if isinstance(kept, dict) else None
+        kept: Any = getattr(handler, "run_map", None)
+        run: Any = kept.get(str(callbacks.parent_run_id)) if isinstance(kept, dict) else None
         if isinstance(getattr(run, "extra", None), dict):
             yield run
             if whole and (parent := kept.get(str(run.parent_run_id))) is not None:
