@@ -170,7 +170,7 @@ class Discreet(FirstHandler):
     def on_llm_error(self, error: BaseException, response: Any = None, **_: Any) -> None:
         """Clean an error, and the body and headers that langchain adds to it."""
         secrets = secrets_of(self.models)
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             redacted(error, secrets)
         for generation in (one for made in getattr(response, "generations", ()) for one in made):
             told = generation.message.response_metadata
