@@ -8,9 +8,7 @@ from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Todo
 
 
-def note_list(
-    notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, begins: bool = False
-) -> None:
+def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, begins: bool = False) -> None:
     """Note what gates read of the list: how many items are settled at once, and that there was one.
 
     With the first the budget is noted. Nothing is where no setting asks for it, and no pair of zeros.
