@@ -60,8 +60,8 @@ def effective(base: LoopSettings, overrides: Mapping[str, Any] | None) -> LoopSe
 def in_force(base: LoopSettings, notes: Ledger) -> LoopSettings:
     """Return the settings that an activation began with, as its notes tell.
 
-    A `peak` of 0 is noted no more, and where wakes are earned every other has `settled` beside it. Notes with a
-    `peak` alone are of an earlier release: what the base leaves at its default was another value then.
+    A `peak` of 0 is noted no more, and where wakes are earned every other has `settled` beside it. Notes with
+    a `peak` alone are of an earlier release: what the base leaves at its default was another value then.
     """
     own = notes.get("settings") or {}
     now = effective(base, own)
