@@ -40,8 +40,8 @@ def test_off_is_an_agent_without_a_list(profile: Path) -> None:
 @pytest.mark.parametrize("name", ["small", "other"])
 def test_on_and_unknown_are_the_default(profile: Path, name: str) -> None:
     write_profile(profile, {name: {"any": {"list": "on", "settings": SETTINGS["on"]}}})
-    model = Named(calls(("todo_write", {"items": ["a"]})), *[says("Later.")] * 5)
-    assert wakes(model) == 3
+    model = Named(calls(("todo_write", {"items": ["a"]})), *[says("Later.")] * 7)
+    assert wakes(model) == 5
 
 
 def test_without_a_profile_it_is_refused_when_the_agent_is_built(profile: Path) -> None:

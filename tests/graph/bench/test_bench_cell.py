@@ -53,7 +53,7 @@ def test_a_model_that_always_stops_is_told_apart(agent: str) -> None:
     assert row["end"] == ("open" if with_list else "done")
     if agent in AWAKE:
         assert (row["wakes"], row["reason"]) == (
-            (25, "wake_budget") if agent == "agentparley" else (3, "stalled")
+            (25, "wake_budget") if agent == "agentparley" else (5, "stalled")
         )
 
 
