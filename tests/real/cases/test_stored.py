@@ -69,8 +69,8 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     talking(kept, 40, waking=waking)
     first, second = block(kept, 20), block(kept, 20)
     kept.model.assert_done()
-    assert first[:2] == ((162, 47656) if waking else (100, 21894))
-    assert second[:2] == ((160, 47496) if waking else (100, 22042))
+    assert first[:2] == ((162, 48718) if waking else (100, 21894))
+    assert second[:2] == ((160, 48576) if waking else (100, 22042))
     kept.follow_up()
 
 
