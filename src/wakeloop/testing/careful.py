@@ -94,7 +94,7 @@ def _rounds(messages: Sequence[BaseMessage]) -> list[list[str]]:
 
 
 def _is_planned(desk: Desk) -> bool:
-    """Whether the list was written since the user last asked; what a graph or a framework put in is no request."""
+    """Whether the list was written since the user last asked; what others put in is no request."""
     asked = max(
         (
             place

@@ -49,7 +49,7 @@ def mark(kind: Kind, **more: Any) -> dict[str, Any]:
 
 
 def injected(kind: Kind, **more: Any) -> dict[str, Any]:
-    """Return the `additional_kwargs` of a message that the graph injects: beside the mark LangChain's word."""
+    """Return the `additional_kwargs` of an injected message: LangChain's word beside the mark."""
     return {**mark(kind, **more), SOURCE: KEY}
 
 
@@ -166,11 +166,11 @@ def of_activation(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
         yield message
 
 
-def by_model(message: AnyMessage) -> bool:
+def by_model(message: BaseMessage) -> bool:
     """Tell whether a message is a reply that the model wrote."""
     return isinstance(message, AIMessage) and kind_of(message) is None and source_of(message) is None
 
 
-def by_user(message: AnyMessage) -> bool:
+def by_user(message: BaseMessage) -> bool:
     """Tell whether a message is the user's own: never one that the graph injected, or another framework."""
     return isinstance(message, HumanMessage) and kind_of(message) is None and source_of(message) is None

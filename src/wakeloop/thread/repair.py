@@ -61,8 +61,8 @@ def repairs(
     """Return what makes a history legal, with the input behind it.
 
     `arrived` are the messages of events. Where no user message is left to answer (what others have put in is
-    none), one is added: the `nudge`, or a word to go on; not behind another agent's results where they answer every call, as after its
-    hand-over: such a history is in order as it is.
+    none), one is added: the `nudge`, or a word to go on; not behind another agent's results where they answer
+    every call, as after its hand-over: such a history is in order as it is.
     """
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]

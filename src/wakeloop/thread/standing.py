@@ -17,7 +17,7 @@ from wakeloop.todos.items import count_open
 
 LAST = "finalization_guard"
 NUMBERS = ("open", "wakes", "budget", "list", "items", "spent")
-WORDS = frozenset(("state", "reason", "on", *NUMBERS))
+WORDS = frozenset(("state", "reason", "on", "error", *NUMBERS))
 
 
 def session_of(given: object) -> Session:
@@ -27,7 +27,8 @@ def session_of(given: object) -> Session:
     interrupt says `"on": "approval"`, else on a human; one that broke off, or is being run, is `running`,
     without numbers; one that has not begun is `dormant`, or `idle` with items by hand, without a reason. Of a
     result of a run that is parked, the numbers are there that it shows; of a parent's values without a list
-    there are none.
+    there are none. Where the last input was refused, `error` says why, until one is taken; for clients of a
+    server, which keeps the exception's words to itself.
 
     Args:
         given: A snapshot, a run's result, a state, or a thread's state as the SDK has it. Of a parent graph
@@ -71,6 +72,8 @@ def counted(given: Held | StateSnapshot) -> Session:
         session["spent"] = fresh["spent"]
     elif stored and "spent" not in stored:  # an older release counted nothing
         del session["spent"]
+    if refused:
+        session["error"] = refused
     if view.parked:
         session |= {"state": "waiting", "reason": "interrupted", "on": view.on}
     return session

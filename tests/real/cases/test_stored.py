@@ -83,7 +83,7 @@ def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
     talking(rig, 200, waking=waking)
     blocks = [block(rig, 50) for _ in range(4)]
     assert blocks[3] == blocks[2]
-    assert blocks[2][:2] == ((400, 118950) if waking else (250, 55300))
+    assert blocks[2][:2] == ((400, 121650) if waking else (250, 55300))
     rows = [
         size
         for (size,) in rig.saver.conn.execute(
