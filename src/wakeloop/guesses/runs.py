@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
 from wakeloop.text.characters import half_in, shorten
+from wakeloop.todos.changes import Changes
 
 SENT = "agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})"
 MEANT = MappingProxyType(
@@ -59,6 +60,14 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
         raise InputError(f"An input of {told} has nothing for this agent; it takes {', '.join(channels)}.")
     if "messages" in given:
         _check_messages(given["messages"])
+
+
+def without_changes(given: Any) -> Any:
+    """Leave out what is no list but a write of one: a chat client that was shown it in mid-run sends it back."""
+    todos = given.get("todos") if isinstance(given, Mapping) else None
+    if not (isinstance(todos, Mapping) and todos and Changes.__annotations__.keys() >= todos.keys()):
+        return given
+    return {key: value for key, value in given.items() if key != "todos"}
 
 
 def _check_messages(given: Any) -> None:

@@ -1,7 +1,8 @@
-"""Case C52: what a chat UI or another framework has put in is nobody's words; what the graph puts in is hidden."""
+"""Case C52: what a chat UI or a framework has put in is nobody's words; what the graph puts in is hidden."""
 
 from __future__ import annotations
 
+import json
 from itertools import repeat
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from langchain_core.messages import (
     message_to_dict,
 )
 from langchain_core.tools import InjectedToolCallId, tool
+from forms import FORMS
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 from rig import Rig, close, write
@@ -188,6 +190,21 @@ def ask() -> str:
 def look() -> str:
     """Look."""
     return "seen"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_c52_no_server_is_sent_a_message_s_id_or_a_mark(quick: Rig, form: Any) -> None:
+    quick.speaks(form).build(write("a"), "stop", close(1), "bye")
+    quick.run({"messages": [its_own("summary"), HumanMessage("go")]})
+    quick.model.assert_done()
+    sent, told = json.dumps(quick.model.payloads), [m for m in quick.messages if m.type == "human"]
+    assert [m.text for m in told[:2]] == ["so far", "go"]
+    assert len(told) == 3
+    assert [m.id for m in told if m.id and m.id in sent] == []
+    assert [
+        word for word in ("do-not-render", "lc_source", "summarization", '"wakeloop"') if word in sent
+    ] == []
+    quick.follow_up()
 
 
 def test_c52_what_the_graph_puts_in_is_hidden_by_the_conventions(kept: Rig) -> None:
