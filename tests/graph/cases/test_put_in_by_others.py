@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
+from forms import FORMS
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import (
     AIMessage,
@@ -19,7 +20,6 @@ from langchain_core.messages import (
     message_to_dict,
 )
 from langchain_core.tools import InjectedToolCallId, tool
-from forms import FORMS
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 from rig import Rig, close, write
