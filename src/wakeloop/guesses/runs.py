@@ -63,7 +63,7 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
 
 
 def without_changes(given: Any) -> Any:
-    """Leave out what is no list but a write of one: a chat client that was shown it in mid-run sends it back."""
+    """Leave out a write of the list in the list's place: a client that saw it in mid-run sends it back."""
     todos = given.get("todos") if isinstance(given, Mapping) else None
     if not (isinstance(todos, Mapping) and todos and Changes.__annotations__.keys() >= todos.keys()):
         return given

@@ -64,7 +64,7 @@ def is_legal_speaker(message: BaseMessage) -> bool:
 
 
 def legal_speaker(message: BaseMessage) -> str | None:
-    """Return the name of who speaks as every server takes it; None where nothing of an assistant's is left."""
+    """Return the name of who speaks as every server takes it; None where an assistant's has nothing left."""
     name = message.name or ""
     if message.type != "ai":
         return _UNSPOKEN.sub("_", name)[:64]
