@@ -103,6 +103,12 @@ class Bound:
 
 BOUND = Bound()
 NUMBERS = {"open", "wakes", "budget"}
+WHY = {  # an input was refused; by how the thread stood before it
+    None: "The setting 'dialect' is fixed when the agent is built; leave it out of todo_settings.",
+    "wake_budget": (
+        "The input is refused: todos item 1 has no content; every item needs a text that is not blank."
+    ),
+}
 
 
 def in_todays_shape(figures: Any) -> Any:
@@ -113,6 +119,9 @@ def in_todays_shape(figures: Any) -> Any:
         return figures
     if figures.get("tools") == "" and figures["then"][-1][-1].get("kind") in ("guard", "format", "retry"):
         return {**in_todays_shape({**figures, "tools": None}), "tools": BOUND}
+    if figures.get("next") == ["call_model"] and figures["session"]["state"] != "running":
+        session = {**in_todays_shape(figures["session"]), "error": WHY[figures["session"]["reason"]]}
+        return {**in_todays_shape({**figures, "next": []}), "next": ["call_model"], "session": session}
     if {"state", "reason", *NUMBERS} <= figures.keys():
         none = not any(figures[key] for key in NUMBERS)
         a_parents = figures["reason"] == "interrupted" and none  # which does not hold the agent
