@@ -42,6 +42,8 @@ def session_of(given: object) -> Session:
         return cast(Session, dict(given))  # a session itself
     view = held(given)
     session = cast(dict[str, Any], counted(view))
+    if refused := notes_of(view.values).get("refused"):
+        session["error"] = refused
     if session["state"] == "running" or not view.whole:
         return cast(Session, {key: session[key] for key in session if key not in NUMBERS})
     if session["reason"] == "interrupted" and "todo_ledger" not in view.values:  # a result has no counters
@@ -72,8 +74,6 @@ def counted(given: Held | StateSnapshot) -> Session:
         session["spent"] = fresh["spent"]
     elif stored and "spent" not in stored:  # an older release counted nothing
         del session["spent"]
-    if refused:
-        session["error"] = refused
     if view.parked:
         session |= {"state": "waiting", "reason": "interrupted", "on": view.on}
     return session

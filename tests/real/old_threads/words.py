@@ -119,9 +119,6 @@ def in_todays_shape(figures: Any) -> Any:
         return figures
     if figures.get("tools") == "" and figures["then"][-1][-1].get("kind") in ("guard", "format", "retry"):
         return {**in_todays_shape({**figures, "tools": None}), "tools": BOUND}
-    if figures.get("next") == ["call_model"] and figures["session"]["state"] != "running":
-        session = {**in_todays_shape(figures["session"]), "error": WHY[figures["session"]["reason"]]}
-        return {**in_todays_shape({**figures, "next": []}), "next": ["call_model"], "session": session}
     if {"state", "reason", *NUMBERS} <= figures.keys():
         none = not any(figures[key] for key in NUMBERS)
         a_parents = figures["reason"] == "interrupted" and none  # which does not hold the agent
@@ -132,7 +129,9 @@ def in_todays_shape(figures: Any) -> Any:
 
 
 def told_since(figures: dict[str, Any]) -> dict[str, Any]:
-    """Return what the command tells today besides, of a thread in full and in the list of them."""
+    """Return what is told today besides: of a refused input, of a thread in full and in the list of them."""
+    if figures.get("next") == ["call_model"] and (was := figures["session"])["state"] != "running":
+        return {"session": {**in_todays_shape(was), "error": WHY[was["reason"]]}}
     if {"thread", "session", "todos"} <= figures.keys():
         return {"failed_calls": 0, "blocked": 0}
     return {"raise": None} if {"thread", "changed"} <= figures.keys() else {}
