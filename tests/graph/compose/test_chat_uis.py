@@ -190,3 +190,27 @@ async def test_a_question_reaches_the_client_and_its_answer_the_tool(
     chat.model.assert_done()
     assert [m.content for m in chat.messages if m.role == "tool"] == [told]
     assert chat.shown == ["user: go", "clerk: Sent."]
+
+
+async def test_a_message_in_place_of_an_answer_as_the_agent_chat_ui_sends_it() -> None:
+    """It answers open calls itself, under ids that it hides, and sends a text as blocks."""
+    chat = Chat(calls(("name", {}, "c1")), "As you like.")
+    await chat.says("go")
+    handled = {"content": "Successfully handled tool call.", "name": "name", "tool_call_id": "c1"}
+    given = [
+        {"type": "tool", "id": f"{HIDDEN}1", **handled},
+        {"type": "human", "id": "h", "content": [{"type": "text", "text": "Never mind."}]},
+    ]
+    out = await chat.graph.ainvoke({"messages": given}, {"configurable": {"thread_id": "t"}})
+    chat.model.assert_done()
+    assert [(m.type, m.text) for m in chat.model.requests[1][-3:]] == [
+        ("tool", "Successfully handled tool call."),
+        ("ai", "(The run was broken off here.)"),
+        ("human", "Never mind."),
+    ]
+    assert [m.text for m in out["messages"] if not m.id.startswith(HIDDEN)] == [
+        "go",
+        "",
+        "Never mind.",
+        "As you like.",
+    ]
