@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
 from wakeloop.text.characters import half_in, shorten
-from wakeloop.todos.changes import Changes
+from wakeloop.todos.changes import Changes, check_changes
+from wakeloop.todos.items import Refused
 
 SENT = "agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})"
 MEANT = MappingProxyType(
@@ -65,8 +66,12 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
 def without_changes(given: Any) -> Any:
     """Leave out a write of the list in the list's place: a client that saw it in mid-run sends it back."""
     todos = given.get("todos") if isinstance(given, Mapping) else None
-    if not (isinstance(todos, Mapping) and todos and Changes.__annotations__.keys() >= todos.keys()):
+    if not (isinstance(todos, dict) and todos and Changes.__annotations__.keys() >= todos.keys()):
         return given
+    try:
+        check_changes(todos)
+    except Refused:
+        return given  # the reducer sets it aside, with the sentence
     return {key: value for key, value in given.items() if key != "todos"}
 
 
