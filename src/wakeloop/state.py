@@ -5,6 +5,7 @@ from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.managed import RemainingSteps
+from pydantic import Field
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.channels.conversation import merge_messages
@@ -19,19 +20,27 @@ from wakeloop.stream import Session
 from wakeloop.text.characters import shorten
 from wakeloop.todos.items import Todo, next_number, number
 
-Conversation = Annotated[list[AnyMessage], Delta(merge_messages, snapshot_frequency=500)]
+MESSAGES = Field(description="The conversation; new messages are appended, one of a known id replaces it.")
+TODOS = Field(description="The list. In an input it replaces the list; left out, the list stays.")
+GOAL = Field(description="What the list is for.")
+SESSION = Field(description="How the last run ended; sent back with a list, it tells how old that list is.")
+INBOX = Field(description="Events that wake the agent, such as a peer's message; only `kind` is needed.")
+OVERRIDES = Field(description="This thread's own settings, over the agent's; {} clears them.")
+VALUE = Field(description="The answer in the agent's response_format, after a settled end.")
+
+Conversation = Annotated[list[AnyMessage], MESSAGES, Delta(merge_messages, snapshot_frequency=500)]
 
 
 class TodoState(TypedDict):
     """The channels of the graph; subclass it and pass `state_schema` for more of your own."""
 
     messages: Conversation
-    todos: Annotated[list[Todo], Delta(merge_todos, snapshot_frequency=25)]
-    structured_response: NotRequired[Any]
-    todo_goal: Annotated[str, Folded(str, merge_goal)]
-    todo_session: NotRequired[Annotated[Session, Standing(Session)]]
-    todo_inbox: NotRequired[list[WakeEvent]]
-    todo_settings: Annotated[dict[str, Any], Folded(dict, merge_settings)]
+    todos: Annotated[list[Todo], TODOS, Delta(merge_todos, snapshot_frequency=25)]
+    structured_response: NotRequired[Annotated[Any, VALUE]]
+    todo_goal: Annotated[str, GOAL, Folded(str, merge_goal)]
+    todo_session: NotRequired[Annotated[Session, SESSION, Standing(Session)]]
+    todo_inbox: NotRequired[Annotated[list[WakeEvent], INBOX]]
+    todo_settings: Annotated[dict[str, Any], OVERRIDES, Folded(dict, merge_settings)]
     todo_ledger: NotRequired[Ledger]
     todo_handoff: NotRequired[Annotated[list[dict[str, Any]], Folded(list, merge_entries)]]
     owed_replies: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]

@@ -61,7 +61,8 @@ class Session(TypedDict, total=False):
     `state` is `running`, `idle`, `dormant` or `waiting`; `reason` names the gate or ending, None while
     running; `open`, `wakes` and `budget` are numbers, and so are `items`, which the list has, and `list`,
     which every write of it raises; while running there are none. `spent` is what the activation has
-    spent. `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`).
+    spent. `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`), `error` only where
+    `session_of` reads a thread whose last input was refused.
     """
 
     state: Literal["running", "idle", "dormant", "waiting"]
@@ -73,6 +74,7 @@ class Session(TypedDict, total=False):
     items: int
     spent: Spent
     on: str
+    error: str
 
 
 class Activated(TypedDict):

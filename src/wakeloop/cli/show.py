@@ -13,7 +13,7 @@ from wakeloop.cli.store import Known, Place, reading
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
-from wakeloop.text.marks import kind_of, parts_of
+from wakeloop.text.marks import kind_of, parts_of, source_of
 from wakeloop.thread.standing import counted
 
 LABELS = {
@@ -87,7 +87,7 @@ def listing(todos: Sequence[Any]) -> list[str]:
 
 
 def told(message: BaseMessage) -> Iterator[str]:
-    """One message of the history as lines; what the graph wrote is labelled as the graph's."""
+    """One message of the history as lines, labelled with who wrote it: the graph, or another framework."""
     if isinstance(message, ToolMessage):
         result, added = parts_of(message)
         failed = " error" if message.status == "error" else ""
@@ -98,6 +98,8 @@ def told(message: BaseMessage) -> Iterator[str]:
     kind, text = kind_of(message), clean(message.text)
     speaker = {"human": "user", "ai": "model"}.get(message.type, message.type)
     who = LABELS.get(kind, "graph") if kind else speaker
+    if source := source_of(message):
+        who = f"put in by {one_line(source)}"
     if text.strip():
         yield f"{who}: " + behind(text.strip())
     if isinstance(message, AIMessage):
@@ -109,6 +111,8 @@ def as_plain(message: BaseMessage) -> dict[str, Any]:
     plain: dict[str, Any] = {"id": message.id, "type": message.type, "text": message.text}
     if kind := kind_of(message):
         plain["graph"] = kind
+    if source := source_of(message):
+        plain["source"] = source
     if isinstance(message, AIMessage) and message.tool_calls:
         plain["tool_calls"] = [
             {key: made[key] for key in ("id", "name", "args")} for made in message.tool_calls

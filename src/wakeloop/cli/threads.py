@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 from langgraph.types import StateSnapshot
 
 from wakeloop.cli.budgets import to_raise
@@ -14,7 +14,7 @@ from wakeloop.cli.report import as_json, columns
 from wakeloop.cli.run import Graph
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
-from wakeloop.text.marks import kind_of
+from wakeloop.text.marks import by_user
 from wakeloop.thread.standing import counted
 
 MOST = 20  # threads that are listed unless all are asked for
@@ -75,7 +75,7 @@ def summary(known: Known, snapshot: StateSnapshot, place: Place, *, live: bool) 
 
 def first_request(messages: Sequence[BaseMessage]) -> str:
     """What the person asked first."""
-    return next((m.text for m in messages if isinstance(m, HumanMessage) and kind_of(m) is None), "")
+    return next((m.text for m in messages if by_user(m)), "")
 
 
 def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:

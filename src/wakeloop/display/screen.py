@@ -13,7 +13,7 @@ from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.spending import told as spent_in
 from wakeloop.stream import Spent
-from wakeloop.text.marks import kind_of
+from wakeloop.text.marks import by_model, kind_of
 from wakeloop.todos.items import Todo
 
 Kind = Literal["note", "item", "tool", "error", "model", "wake", "nag", "guard", "question", "end"]
@@ -175,7 +175,7 @@ class Screen:
             for message in messages if isinstance(messages, list) else []:
                 if isinstance(message, ToolMessage):
                     yield from self.answered(message)
-                elif isinstance(message, AIMessage) and kind_of(message) is None:
+                elif by_model(message):
                     yield from self.replied(message)
                 elif kind_of(message) == "retry":
                     yield Line("guard", f"graph retry: {one_line(message.text)}")

@@ -52,7 +52,7 @@ AGENT: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 GRAPH: Mapping[str, str] = MappingProxyType(
-    {**AGENT, **dict.fromkeys(("checkpointer", "store", "name"), "the graph's own compile(…) takes it")}
+    {**AGENT, **dict.fromkeys(("checkpointer", "store"), "the graph's own compile(…) takes it")}
 )
 EDIT: Mapping[str, str] = MappingProxyType(
     {

@@ -11,6 +11,8 @@ from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
 from wakeloop.text.characters import half_in, shorten
+from wakeloop.todos.changes import Changes, check_changes
+from wakeloop.todos.items import Refused
 
 SENT = "agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})"
 MEANT = MappingProxyType(
@@ -59,6 +61,18 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
         raise InputError(f"An input of {told} has nothing for this agent; it takes {', '.join(channels)}.")
     if "messages" in given:
         _check_messages(given["messages"])
+
+
+def without_changes(given: Any) -> Any:
+    """Leave out a write of the list in the list's place: a client that saw it in mid-run sends it back."""
+    todos = given.get("todos") if isinstance(given, Mapping) else None
+    if not (isinstance(todos, dict) and todos and Changes.__annotations__.keys() >= todos.keys()):
+        return given
+    try:
+        check_changes(todos)
+    except Refused:
+        return given  # the reducer sets it aside, with the sentence
+    return {key: value for key, value in given.items() if key != "todos"}
 
 
 def _check_messages(given: Any) -> None:

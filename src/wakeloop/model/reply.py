@@ -165,6 +165,11 @@ def _stored(raw: AIMessage, pairs: Sequence[Pair], known: Callable[[str], bool])
     return unmarked(renamed(reply.model_copy(update=holding(reply, pairs))))  # type: ignore[return-value]
 
 
+def spoken_by(name: str | None, message: AIMessage) -> AIMessage:
+    """Return a reply under the agent's name, as it was given; what goes out again has a legal one."""
+    return message if name is None else message.model_copy(update={"name": name})
+
+
 def without_calls(raw: AIMessage, no_text: str = "") -> AIMessage:
     """Return a reply without its calls: where none was allowed, none is stored; `no_text` stands for none."""
     kept = raw.model_copy(update=holding(raw, []))

@@ -21,7 +21,7 @@ from wakeloop.loop.spending import event, note_round, over, spend
 from wakeloop.model.asking import aask, ask
 from wakeloop.model.broken_stream import Hearing, an_assistants
 from wakeloop.model.redaction import DiscreetNode
-from wakeloop.model.reply import Reply, read_reply, without_calls
+from wakeloop.model.reply import Reply, read_reply, spoken_by, without_calls
 from wakeloop.model.request import Request, Systems
 from wakeloop.model.structured import formatted
 from wakeloop.model.usage import Overheard, usage_of
@@ -46,6 +46,7 @@ class CallModel(DiscreetNode):
     prompt: SystemMessage | None = None
     hook: Runnable[Any, Any] | None = None
     channels: frozenset[str] = frozenset()  # what a hook may write
+    speaker: str | None = None  # the name that replies carry
     systems: Systems = field(default_factory=dict)
     clock: Callable[[], float] = monotonic
 
@@ -185,16 +186,15 @@ class Exchange:
                 steps_left=self.state["remaining_steps"],
             )
         if self.ledger.get("again") not in ("empty", "unread"):
-            self.request.writes.append(reply.message)
+            self.request.writes.append(spoken_by(self.node.speaker, reply.message))
 
     def formatted(self, result: Any, heard: Hearing) -> None:
         """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
-        no_text = self.request.say("empty_reply")
-        cut, must_finish = bool(heard.halves), heard.must_finish
+        no_text, cut, must_finish = self.request.say("empty_reply"), bool(heard.halves), heard.must_finish
         read = formatted(result, no_text, known=self.known, cut=cut, must_finish=must_finish)
         self.ledger = noted_format(
             self.ledger, read.problem, self.settings, cut=read.cut, refused=read.refused
         )
         if read.problem is None and not read.refused:
             self.update["structured_response"] = read.value
-        self.request.writes.append(read.message)
+        self.request.writes.append(spoken_by(self.node.speaker, read.message))

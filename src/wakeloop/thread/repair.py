@@ -16,7 +16,7 @@ from langchain_core.messages import (
 from wakeloop.loop.ledger import Ledger
 from wakeloop.state import TodoState
 from wakeloop.text.characters import whole
-from wakeloop.text.marks import as_assistant, as_user, kind_of, mark, new_id, unmarked
+from wakeloop.text.marks import as_assistant, as_user, injected, kind_of, new_hidden_id, source_of, unmarked
 
 Say = Callable[[str], str]
 
@@ -60,9 +60,9 @@ def repairs(
 ) -> Repairs:
     """Return what makes a history legal, with the input behind it.
 
-    `arrived` are the messages of events. Where no user message is left to answer, one is added: the `nudge`,
-    or a word to go on; not behind another agent's results where they answer every call, as after its
-    hand-over: such a history is in order as it is.
+    `arrived` are the messages of events. Where no user message is left to answer (what others have put in is
+    none), one is added: the `nudge`, or a word to go on; not behind another agent's results where they answer
+    every call, as after its hand-over: such a history is in order as it is.
     """
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
@@ -71,7 +71,7 @@ def repairs(
     behind, closing = list(arrived), closed(head, todo_tools, say)
     if not (behind or waiting) and _ends_in_answers(head, closing) and not _is_own(state, old):
         closing = []
-    elif not behind and not any(isinstance(m, HumanMessage) for m in waiting):
+    elif not behind and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
         behind = [as_user("activate", say("activate") if nudge is None else nudge)]
     return Repairs(
         closing=closing,
@@ -98,11 +98,11 @@ def closed(head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say) ->
     results: list[BaseMessage] = [
         ToolMessage(
             say("unanswered_todo" if call["name"] in todo_tools else "unanswered"),
-            id=new_id(),
+            id=new_hidden_id(),
             name=call["name"],
             tool_call_id=call["id"] or "",
             status="error",
-            additional_kwargs=mark("repair"),
+            additional_kwargs=injected("repair"),
         )
         for call in calls
         if call["id"] not in answered

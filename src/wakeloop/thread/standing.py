@@ -17,7 +17,7 @@ from wakeloop.todos.items import count_open
 
 LAST = "finalization_guard"
 NUMBERS = ("open", "wakes", "budget", "list", "items", "spent")
-WORDS = frozenset(("state", "reason", "on", *NUMBERS))
+WORDS = frozenset(("state", "reason", "on", "error", *NUMBERS))
 
 
 def session_of(given: object) -> Session:
@@ -27,7 +27,8 @@ def session_of(given: object) -> Session:
     interrupt says `"on": "approval"`, else on a human; one that broke off, or is being run, is `running`,
     without numbers; one that has not begun is `dormant`, or `idle` with items by hand, without a reason. Of a
     result of a run that is parked, the numbers are there that it shows; of a parent's values without a list
-    there are none.
+    there are none. Where the last input was refused, `error` says why, until one is taken; for clients of a
+    server, which keeps the exception's words to itself.
 
     Args:
         given: A snapshot, a run's result, a state, or a thread's state as the SDK has it. Of a parent graph
@@ -41,6 +42,8 @@ def session_of(given: object) -> Session:
         return cast(Session, dict(given))  # a session itself
     view = held(given)
     session = cast(dict[str, Any], counted(view))
+    if refused := notes_of(view.values).get("refused"):
+        session["error"] = refused
     if session["state"] == "running" or not view.whole:
         return cast(Session, {key: session[key] for key in session if key not in NUMBERS})
     if session["reason"] == "interrupted" and "todo_ledger" not in view.values:  # a result has no counters

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
+from langchain_core.messages import HumanMessage
 
 from wakeloop.cli.failures import CommandError, code_of, redacted, sentence_of
 from wakeloop.cli.recipe import Recipe, setting, tool_names, without_user
 from wakeloop.cli.report import exit_code
+from wakeloop.cli.show import as_plain, told
 from wakeloop.display.clean import clean, escaped, one_line
 from wakeloop.display.words import ENDINGS, elapsed, ending, question
 
@@ -132,3 +134,20 @@ def test_questions_hide_nothing() -> None:
 
 def test_times() -> None:
     assert [elapsed(s) for s in (4.26, 65, 7500)] == ["4.3 s", "1 min 05 s", "2 h 05 min"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "line", "source"),
+    [
+        ({"lc_source": "summarization"}, "put in by summarization: so far", "summarization"),
+        ({"lc_source": "a\nuser: b"}, "put in by a user: b: so far", "a\nuser: b"),
+        ({"lc_source": " "}, "user: so far", None),
+        ({}, "user: so far", None),
+    ],
+)
+def test_what_others_put_in_is_labelled_with_their_name(
+    extra: dict[str, str], line: str, source: str | None
+) -> None:
+    message = HumanMessage("so far", additional_kwargs=extra)
+    assert list(told(message)) == [line]
+    assert as_plain(message).get("source") == source
