@@ -10,14 +10,13 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 
 from wakeloop.agent import build_todo_graph
+from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.recipe import Recipe, is_openai
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.guesses.models import check_name
 from wakeloop.model.named import model_named, openai_model
-from wakeloop.presets import preset
-from wakeloop.settings import LoopSettings, WholeSettings
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
 from wakeloop.tools.verifier import command_verifier
@@ -39,12 +38,6 @@ def graph_of(
     tools = [*tools_of(recipe, ask=ask, stop=stop), *more]
     check = command_verifier(recipe.verify, recipe.root, stop=stop) if recipe.verify else None
     return build_todo_graph(model_of(recipe, stop), tools, recipe.system or None, settings, verify=check)
-
-
-def settings_of(recipe: Recipe) -> LoopSettings:
-    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole."""
-    settings = preset(recipe.preset).model_copy(update=recipe.settings)
-    return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
 
 
 def model_of(recipe: Recipe, stop: Event) -> BaseChatModel:

@@ -9,9 +9,10 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
-from wakeloop.cli.agent import graph_of, settings_of
+from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asking
 from wakeloop.cli.budgets import newer, to_raise, what_it_has
+from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import code_of, sentence_of, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens

@@ -10,7 +10,7 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from typer.testing import CliRunner
 
-from wakeloop.cli.agent import settings_of
+from wakeloop.cli.configured import configured, settings_of
 from wakeloop.cli.commands.app import app
 from wakeloop.cli.configured import configured, stack_of
 from wakeloop.cli.failures import CommandError
