@@ -7,7 +7,7 @@ from typing import Any
 from wakeloop.cli.failures import usage
 from wakeloop.cli.recipe import refuse_halves
 from wakeloop.cli.show import listing
-from wakeloop.cli.start import look_up, must_be
+from wakeloop.cli.start import looked_up
 from wakeloop.cli.store import Place, reading, writing
 from wakeloop.cli.stored import stored
 
@@ -32,7 +32,8 @@ def edited(place: Place, thread: str, asked: str, words: Sequence[str]) -> list[
     action = named(asked)
     refuse_halves(*words)
     wanted = changes(action, words)
-    known = must_be(look_up(place, thread), thread, place)
+    known = looked_up(place, thread)
+    thread = known.id
     if action is Action.LIST:
         with reading(place) as store:
             return listing(stored(store.saver, thread).values.get("todos") or [])

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from errno import EDQUOT, ENOSPC
 from typing import Any
 
 from wakeloop.display.clean import one_line
@@ -18,6 +19,7 @@ REFUSALS = {
     429: ("The server takes no more requests for now", "Wait a while, or look at the quota."),
 }
 SERVER_FAILED = 500
+FULL = "disk is full"  # of SQLite's words
 DATABASES = ("sqlite3", "sqlalchemy", "psycopg", "psycopg_pool")
 
 
@@ -46,6 +48,10 @@ def sentence_of(error: BaseException) -> str:
     """What was raised, in one sentence, without keys and control codes."""
     if isinstance(error, CommandError | WakeloopError):
         said = str(error)
+    elif _is_of_a_database(error) and FULL in str(error):
+        said = full("of the database")
+    elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
+        said = full(f"of {error.filename!r}" if error.filename else "that the output goes to")
     elif _is_of_a_database(error):
         said = f"The database cannot be used: {database_words(error)}."
     elif _is_of_a_server(error):
@@ -59,6 +65,11 @@ def sentence_of(error: BaseException) -> str:
     else:
         said = f"The run failed: {type(error).__name__}: {error}"
     return one_line(redacted(said), 2 * LONGEST)
+
+
+def full(which: str) -> str:
+    """What is said where there is no room for a step; those before it are stored whole."""
+    return f"The disk {which} is full: make room, then go on where it stopped."
 
 
 def _is_of_a_database(error: BaseException) -> bool:

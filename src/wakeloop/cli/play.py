@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from langchain_core.messages import HumanMessage
@@ -17,7 +18,7 @@ from wakeloop.cli.failures import code_of, sentence_of, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
-from wakeloop.cli.store import writing
+from wakeloop.cli.store import Store, writing
 from wakeloop.dialects import dialect_named
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.live import Live, fits
@@ -40,6 +41,7 @@ def play(job: Job) -> int:
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(config_of(job))
         refuse_unheard(job, before)
+        new = store.find(job.thread) is None
         store.remember(job.thread, job.recipe, job.request)
         view = view_of(job, before)
         for line in greeting(job, before):
@@ -49,7 +51,7 @@ def play(job: Job) -> int:
         except KeyboardInterrupt:
             outcome = Outcome(agent.get_state(config_of(job)), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
-            return failed(job, agent, error, view)
+            return failed(job, agent, error, view, store if new else None)
         return ended(job, outcome, view)
 
 
@@ -157,17 +159,30 @@ def ended(job: Job, outcome: Outcome, view: View) -> int:
     return code
 
 
-def failed(job: Job, agent: Graph, error: Exception, view: View) -> int:
-    """Say what went wrong, in a sentence, and how to go on."""
+def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
+    """Say what went wrong, in a sentence, and how to go on; a first try without any answer is not kept."""
     if isinstance(error, BrokenPipeError):
         raise error
     sentence = sentence_of(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
-    told = f"wakeloop: {sentence}\nTo try again: {again(job.thread, job.place, *message)}"
-    print(clean(told), file=sys.stderr)  # noqa: T201
-    if job.as_json:
-        put_out(job, agent.get_state(config_of(job)), view, sentence)
+    snapshot = agent.get_state(config_of(job)) if job.as_json else None
+    way = f"To try again: {again(job.thread, job.place, *message)}"
+    if begun is not None and forgotten(job, agent, begun):
+        way = "No thread was kept: nothing was answered. Give the same command again."
+    print(clean(f"wakeloop: {sentence}\n{way}"), file=sys.stderr)  # noqa: T201
+    if snapshot is not None:
+        put_out(job, snapshot, view, sentence)
     return code_of(error)
+
+
+def forgotten(job: Job, agent: Graph, store: Store) -> bool:
+    """Take away a thread that was begun in vain: no model has said anything in it."""
+    with suppress(Exception):  # such as a database that is full, or gone
+        messages = agent.get_state(config_of(job)).values.get("messages") or ()
+        if not any(message.type == "ai" for message in messages):
+            store.forget(job.thread)
+            return True
+    return False
 
 
 def put_out(job: Job, snapshot: StateSnapshot, view: View, error: str | None) -> None:

@@ -33,7 +33,8 @@ LABELS = {
 def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator[str]:
     """One thread: how it stands and was made, its list, its answer or its history."""
     with reading(place) as store:
-        known = must_be(store.find(thread), thread, place)
+        known = must_be(store, thread)
+        thread = known.id
         snapshot = stored(store.saver, thread)
         live = store.is_held(thread)
     messages = snapshot.values.get("messages") or ()

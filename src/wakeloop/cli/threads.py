@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 MOST = 20  # threads that are listed unless all are asked for
-HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST")
+HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST", "LAST MESSAGE")
 
 
 def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
@@ -45,7 +45,7 @@ def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
     try:
         return summary(known, stored(store.saver, known.id), place, live=store.is_held(known.id))
     except CommandError:
-        nothing = {"reason": None, "open": 0, "total": 0, "wakes": 0, "changed": None, "raise": None}
+        nothing = {"reason": None, "open": 0, "total": 0, "wakes": 0, "changed": None, "raise": None, "last": ""}
         return {"thread": known.id, "state": "damaged", **nothing, "request": known.request}
 
 
@@ -54,11 +54,9 @@ def summary(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, l
     session, values = counted(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
     how: str = session["state"]
-    if live:
-        how = "running"
-    elif not values:
-        how = "not begun"
-    elif how == "running":
+    if not values:
+        how = "running" if live else "not begun"
+    elif how == "running" and not live:
         how = "broken off"
     return {
         "thread": known.id,
@@ -70,12 +68,19 @@ def summary(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, l
         "changed": snapshot.created_at,
         "raise": to_raise(session, known.recipe, values.get("todo_settings") or {}, known.id, place),
         "request": known.request or first_request(values.get("messages") or ()),
+        "last": last_message(values.get("messages") or ()),
     }
 
 
 def first_request(messages: Sequence[BaseMessage]) -> str:
     """What the person asked first."""
     return next((m.text for m in messages if isinstance(m, HumanMessage) and kind_of(m) is None), "")
+
+
+def last_message(messages: Sequence[BaseMessage]) -> str:
+    """What was said last, by the person or by the model; what the graph writes itself is left out."""
+    spoken = (m.text for m in reversed(messages) if m.type in ("human", "ai") and kind_of(m) is None)
+    return next((text for text in spoken if text.strip()), "")
 
 
 def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -87,7 +92,8 @@ def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
         f"{row['open']}/{row['total']}",
         str(row["wakes"]),
         moment(row["changed"]),
-        one_line(row["request"], 50),
+        one_line(row["request"], 32),
+        one_line(row["last"], 40) or "-",
     )
 
 

@@ -49,7 +49,9 @@ def run(
 @takes(*OF_AN_AGENT)
 def resume(
     *,
-    thread: Thread,
+    thread: Annotated[
+        str | None, typer.Argument(metavar="THREAD", help="Id of the thread, or how it begins; else the last.")
+    ] = None,
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="Answer to its question, or a new message.")
     ] = None,
@@ -70,15 +72,16 @@ def resume(
 def chat(
     *,
     thread: ThreadOption = None,
+    last: Annotated[bool, typer.Option("--continue", "-c", help="Take the last thread.")] = False,
     given: Given,
     db: Db = None,
     yes: Yes = False,
 ) -> None:
     """Talk with one thread, line by line. Without a terminal it reads lines from stdin."""
-    from wakeloop.cli.chat.repl import chat as chat_with
+    from wakeloop.cli.start import talk
     from wakeloop.cli.store import Place
 
-    raise typer.Exit(chat_with(thread, given, Place.of(db), ask=not yes))
+    raise typer.Exit(talk(thread, given, Place.of(db), last=last, ask=not yes))
 
 
 @sentences()
