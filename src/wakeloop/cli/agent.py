@@ -1,5 +1,6 @@
 """Makes the agent of a recipe: model, tools, graph."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
@@ -10,6 +11,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 
 from wakeloop.agent import build_todo_graph
+from wakeloop.cli.around import is_here
 from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.recipe import Recipe, is_openai
@@ -60,6 +62,8 @@ def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
         check_name(recipe.model)
     if is_openai(recipe.model):
         address = {"base_url": recipe.base_url} if recipe.base_url else {}
+        if is_here(recipe.base_url) and not os.environ.get("OPENAI_API_KEY"):
+            address["api_key"] = "none"  # the client wants one; a server on this machine does not
         return openai_model(recipe.model.removeprefix("openai:"), **address, **stopping(stop))
     if recipe.base_url:
         raise usage(

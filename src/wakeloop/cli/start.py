@@ -93,20 +93,23 @@ def talk(thread: str | None, given: Mapping[str, Any], place: Place, *, last: bo
 
 def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *, as_json: bool) -> int:
     """Run the demo: the offline model audits the files below `root`."""
+    recipe = configured(Recipe(root=folder(root, "name another folder"), demo=True, delay=delay), given)
+    name = new_id("demo")
+    if not as_json:
+        begun(recipe, name)
     from wakeloop.demo.audit import audit_files
     from wakeloop.demo.job import request_text
 
-    where = Path(folder(root, "name another folder"))
+    where = Path(recipe.root)
     if not audit_files(where):
         raise usage(f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder.")
-    recipe = configured(Recipe(root=str(where), demo=True, delay=delay), given)
     request = request_text(where)
-    return played(Job(place, new_id("demo"), recipe, request, request, as_json=as_json))
+    return played(Job(place, name, recipe, request, request, as_json=as_json))
 
 
 def played(job: Job) -> int:
     """Play a job; what that needs is imported now, so that wrong usage is refused at once."""
-    if not job.as_json:
+    if not (job.as_json or job.recipe.demo):
         begun(job.recipe, job.thread)
     from wakeloop.cli.play import play
 

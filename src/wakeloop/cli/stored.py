@@ -24,9 +24,7 @@ CHANGES: Mapping[str, Callable[..., Any]] = {"messages": merge_messages, "todos"
 FOLDED: Mapping[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "todo_goal": ("", merge_goal),
     "todo_settings": ({}, merge_settings),
-    **dict.fromkeys(
-        ("todo_handoff", "owed_replies", "waiting_on", "todo_subagents"), ([], merge_entries)
-    ),
+    **dict.fromkeys(("todo_handoff", "owed_replies", "waiting_on", "todo_subagents"), ([], merge_entries)),
 }
 
 

@@ -45,7 +45,15 @@ def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
     try:
         return summary(known, stored(store.saver, known.id), place, live=store.is_held(known.id))
     except CommandError:
-        nothing = {"reason": None, "open": 0, "total": 0, "wakes": 0, "changed": None, "raise": None, "last": ""}
+        nothing = {
+            "reason": None,
+            "open": 0,
+            "total": 0,
+            "wakes": 0,
+            "changed": None,
+            "raise": None,
+            "last": "",
+        }
         return {"thread": known.id, "state": "damaged", **nothing, "request": known.request}
 
 
