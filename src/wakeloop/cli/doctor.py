@@ -13,7 +13,7 @@ from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Place, exists, reading
 from wakeloop.config.levels import config_folder
 from wakeloop.display.clean import one_line
-from wakeloop.display.words import plural
+from wakeloop.text.characters import plural
 
 PACKAGES = ("wakeloop", "langgraph", "langchain-core", "langchain-openai", "langgraph-checkpoint-sqlite")
 ASKED = "Call the tool ready once, with ok set to true. Say nothing else."

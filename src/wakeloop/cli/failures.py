@@ -6,7 +6,15 @@ from errno import EDQUOT, ENOSPC
 from typing import Any
 
 from wakeloop.display.clean import one_line
-from wakeloop.errors import EditError, InputError, SettingsError, ToolNameError, WakeloopError
+from wakeloop.errors import (
+    AGAIN,
+    ConcurrentRunError,
+    EditError,
+    InputError,
+    SettingsError,
+    ToolNameError,
+    WakeloopError,
+)
 from wakeloop.text.secrets import without_secrets
 
 SETTLED, FAILED, USAGE, OPEN, WAITING, TERMINATED, INTERRUPTED = 0, 1, 2, 3, 4, 143, 130
@@ -46,8 +54,12 @@ def code_of(error: BaseException) -> int:
 
 def sentence_of(error: BaseException) -> str:
     """What was raised, in one sentence, without keys and control codes."""
-    if isinstance(error, CommandError | WakeloopError):
-        said = str(error)
+    if isinstance(error, ConcurrentRunError):
+        said = (
+            f"{str(error).partition(';')[0]}; let one program at a time have a thread, and go on from here."
+        )
+    elif isinstance(error, CommandError | WakeloopError):
+        said = str(error).replace(AGAIN, "try again")
     elif _is_of_a_database(error) and FULL in str(error):
         said = full("of the database")
     elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):

@@ -1,4 +1,4 @@
-"""Threads as things that are kept: removed, renamed, taken out."""
+"""Threads that are kept: removed, renamed, taken out."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence

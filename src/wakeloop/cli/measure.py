@@ -17,7 +17,7 @@ from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
-from wakeloop.display.words import plural
+from wakeloop.text.characters import plural
 
 MINUTE, HOUR = 60, 3600
 PRICED = ("input", "cached", "output")
@@ -54,7 +54,7 @@ def prices_of(text: str | None) -> dict[str, float] | None:
 def estimated(study: Study, workers: int) -> Iterator[str]:
     """What the study will take."""
     found: Estimate = estimate(study, plan(study, offline=True), workers)
-    yield f"{found.cells:,} cells, with a model that stops at nothing (a weaker one is asked more often):"
+    yield f"{plural(found.cells, 'cell')}, with a model that stops at nothing (a weaker one is asked more often):"
     yield f"  {found.requests:,.0f} requests, at most {found.most_requests:,}"
     yield f"  {found.input:,.0f} tokens in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
     unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""

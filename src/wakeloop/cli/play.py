@@ -14,11 +14,12 @@ from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asking
 from wakeloop.cli.budgets import newer, to_raise, what_it_has
 from wakeloop.cli.configured import settings_of
-from wakeloop.cli.failures import code_of, sentence_of, usage
+from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import Store, writing
+from wakeloop.demo.job import unwritten
 from wakeloop.dialects import dialect_named
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.live import Live, fits
@@ -154,6 +155,9 @@ def ended(job: Job, outcome: Outcome, view: View) -> int:
     if job.as_json:
         put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
+    if job.recipe.demo and code == SETTLED and (why := unwritten(snapshot.values.get("messages") or ())):
+        view.say(Line("error", f"The report could not be written: {one_line(why)}"))
+        code = FAILED
     if outcome.abandoned:
         leave(code)
     return code

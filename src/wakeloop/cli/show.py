@@ -12,6 +12,7 @@ from wakeloop.cli.stored import Stored, stored
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
+from wakeloop.text.characters import plural
 from wakeloop.text.marks import kind_of, parts_of
 from wakeloop.thread.standing import counted
 
@@ -70,10 +71,10 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
             yield f"settings: {one_line(as_json(recipe.settings))}"
     yield f"request: {one_line(row['request'])}"
     usage = usage_of(values.get("messages") or ())
-    spent = words.plural(row["wakes"], "wake")
+    spent = plural(row["wakes"], "wake")
     if taken := session.get("spent"):
         spent += f", {words.spending(taken)}"
-    yield f"spent: {spent} in the last activation, {usage['total_tokens']:,} tokens in all"
+    yield f"spent: {spent} in the last activation, {plural(usage['total_tokens'], 'token')} in all"
     if trouble := words.trouble(session, values.get("todos") or ()):
         yield f"trouble: {trouble}"
     if values.get("todo_goal"):

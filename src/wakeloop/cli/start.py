@@ -75,20 +75,20 @@ def resume(
     )
 
 
-def talk(thread: str | None, given: Mapping[str, Any], place: Place, *, last: bool, ask: bool) -> int:
-    """Talk with a thread: a new one, one by its id, or the last one."""
+def meant(
+    thread: str | None, given: Mapping[str, Any], place: Place, *, last: bool
+) -> tuple[str, Known | None, Recipe]:
+    """The thread that a chat begins with: a new one, one by its id, or the last one."""
     if last and thread is not None:
         raise usage("--continue takes the last thread: leave --thread out, or --continue.")
     if last:
-        known: Known | None = looked_up(place, None)
-        name = known.id if known else ""
+        known: Known | None
+        name, known = (there := looked_up(place, None)).id, there
     else:
         name, known = continued(place, thread)
     recipe = configured(known.recipe if known else None, given)
     begun(recipe, name)
-    from wakeloop.cli.chat.repl import chat
-
-    return chat(name, known, recipe, place, ask=ask)
+    return name, known, recipe
 
 
 def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *, as_json: bool) -> int:

@@ -192,7 +192,7 @@ def test_a_huge_and_sparse_file_costs_no_memory(root: Path) -> None:
         file.truncate(1 << 40)
     said = call(root, "read_file", path="huge")
     assert said.startswith(f"refused: 'huge' has {1 << 40} bytes, more than the 5000000 that can be read")
-    assert "1 files were not searched" in call(root, "search_files", query="nothing")
+    assert "1 file was not searched" in call(root, "search_files", query="nothing")
 
 
 def test_one_byte_more_than_allowed_is_too_much(root: Path) -> None:

@@ -14,7 +14,8 @@ from wakeloop.cli.start import refuse_odd
 from wakeloop.cli.store import Known
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line
-from wakeloop.display.words import ending, plural
+from wakeloop.display.words import ending
+from wakeloop.text.characters import plural
 from wakeloop.thread.standing import counted
 
 Dot = Callable[[Conversation, Command], Iterable[str]]

@@ -79,10 +79,14 @@ def chat(
     yes: Yes = False,
 ) -> None:
     """Talk with one thread, line by line. Without a terminal it reads lines from stdin."""
-    from wakeloop.cli.start import talk
+    from wakeloop.cli.start import meant
     from wakeloop.cli.store import Place
 
-    raise typer.Exit(talk(thread, given, Place.of(db), last=last, ask=not yes))
+    place = Place.of(db)
+    found = meant(thread, given, place, last=last)
+    from wakeloop.cli.chat.repl import chat as chat_with
+
+    raise typer.Exit(chat_with(*found, place, ask=not yes))
 
 
 @sentences()
