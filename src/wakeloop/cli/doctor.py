@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
 from threading import Event
 from typing import Any
@@ -77,7 +78,11 @@ def tried(recipe: Recipe, say: Callable[[str], None]) -> int:
     from wakeloop.model.named import bound
 
     try:
-        reply = bound(model_of(recipe, Event()), [READY]).invoke([HumanMessage(ASKED)])
+        model = model_of(recipe, Event())
+        with ExitStack() as open_ones:
+            if client := getattr(model, "http_client", None):
+                open_ones.callback(client.close)
+            reply = bound(model, [READY]).invoke([HumanMessage(ASKED)])
     except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
         say(f"answer: none. {sentence_of(error)}")
         return FAILED

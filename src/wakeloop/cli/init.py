@@ -9,7 +9,7 @@ from pathlib import Path
 from wakeloop.cli.around import Around, look_around
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
 from wakeloop.config.levels import config_folder
-from wakeloop.display.clean import clean, one_line
+from wakeloop.display.clean import clean
 
 USUAL = {"openai:": "gpt-5-mini"}  # a model to begin with
 
@@ -97,4 +97,4 @@ def write(file: Path, values: Mapping[str, str]) -> None:
 def say(*lines: str) -> None:
     """Write lines."""
     for line in lines:
-        print(one_line(line, 2000), flush=True)  # noqa: T201
+        print(clean(line), flush=True)  # noqa: T201

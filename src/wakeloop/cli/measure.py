@@ -54,7 +54,8 @@ def prices_of(text: str | None) -> dict[str, float] | None:
 def estimated(study: Study, workers: int) -> Iterator[str]:
     """What the study will take."""
     found: Estimate = estimate(study, plan(study, offline=True), workers)
-    yield f"{plural(found.cells, 'cell')}, with a model that stops at nothing (a weaker one is asked more often):"
+    cells = plural(found.cells, "cell")
+    yield f"{cells}, with a model that stops at nothing (a weaker one is asked more often):"
     yield f"  {found.requests:,.0f} requests, at most {found.most_requests:,}"
     yield f"  {found.input:,.0f} tokens in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
     unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""

@@ -116,9 +116,8 @@ def findings_of(path: str, found: Measured) -> list[str]:
     ]
     for key, listed in (("measure_markers.count", "markers"), ("measure_links.count", "dead")):
         if (hidden := found.get(key, 0) - len(found.get(listed, ()))) > 0:
-            lines.append(
-                f"- {code(path)}: {plural(hidden, 'more open marker' if listed == 'markers' else 'more dead link')}"
-            )
+            what = "more open marker" if listed == "markers" else "more dead link"
+            lines.append(f"- {code(path)}: {plural(hidden, what)}")
     return lines
 
 

@@ -46,11 +46,7 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
         return
     if config is not None:
         _check_config(config, where, keeps=keeps)
-    if keeps and not PLACES & (ensure_config(config).get("configurable") or {}).keys():  # also a caller's own
-        raise InputError(
-            "This agent has a checkpointer, so each run is of a thread: name it, as in "
-            "config={'configurable': {'thread_id': 'notes'}}."
-        )
+    _check_thread(config, keeps=keeps)
     if isinstance(given, str | int | BaseMessage) or (isinstance(given, list | tuple) and given):
         raise InputError(f"An input is a mapping, not {shorten(repr(given))}: {SENT}.")
     if not isinstance(given, Mapping):
@@ -109,6 +105,14 @@ def check_place(config: object) -> None:
                 f"The {name} is refused: half a pair of characters ({half}) is in it, "
                 "which UTF-8 cannot hold."
             )
+
+
+def _check_thread(config: Any, *, keeps: bool) -> None:
+    if keeps and not PLACES & (ensure_config(config).get("configurable") or {}).keys():  # also a caller's own
+        raise InputError(
+            "This agent has a checkpointer, so each run is of a thread: name it, as in "
+            "config={'configurable': {'thread_id': 'notes'}}."
+        )
 
 
 def _check_config(config: Any, where: Any, *, keeps: bool) -> None:

@@ -126,7 +126,7 @@ class FileTools:
             ) from error
         if len(data) > self.limits.write:
             raise ToolException(
-                f"The content has {plural(len(data), 'byte')}, more than the {self.limits.write} that a file may have; "
+                f"The content has {len(data)} bytes, more than the {self.limits.write} that a file may have; "
                 "write it as several files."
             )
         replaced = self.folder.write(path, data)
@@ -155,13 +155,8 @@ class FileTools:
             hits += hits_in(name, text, query.lower(), wanted + 1 - len(hits))
             if len(hits) > wanted:
                 break
-        notes = (
-            [
-                f"({plural(unread, 'file')} {'was' if unread == 1 else 'were'} not searched: binary, too big or unreadable.)"
-            ]
-            if unread
-            else []
-        )
+        unsearched = f"({plural(unread, 'file')} {'was' if unread == 1 else 'were'} not searched"
+        notes = [f"{unsearched}: binary, too big or unreadable.)"] if unread else []
         if not whole:
             notes.append(
                 f"(Only the first {self.limits.scanned} entries were looked at; name a deeper folder.)"

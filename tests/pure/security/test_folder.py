@@ -215,7 +215,7 @@ def test_binary_files_and_names_that_are_not_utf_8(root: Path) -> None:
 def test_a_hard_link_is_read_as_the_file_that_it_is_and_never_written_through(root: Path) -> None:
     os.link(root.parent / "outside" / "a.txt", root / "hard")
     assert SECRET in call(root, "read_file", path="hard")
-    assert call(root, "write_file", path="hard", content="x") == "Replaced 'hard': 1 bytes."
+    assert call(root, "write_file", path="hard", content="x") == "Replaced 'hard': 1 byte."
     assert untouched(root)
 
 

@@ -48,7 +48,7 @@ def test_looking_at_a_thread_imports_no_graph(tmp_path: Path, args: list[str]) -
     code = (
         "import sys\nfrom wakeloop.cli.commands.app import app\n"
         "try: app(sys.argv[1:])\nexcept SystemExit as end: assert not end.code, end.code\n"
-        "slow = {'langgraph.types', 'langgraph.channels', 'langgraph.graph', 'langgraph.pregel', 'rich', 'openai'}\n"
+        "slow = {'langgraph.types', 'langgraph.graph', 'langgraph.pregel', 'rich', 'openai'}\n"
         "print(sorted(slow & set(sys.modules)))\n"
     )
     command = [sys.executable, "-c", code, *args, "--db", str(place.path)]

@@ -646,7 +646,7 @@ def test_a_missing_extra_is_named(world: World, name: str) -> None:
     assert (ran.returncode, ran.stdout) == (1, "")
     assert (
         ran.stderr
-        == f"wakeloop: This command needs the extra sessions: pip install 'wakeloop[cli,sessions]'.\n"
+        == "wakeloop: This command needs the extra sessions: pip install 'wakeloop[cli,sessions]'.\n"
     )
 
 
