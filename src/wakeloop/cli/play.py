@@ -156,7 +156,7 @@ def ended(job: Job, outcome: Outcome, view: View) -> int:
         put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
     if job.recipe.demo and code == SETTLED and (why := unwritten(snapshot.values.get("messages") or ())):
-        view.say(Line("error", f"The report could not be written: {one_line(why)}"))
+        view.say(Line("error", f"The report could not be written: {one_line(why.removeprefix('Error: '))}"))
         code = FAILED
     if outcome.abandoned:
         leave(code)
@@ -171,7 +171,7 @@ def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | 
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
     snapshot = agent.get_state(config_of(job)) if job.as_json else None
     way = f"To try again: {again(job.thread, job.place, *message)}"
-    if begun is not None and forgotten(job, agent, begun):
+    if begun is not None and forgotten(job.thread, agent, begun):
         way = "No thread was kept: nothing was answered. Give the same command again."
     print(clean(f"wakeloop: {sentence}\n{way}"), file=sys.stderr)  # noqa: T201
     if snapshot is not None:
@@ -179,12 +179,13 @@ def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | 
     return code_of(error)
 
 
-def forgotten(job: Job, agent: Graph, store: Store) -> bool:
+def forgotten(thread: str, agent: Graph, store: Store) -> bool:
     """Take away a thread that was begun in vain: no model has said anything in it."""
     with suppress(Exception):  # such as a database that is full, or gone
-        messages = agent.get_state(config_of(job)).values.get("messages") or ()
-        if not any(message.type == "ai" for message in messages):
-            store.forget(job.thread)
+        values = agent.get_state({"configurable": {"thread_id": thread}}).values
+        own = values.get("todos") or values.get("todo_settings")
+        if not own and all(one.type != "ai" for one in values.get("messages") or ()):
+            store.forget(thread)
             return True
     return False
 

@@ -218,6 +218,42 @@ def test_a_first_try_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
     assert (down.returncode, rows(shell.db, "other")) == (1, 0)
 
 
+def test_a_chat_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
+    server = serve(Reply(status=401), Reply("hello"), Reply(status=401))
+    args = ("chat", "--model", "m", "--base-url", server.url, "--thread")
+    failed = shell(*args, "vain", typed="hello\n")
+    assert (failed.returncode, rows(shell.db, "vain")) == (1, 0)
+    failed = shell(*args, "kept", typed="hello\nmore\n")
+    assert failed.returncode == 1
+    assert [one["thread"] for one in json.loads(shell("threads", "--json").stdout)] == ["kept"]
+
+
+def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
+    from wakeloop.cli.failures import sentence_of
+    from wakeloop.errors import ConcurrentRunError
+    from wakeloop.model.broken_stream import unreadable
+
+    assert sentence_of(unreadable("its role is 'user'")) == (
+        "The model's reply could not be read (its role is 'user'), so nothing of it was stored: try again, and if "
+        "it comes again look at the model's address and at what stands before its server."
+    )
+    assert sentence_of(ConcurrentRunError("t", "1", "2")) == (
+        "Two writers were on the thread 't' at once: this run, which stands at checkpoint 1, and another run or an "
+        "edit by hand, which wrote checkpoint 2; let one program at a time have a thread, and go on from here."
+    )
+
+
+def test_a_demo_without_its_report_fails(shell: Shell) -> None:
+    (shell.folder / "a.py").write_text("x = 1\n")
+    (shell.folder / "wakeloop-report.md").mkdir()  # in its place
+    done = shell("demo", ".")
+    assert done.returncode == 1
+    told = [line for line in done.stdout.splitlines() if line.startswith("The report could not be written: ")]
+    assert told == [
+        "The report could not be written: 'wakeloop-report.md' is a folder, not a file; list_files lists it."
+    ]
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
 def test_an_output_on_a_full_disk_leaves_the_thread_whole(shell: Shell, serve: Any) -> None:
     server = serve(PLAN, DONE, BYE)

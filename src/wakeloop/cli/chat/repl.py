@@ -20,7 +20,7 @@ from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
-from wakeloop.cli.play import SWITCHED_ON, leave
+from wakeloop.cli.play import SWITCHED_ON, forgotten, leave
 from wakeloop.cli.recipe import Recipe, refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
@@ -41,7 +41,7 @@ def chat(thread: str, known: Known | None, recipe: Recipe, place: Place, *, ask:
         talk = Conversation(place, store, "", recipe, known.request if known else "", ask=ask)
         with talk.held, terminated():
             talk.hold(thread)
-            code = Repl(talk, keyboard_for(talk)).whole()
+            code = Repl(talk, keyboard_for(talk), begun="" if known else thread).whole()
             if talk.left:
                 leave(code)  # a request or a tool is still at work in this process
             return code
@@ -89,11 +89,16 @@ def printer(out: TextIO) -> View:
 
 @dataclass
 class Repl:
-    """The loop over one conversation; `worst` is the exit code of what went wrong, for a script."""
+    """The loop over one conversation; `worst` is the exit code of what went wrong, for a script.
+
+    `begun` is the thread that this conversation is the first of.
+    """
 
     talk: Conversation
     keyboard: Keyboard
     worst: int = SETTLED
+    begun: str = ""
+    failed: bool = False
 
     def __post_init__(self) -> None:
         self.out, self.err = printer(sys.stdout), printer(sys.stderr)
@@ -145,10 +150,13 @@ class Repl:
     def told(self, error: Exception) -> None:
         """Say what went wrong, in a sentence."""
         self.err.say(Line("error", sentence_of(error)))
-        self.worst = max(self.worst, code_of(error))
+        self.worst, self.failed = max(self.worst, code_of(error)), True
 
     def left(self) -> int:
-        """Say how to come back, and return the exit code."""
+        """Say how to come back, and return the exit code; a thread that was begun in vain is not kept."""
+        talk = self.talk
+        if self.failed and talk.thread == self.begun and forgotten(talk.thread, talk.graph, talk.store):
+            return self.code()
         if self.keyboard.person and self.talk.snapshot.values:
             where = ["--db", str(self.talk.place.path)] if self.talk.place.named else []
             words = ["wakeloop", "chat", "--thread", self.talk.thread, *where]
