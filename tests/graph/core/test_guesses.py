@@ -409,6 +409,6 @@ def test_an_agent_that_keeps_threads_wants_one(config: Any) -> None:
 
 def test_the_thread_of_whoever_calls_is_one() -> None:
     agent = create_todo_agent(ScriptedModel([says("hi")]), checkpointer=InMemorySaver())
-    caller = RunnableLambda(lambda given: agent.invoke(given))
+    caller = RunnableLambda(agent.invoke)  # without a config of its own
     assert answer_of(caller.invoke(GO, AT)) == "hi"
     assert answer_of(agent.get_state(AT)) == "hi"

@@ -234,12 +234,13 @@ def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
     from wakeloop.model.broken_stream import unreadable
 
     assert sentence_of(unreadable("its role is 'user'")) == (
-        "The model's reply could not be read (its role is 'user'), so nothing of it was stored: try again, and if "
-        "it comes again look at the model's address and at what stands before its server."
+        "The model's reply could not be read (its role is 'user'), so nothing of it was stored: "
+        "try again, and if it comes again look at the model's address and at what stands before its server."
     )
     assert sentence_of(ConcurrentRunError("t", "1", "2")) == (
-        "Two writers were on the thread 't' at once: this run, which stands at checkpoint 1, and another run or an "
-        "edit by hand, which wrote checkpoint 2; let one program at a time have a thread, and go on from here."
+        "Two writers were on the thread 't' at once: this run, which stands at checkpoint 1, and another "
+        "run or an edit by hand, which wrote checkpoint 2; let one program at a time have a thread, "
+        "and go on from here."
     )
 
 
