@@ -8,9 +8,11 @@ from typing import Any
 from wakeloop.display.clean import one_line
 from wakeloop.errors import (
     AGAIN,
+    BenchError,
     ConcurrentRunError,
     EditError,
     InputError,
+    ModelError,
     SettingsError,
     ToolNameError,
     WakeloopError,
@@ -48,7 +50,7 @@ def code_of(error: BaseException) -> int:
     """The exit code of what was raised."""
     if isinstance(error, CommandError):
         return error.code
-    wrong = SettingsError | ToolNameError | EditError | InputError | UnicodeError
+    wrong = SettingsError | ModelError | ToolNameError | EditError | InputError | BenchError | UnicodeError
     return USAGE if isinstance(error, wrong) else FAILED
 
 

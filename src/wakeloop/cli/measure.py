@@ -16,7 +16,7 @@ from wakeloop.bench.report import JOURNAL, Result, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
-from wakeloop.cli.failures import FAILED, SETTLED, CommandError
+from wakeloop.cli.failures import FAILED, SETTLED, usage
 from wakeloop.text.characters import plural
 
 MINUTE, HOUR = 60, 3600
@@ -46,7 +46,7 @@ def prices_of(text: str | None) -> dict[str, float] | None:
     try:
         return dict(zip(PRICED, map(float, text.split(",")), strict=True))
     except ValueError:
-        raise CommandError(
+        raise usage(
             f"--prices takes IN,CACHED,OUT a million tokens, as 0.25,0.025,2, not {text!r}."
         ) from None
 

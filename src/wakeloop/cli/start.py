@@ -138,12 +138,17 @@ def piped(source: TextIO | None = None) -> str:
 
 
 def continued(place: Place, thread: str | None) -> tuple[str, Known | None]:
-    """The id of `--thread`, or a new one, and the thread if it is there; a minted id may be cut short."""
+    """The id of `--thread`, or a new one, and the thread if it is there."""
     if thread is None:
         return new_id(), None
-    refuse_odd(thread)
     with reading(place) as store:
-        known = store.find(thread) or (named(store, thread) if CUT_SHORT.fullmatch(thread) else None)
+        return old_or_new(store, thread)
+
+
+def old_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
+    """The thread of an id that may also be a new one's: only one that was minted may be cut short."""
+    refuse_odd(thread)
+    known = store.find(thread) or (named(store, thread) if CUT_SHORT.fullmatch(thread) else None)
     return (known.id if known else thread), known
 
 

@@ -52,8 +52,9 @@ def ending(session: Mapping[str, Any]) -> str:
     if reason is None:
         by_hand = BY_HAND if blanks["budget"] else NOT_BEGUN  # a thread that has run had a budget
         return (UNFINISHED if session.get("state") == "running" else by_hand).format(**blanks)
-    blanks["named"], blanks["are"] = one_line(str(reason)), "is" if blanks["budget"] == 1 else "are"
-    blanks["budget"] = plural(blanks["budget"], "wake")
+    budget = blanks["budget"]
+    blanks["named"], blanks["are"] = one_line(str(reason)), "is" if budget == 1 else "are"
+    blanks["budget"] = plural(budget, "wake") if isinstance(budget, int) else budget
     return ENDINGS.get(reason, "Ended: {named}; {open} open.").format(**blanks)
 
 

@@ -131,9 +131,9 @@ def test_it_asks_and_writes_what_was_chosen(
         "Which one? [1-2, Enter is 1] There is no '3'.",
     ]
     assert "secret" not in out
-    assert begun(monkeypatch, "") == 0  # not written anew without a yes
-    assert server.url in here.read_text()
     assert begun(monkeypatch, "y", "2", "") == 0
+    assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
+    assert begun(monkeypatch, "") == 0  # it is not written anew without a yes
     assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
     assert [path.name for path in here.parent.iterdir()] == ["config.yaml"]
     assert wakeloop("config")[1].splitlines()[1].split()[:3] == ["model", '"openai:gpt-5-mini"', "global"]

@@ -26,7 +26,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["run", "x"], 2, "No model is named"),
         (["run", "  ", "--model", "m"], 2, "The request is empty"),
-        (["run", "x", "--model", "m"], 1, "There is no key for the model: set OPENAI_API_KEY"),
+        (["run", "x", "--model", "m"], 2, "There is no key for the model: set OPENAI_API_KEY"),
         (["run", "x", "--model", "m", "--set", "max_wake=1"], 2, "There is no setting 'max_wake'"),
         (
             ["run", "x", "--model", "m", "--set", "max_wake_cycles=many"],
@@ -44,7 +44,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread's id is of letters"),
         (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "of another provider"),
-        (["run", "x", "--model", "groq:m"], 1, "langchain-groq"),
+        (["run", "x", "--model", "groq:m"], 2, "langchain-groq"),
         (["resume", "nobody"], 2, "There is no thread 'nobody'"),
         (["show", "nobody"], 2, "There is no thread 'nobody'"),
         (["todo", "nobody", "add", "x"], 2, "There is no thread 'nobody'"),
