@@ -134,4 +134,6 @@ def told_since(figures: dict[str, Any]) -> dict[str, Any]:
         return {"session": {**in_todays_shape(was), "error": WHY[was["reason"]]}}
     if {"thread", "session", "todos"} <= figures.keys():
         return {"failed_calls": 0, "blocked": 0}
-    return {"raise": None} if {"thread", "changed"} <= figures.keys() else {}
+    if {"thread", "changed"} <= figures.keys():
+        return {"raise": None, "last": "Nothing more." if figures["thread"] == "ended" else "look around"}
+    return {}
