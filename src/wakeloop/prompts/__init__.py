@@ -36,6 +36,12 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "unanswered_todo": frozenset(),
     "broken_off": frozenset(),
     "empty_reply": frozenset(),
+    "plan_edited": frozenset(("list",)),
+    "plan_rejected": frozenset(("words",)),
+    "held_edited": frozenset(),
+    "held_rejected": frozenset(),
+    "call_edited": frozenset(("args",)),
+    "call_rejected": frozenset(("words",)),
 }
 """Every text by name, with the blanks that it may leave to be filled."""
 
