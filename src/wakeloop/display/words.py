@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop.display.clean import escaped, one_line
+from wakeloop.loop.approval import PLAN
 from wakeloop.stream import Spent
 from wakeloop.text.characters import is_seen
 from wakeloop.todos.items import Todo, is_closed
@@ -137,11 +138,30 @@ def elapsed(seconds: float) -> str:
 
 LONG_LINES, LONG_TEXT = 20, 1000  # of a question: more may have scrolled away
 APPROVAL = "y for yes; anything else is a no, and is passed on"
+PLANNED = "y takes the list, e edits it; anything else is a no, and is passed on"
 
 
 def wants_approval(value: Any) -> bool:
     """Tell whether an interrupt asks for leave; one of an older release says no more than the command."""
     return isinstance(value, Mapping) and ("command" in value or value.get("on") == "approval")
+
+
+def plan_in(value: Any) -> list[Any] | None:
+    """Return the list that an interrupt puts to the person; None where it puts something else."""
+    actions = actions_in(value)
+    if len(actions) != 1 or actions[0]["name"] != PLAN:
+        return None
+    todos = actions[0]["args"].get("todos")
+    return todos if isinstance(todos, list) else None
+
+
+def actions_in(value: Any) -> list[Mapping[str, Any]]:
+    """Return what an interrupt in LangChain's shape asks about; nothing of another."""
+    found = value.get("action_requests") if isinstance(value, Mapping) else None
+    sound = isinstance(found, list) and all(
+        isinstance(one, Mapping) and isinstance(one.get("args"), Mapping) and "name" in one for one in found
+    )
+    return found if sound and found else []
 
 
 def question(value: Any) -> list[str]:
@@ -150,15 +170,38 @@ def question(value: Any) -> list[str]:
         return whole(value)
     if not isinstance(value, Mapping):
         return whole(as_text(value))
+    if actions := actions_in(value):
+        return [line for action in actions for line in _asked(action, plan_in(value))]
     asked = value.get("question")
     lines = whole(asked) if isinstance(asked, str) else []
-    for key, more in value.items():
-        if key == "question" and lines:
-            continue
-        first, *rest = whole(more if isinstance(more, str) else as_text(more))
-        name = escaped(str(key)).replace("\n", "\\n")
-        lines += [f"  {name}: {first}", *(f"  | {line}" for line in rest)]
+    lines += [
+        line for key, more in value.items() if key != "question" or not lines for line in _named(key, more)
+    ]
     return lines or ["{}"]
+
+
+def _asked(action: Mapping[str, Any], plan: list[Any] | None) -> list[str]:
+    """What is asked of one action: its description, and each argument that this does not say already."""
+    told = str(action.get("description") or f"{action['name']}?")
+    if plan is not None:  # the description shows the list as well, but not where an item ends
+        lines = whole(told.partition("\n\n[")[0].strip())
+        return [
+            *lines,
+            *(line for todo in plan for line in _named(MARKS.get(todo["status"], "[?]"), _item(todo))),
+        ]
+    args = [line for key, more in action["args"].items() if more != told for line in _named(key, more)]
+    return [*whole(told), *args]
+
+
+def _item(todo: Mapping[str, Any]) -> str:
+    return f"{todo['id']} {todo['content']}"
+
+
+def _named(name: Any, value: Any) -> list[str]:
+    """One part of a question under its name, all of it."""
+    first, *rest = whole(value if isinstance(value, str) else as_text(value))
+    label = escaped(str(name)).replace("\n", "\\n")
+    return [f"  {label}: {first}", *(f"  | {line}" for line in rest)]
 
 
 def whole(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from wakeloop.todos.items import Refused
 
 Kind = Literal["approve", "edit", "reject", "respond"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+PLAN = "approve_plan"  # the action that a person decides where the list is put
 YES = ("y", "yes")
 NO = ("", "n", "no")
 

@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from wakeloop.loop.approval import Decision, request, said
+from wakeloop.loop.approval import PLAN, Decision, request, said
 from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Refused, Todo, count_open, next_number, number, read_list
 from wakeloop.todos.operations import Board, Outcome
 from wakeloop.todos.verdicts import Verdicts
 
-NAME = "approve_plan"  # of the action that a person decides
 ALLOWED: Any = ("approve", "edit", "reject")
 
 
@@ -56,7 +55,7 @@ def plan_request(board: Board) -> dict[str, Any]:
     lines = [_line(todo) for todo in board.todos] or ["(an empty list)"]
     goal = [f"Goal: {board.goal}"] if board.goal else []
     text = "\n".join(["Go on with this list?", "", *goal, *lines])
-    return request(NAME, {"todos": [dict(todo) for todo in board.todos]}, text, ALLOWED)
+    return request(PLAN, {"todos": [dict(todo) for todo in board.todos]}, text, ALLOWED)
 
 
 def _line(todo: Todo) -> str:
