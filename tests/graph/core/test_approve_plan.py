@@ -200,8 +200,8 @@ def test_a_rejected_list_is_as_if_it_had_not_been_sent(thread: Make) -> None:
     assert agent.todos == []
     assert [text for _, text in agent.results()] == [
         (
-            'Error: the person did not accept this list: nothing of it was stored. They said: "Smaller steps." '
-            "Send another one, as they want it."
+            "Error: the person did not accept this list: nothing of it was stored. "
+            'They said: "Smaller steps." Send another one, as they want it.'
         ),
         "Error: this call was not run: the person did not accept the list that came with it.",
     ]
