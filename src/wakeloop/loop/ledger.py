@@ -83,7 +83,9 @@ class Ledger(TypedDict, total=False):
     # the plan that a person is asked about: `due` while its round is not judged yet
     planned: Activation[bool]  # one was accepted
     plan: Round[Literal["due", "judged", "stands", "edited", "rejected"]]
-    verdicts: Round[list[list[Any]]]  # of a judged round: place of the call, id, why it was refused
+    verdicts: Round[
+        list[Annotated[list[Any], _just(int, str, str)]]
+    ]  # of its items: call, id, "" or a refusal
     held: Round[list[dict[str, Any]]]  # calls outside the todo tools, which run once the plan stands
     # rounds that bring nothing
     idle_rounds: Activation[Count]  # in a row

@@ -112,10 +112,10 @@ def _list_in(args: Mapping[str, Any], before: Board, after: Board) -> tuple[list
 
 def verdicts_of(notes: Ledger) -> Verdicts:
     """Return what the verifier has said of a judged round, as it was noted."""
-    return {(place, key): why for place, key, why in notes.get("verdicts", ())}
+    return {(place, key): why or None for place, key, why in notes.get("verdicts", ())}
 
 
 def with_verdicts(notes: Ledger, verdicts: Verdicts) -> Ledger:
     """Return the notes of a round that is judged, so that no item is asked about again."""
-    told = [[place, key, why] for (place, key), why in verdicts.items()]
+    told = [[place, key, why or ""] for (place, key), why in verdicts.items()]
     return {**notes, "plan": "judged", "verdicts": told}

@@ -13,7 +13,7 @@ from wakeloop.loop.idle_rounds import unless_further
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.replies import external
-from wakeloop.model.answers import answer, error_answer, no_such_tool
+from wakeloop.model.answers import answer, error_answer, no_such_tool, unanswered
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
@@ -79,7 +79,8 @@ class ValidateTodos(Node):
         judged = yield from judge(board, operations, rules, notes, settings)
         if not isinstance(judged, Judged):
             return {"todo_ledger": judged}
-        return self.written(state, calls, board, judged, external(ledger, made))
+        beside = external(ledger, made) if "plan" in ledger else ()
+        return self.written(state, calls, board, judged, unanswered(beside, state["messages"]))
 
     def operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
