@@ -138,6 +138,8 @@ def elapsed(seconds: float) -> str:
 
 LONG_LINES, LONG_TEXT = 20, 1000  # of a question: more may have scrolled away
 APPROVAL = "y for yes; anything else is a no, and is passed on"
+ITEM = {"id", "content", "status"}
+SHAPE = {"action_requests", "review_configs", "on", "error"}
 PLANNED = "y takes the list, e edits it; anything else is a no, and is passed on"
 
 
@@ -149,10 +151,11 @@ def wants_approval(value: Any) -> bool:
 def plan_in(value: Any) -> list[Any] | None:
     """Return the list that an interrupt puts to the person; None where it puts something else."""
     actions = actions_in(value)
-    if len(actions) != 1 or actions[0]["name"] != PLAN:
+    if [action["name"] for action in actions] != [PLAN] or actions[0]["args"].keys() != {"todos"}:
         return None
-    todos = actions[0]["args"].get("todos")
-    return todos if isinstance(todos, list) else None
+    todos = actions[0]["args"]["todos"]
+    sound = isinstance(todos, list) and all(isinstance(t, Mapping) and t.keys() >= ITEM for t in todos)
+    return todos if sound else None
 
 
 def actions_in(value: Any) -> list[Mapping[str, Any]]:
@@ -170,31 +173,36 @@ def question(value: Any) -> list[str]:
         return whole(value)
     if not isinstance(value, Mapping):
         return whole(as_text(value))
-    if actions := actions_in(value):
-        return [line for action in actions for line in _asked(action, plan_in(value))]
-    asked = value.get("question")
+    plan, asked, error = plan_in(value), value.get("question"), str(value.get("error", ""))
     lines = whole(asked) if isinstance(asked, str) else []
-    lines += [
-        line for key, more in value.items() if key != "question" or not lines for line in _named(key, more)
-    ]
+    known = {"question"} if lines else set()
+    if plan is not None:  # its description shows the list as well, but not where an item ends
+        lines = [*whole(f"{error}\nGo on with this list?".lstrip())]
+        lines += [
+            line for todo in plan for line in _named(MARKS.get(todo["status"], "[?]"), _whole_item(todo))
+        ]
+        known = SHAPE
+    elif actions := actions_in(value):
+        lines = [line for action in actions for line in _asked(action, named=wants_approval(value))]
+        known = SHAPE - ({"error"} if error not in str(actions[0].get("description")) else set())
+    lines += [line for key, more in value.items() if key not in known for line in _named(key, more)]
     return lines or ["{}"]
 
 
-def _asked(action: Mapping[str, Any], plan: list[Any] | None) -> list[str]:
-    """What is asked of one action: its description, and each argument that this does not say already."""
+def _asked(action: Mapping[str, Any], *, named: bool) -> list[str]:
+    """What is asked of one action: its description, and each part of it that this does not say already."""
     told = str(action.get("description") or f"{action['name']}?")
-    if plan is not None:  # the description shows the list as well, but not where an item ends
-        lines = whole(told.partition("\n\n[")[0].strip())
-        return [
-            *lines,
-            *(line for todo in plan for line in _named(MARKS.get(todo["status"], "[?]"), _item(todo))),
-        ]
-    args = [line for key, more in action["args"].items() if more != told for line in _named(key, more)]
-    return [*whole(told), *args]
+    parts = [(key, more) for key, more in action.items() if key not in ("args", "description", "name")]
+    if named and str(action["name"]) not in told:
+        parts = [("tool", action["name"]), *parts]
+    parts += [(key, more) for key, more in action["args"].items() if more != told]
+    return [*whole(told), *(line for key, more in parts for line in _named(key, more))]
 
 
-def _item(todo: Mapping[str, Any]) -> str:
-    return f"{todo['id']} {todo['content']}"
+def _whole_item(todo: Mapping[str, Any]) -> str:
+    more = [str(todo[key]) for key in ("reason", "evidence") if todo.get(key)]
+    told = f" ({', '.join(more)})" if more else ""
+    return f"{todo['id']} {todo['content']}{told}"
 
 
 def _named(name: Any, value: Any) -> list[str]:

@@ -55,7 +55,8 @@ def plan_request(board: Board) -> dict[str, Any]:
     lines = [_line(todo) for todo in board.todos] or ["(an empty list)"]
     goal = [f"Goal: {board.goal}"] if board.goal else []
     text = "\n".join(["Go on with this list?", "", *goal, *lines])
-    return request(PLAN, {"todos": [dict(todo) for todo in board.todos]}, text, ALLOWED)
+    asked = request(PLAN, {"todos": [dict(todo) for todo in board.todos]}, text, ALLOWED)
+    return {**asked, "goal": board.goal} if board.goal else asked
 
 
 def _line(todo: Todo) -> str:
