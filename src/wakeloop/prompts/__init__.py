@@ -34,6 +34,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "cut_call": frozenset(),
     "unanswered": frozenset(),
     "unanswered_todo": frozenset(),
+    "unrun": frozenset(),
     "broken_off": frozenset(),
     "empty_reply": frozenset(),
     "plan_edited": frozenset(("list",)),

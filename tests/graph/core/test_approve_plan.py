@@ -281,6 +281,10 @@ def test_new_input_in_place_of_the_answer_begins_anew(thread: Make) -> None:
     agent.run("go")
     assert agent.walk("Never mind.") == [*START, *END]
     assert agent.todos == []
+    assert agent.results() == [
+        ("error", "Error: the run broke off before this call was made; it was not run."),
+        ("error", "Error: the run broke off before this call was answered; nothing was stored."),
+    ]
 
 
 def test_a_thread_may_have_its_own(thread: Make) -> None:
