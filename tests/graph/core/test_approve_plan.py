@@ -323,11 +323,6 @@ def test_a_round_is_one_question_in_every_dialect(thread: Make, name: str, repli
     assert question["action_requests"][0]["description"] == f"Go on with this list?\n\n{text}"
 
 
-def test_presets_ask_nobody() -> None:
-    for name in ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict"):
-        assert preset(name).approve_plan == "off"
-
-
 @pytest.mark.parametrize("limit", range(7, 26))
 def test_near_the_limit_of_steps_the_run_parks_and_never_raises(thread: Make, limit: int) -> None:
     """A round whose calls wait takes three supersteps, of whichever kind the ones before it were."""
