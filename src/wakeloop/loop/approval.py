@@ -93,7 +93,8 @@ def _decision_in(answer: object) -> Mapping[str, Any] | None:
             read = json.loads(answer)
         except (ValueError, RecursionError):
             return None
-        return _decision_in(read) if isinstance(read, Mapping) else None
+        meant = isinstance(read, Mapping) and ("decisions" in read or read.get("type") in KINDS)
+        return _decision_in(read) if meant else None
     if not isinstance(answer, Mapping):
         return None
     if "decisions" not in answer:

@@ -37,10 +37,10 @@ def is_put(notes: Ledger, settings: LoopSettings, before: Board, after: Board) -
 
 
 def plan_calls(before: Board, outcomes: Sequence[Outcome]) -> list[int]:
-    """Return the places of the calls that added or dropped items."""
+    """Return the places of the calls that added or dropped items, or set the goal."""
     found: list[int] = []
     for place, outcome in enumerate(outcomes):
-        if _items(before) != _items(outcome.board):
+        if (before.goal, _items(before)) != (outcome.board.goal, _items(outcome.board)):
             found.append(place)
         before = outcome.board
     return found
