@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agents import END, START, TODO, WORK, Make, change, done, look, session, todo, write
+from agents import END, QUIET, START, TODO, WORK, Make, change, done, look, session, todo, write
 from langgraph.types import Command
 from test_verify import Judge, judged
 
@@ -285,6 +285,37 @@ def test_new_input_in_place_of_the_answer_begins_anew(thread: Make) -> None:
         ("error", "Error: the run broke off before this call was made; it was not run."),
         ("error", "Error: the run broke off before this call was answered; nothing was stored."),
     ]
+
+
+def test_a_call_that_was_not_run_brings_nothing(thread: Make) -> None:
+    agent = thread(beside("a"), "As you like.", tools=[look], change=FIRST)
+    agent.run("go")
+    agent.run(edit())
+    assert (agent.todos, agent.ledger["idle_rounds"]) == ([], 1)
+
+
+def test_who_edits_overrules_the_verifier(door: str, thread: Make) -> None:
+    judge = Judge("no", "no", "no", None)
+    more = calls(change(1, "done"), change(2, "done"), ("todo_write", {"items": ["c"]}))
+    agent = thread(
+        write("a", "b"),
+        more,
+        "bye",
+        verify=judged(door, judge),
+        change={**CHANGES, **QUIET, "max_wake_cycles": 0},
+    )
+    agent.run("go")
+    agent.run(ACCEPT)
+    agent.run(edit(todo(1, "a", "in_progress"), todo(2, "b")))
+    assert agent.ledger["refusals"] == {"2": 1}
+
+
+@pytest.mark.parametrize(("setting", "asks"), [(FIRST, []), (CHANGES, JUDGE)])
+def test_an_empty_list_is_no_first_one(thread: Make, setting: Any, asks: list[str]) -> None:
+    varied = preset("loki").model_copy(update={**setting, "auto_continue": True})
+    agent = thread(calls(("todo__clear", {})), "bye", settings=varied, left=bool(asks))
+    given = {"messages": [("user", "go")], "todos": [{"content": "a", "status": "completed"}]}
+    assert agent.walk(given) == [*START, *(asks or [*TODO, *END])]
 
 
 def test_a_thread_may_have_its_own(thread: Make) -> None:
