@@ -36,7 +36,7 @@ from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import IN, OUT, Steps, TodoState
 from wakeloop.thread.reviewing import Reviews
-from wakeloop.thread.verifying import Verifier, Verify
+from wakeloop.thread.verifying import Verify
 
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]
 InterruptOn = Mapping[str, bool | Sequence[str] | Mapping[str, Any]]
@@ -82,7 +82,7 @@ def build_todo_graph(
             channels=frozenset(get_type_hints(state_schema or TodoState)),
         ),
         "run_tools": RunTools.of(runnable, chat, todo_tools=dialect.names, reviews=reviews),
-        "validate_todos": ValidateTodos(dialect, base, Verifier(verify, chat)),
+        "validate_todos": ValidateTodos(dialect, base, verify, chat),
         "nag": Nag(dialect, base),
         "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),
         "wake": Wake(dialect, base),

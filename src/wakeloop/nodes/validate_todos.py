@@ -14,12 +14,13 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.replies import external
 from wakeloop.model.answers import answer, error_answer, no_such_tool, unanswered
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of, taken_in
 from wakeloop.thread.asking import Judged, judge
-from wakeloop.thread.verifying import Verifier
+from wakeloop.thread.verifying import Verifier, Verify
 from wakeloop.todos.changes import changed_ids, changes
 from wakeloop.todos.items import Refused
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
@@ -34,7 +35,13 @@ class ValidateTodos(Node):
 
     dialect: Dialect
     settings: LoopSettings
-    verifier: Verifier
+    verify: Verify | None = None
+    model: object = None  # whose secrets no refusal may tell
+
+    @computed_once
+    def verifier(self) -> Verifier:
+        """Whoever is asked about items that are to be completed."""
+        return Verifier(self.verify, self.model)
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the list's changes and one tool result a call."""
