@@ -20,7 +20,7 @@ from wakeloop.graph import Schemas, draw
 from wakeloop.guesses import values
 from wakeloop.guesses.arguments import AGENT, GRAPH, spelled
 from wakeloop.guesses.models import check_model
-from wakeloop.guesses.toolbox import not_asked, sorted_tools
+from wakeloop.guesses.tools import not_asked, sorted_tools
 from wakeloop.loop.prices import check_priced
 from wakeloop.model.named import model_named
 from wakeloop.model.usage import name_of

@@ -1,16 +1,18 @@
-"""Which tools run here, and which elsewhere."""
+"""Tools by who runs them, and names that clash."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.tools import BaseTool
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ToolError, ToolNameError
-from wakeloop.guesses.values import tool_of
+from wakeloop.guesses import values
 
 
-def sorted_tools(tools: Sequence[Any], dialect: Dialect) -> tuple[dict[str, BaseTool], list[dict[str, Any]]]:
+def sorted_tools(
+    tools: Sequence[BaseTool | Callable[..., Any] | dict[str, Any]], dialect: Dialect
+) -> tuple[dict[str, BaseTool], list[dict[str, Any]]]:
     """Separate tools that run here from those that the provider runs; refuse clashes."""
     runnable: dict[str, BaseTool] = {}
     provided: list[dict[str, Any]] = []
@@ -18,7 +20,7 @@ def sorted_tools(tools: Sequence[Any], dialect: Dialect) -> tuple[dict[str, Base
         if isinstance(given, dict):
             provided.append(given)
             continue
-        tool = tool_of(given)
+        tool = values.tool_of(given)
         if tool.return_direct:
             raise ToolError(
                 f"The tool {tool.name!r} has return_direct, which would end a run past its todo list."
@@ -35,11 +37,11 @@ def sorted_tools(tools: Sequence[Any], dialect: Dialect) -> tuple[dict[str, Base
     return runnable, provided
 
 
-def not_asked(provided: Sequence[Mapping[str, Any]], dialect: Dialect) -> dict[str, str]:
+def not_asked(provided: Sequence[dict[str, Any]], dialect: Dialect) -> dict[str, str]:
     """Return the tools about whose calls nobody can be asked, each with the reason."""
     at_provider = dict.fromkeys(map(_name_of, provided), "the model's provider runs it")
     return {**at_provider, **dict.fromkeys(dialect.names, "the list is approved by the setting approve_plan")}
 
 
-def _name_of(tool: Mapping[str, Any]) -> str:
+def _name_of(tool: dict[str, Any]) -> str:
     return str(tool.get("name") or tool.get("function", {}).get("name"))
