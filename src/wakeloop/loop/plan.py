@@ -12,7 +12,7 @@ from typing import Any, Literal
 from wakeloop.loop.approval import PLAN, Decision, request, said
 from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings
-from wakeloop.todos.items import Refused, Todo, count_open, next_number, number, read_list
+from wakeloop.todos.items import Refused, Todo, next_number, number, read_list
 from wakeloop.todos.operations import Board, Outcome
 from wakeloop.todos.verdicts import Verdicts
 
@@ -27,13 +27,10 @@ def may_be_put(notes: Ledger, settings: LoopSettings) -> bool:
 
 
 def is_put(notes: Ledger, settings: LoopSettings, before: Board, after: Board) -> bool:
-    """Tell whether a round's list is put to the person: its items have changed.
-
-    As an activation's first list it has to hold something to do.
-    """
+    """Tell whether a round's list is put to the person: its items have changed; a first one is not empty."""
     if notes.get("plan") not in ("due", "judged") or _items(before) == _items(after):
         return False
-    return settings.approve_plan == "changes" or count_open(after.todos) > 0
+    return settings.approve_plan == "changes" or bool(after.todos)
 
 
 def plan_calls(before: Board, outcomes: Sequence[Outcome]) -> list[int]:

@@ -83,7 +83,8 @@ class ValidateTodos(Node):
         )
         settings = effective(self.settings, ledger.get("settings"))
         operations = [self.operation(call, board, ledger) for call in calls]
-        judged = yield from judge(board, operations, rules, notes, settings)
+        verified = self.verify is not None
+        judged = yield from judge(board, operations, rules, notes, settings, verified=verified)
         if not isinstance(judged, Judged):
             return {"todo_ledger": judged}
         beside = external(ledger, made) if "plan" in ledger else ()

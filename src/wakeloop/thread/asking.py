@@ -54,19 +54,25 @@ class Judged:
 
 
 def judge(
-    board: Board, operations: Sequence[Operation | str], rules: Rules, notes: Ledger, settings: LoopSettings
+    board: Board,
+    operations: Sequence[Operation | str],
+    rules: Rules,
+    notes: Ledger,
+    settings: LoopSettings,
+    *,
+    verified: bool,
 ) -> Generator[Question, str | None, Judged | Ledger]:
     """Play a round, and put the plan that it makes to the person where that is due.
 
-    Yields what `play_round` yields. Returns notes in place of the end where the verifier was asked before a
-    plan can be put: store them and begin again, since what follows an interrupt begins anew, and no item is
-    to be asked about twice.
+    Yields what `play_round` yields. Where items are `verified` and one was asked about, it returns notes in
+    place of putting the plan: store them and begin again, since a node begins anew behind an interrupt, and
+    no item is to be asked about twice.
     """
     verdicts = verdicts_of(notes)
     after, outcomes = yield from play_round(board, operations, rules, verdicts)
     if not is_put(notes, settings, board, after):
         return Judged(after, outcomes)
-    if verdicts and notes.get("plan") == "due":
+    if verified and verdicts and notes.get("plan") == "due":
         return with_verdicts(notes, verdicts)
     ruling = put(plan_request(after), partial(plan_ruling, before=board, after=after))
     if ruling.kind != "rejected":

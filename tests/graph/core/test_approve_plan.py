@@ -210,6 +210,19 @@ def test_a_rejected_list_is_as_if_it_had_not_been_sent(thread: Make) -> None:
     assert agent.results()[-2] == ("success", "saw y")
 
 
+def test_a_first_list_of_work_that_is_done_is_put_too(thread: Make) -> None:
+    """Else a rejected plan came back as work that nobody was asked about."""
+    varied = preset("cubepi").model_copy(update={**FIRST, "in_progress": "any"})
+    whole = [
+        calls(("write_todos", {"todos": [{"content": "a", "status": s}]})) for s in ("pending", "completed")
+    ]
+    agent = thread(*whole, "bye", settings=varied)
+    agent.run("go")
+    assert agent.walk(reject("no")) == [*TODO, *JUDGE]
+    assert questions(agent) == [asked(todo(1, "a", "completed"), text="[1] a (completed)")]
+    assert agent.walk(ACCEPT) == [*TODO, *END]
+
+
 def test_rejections_are_no_idle_rounds_and_no_wakes(thread: Make) -> None:
     replies = [write(f"{n}") for n in range(6)]
     agent = thread(*replies, done(1), "bye", change={**FIRST, "max_idle_rounds": 2, "nag_after": 0})
