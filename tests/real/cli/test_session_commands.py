@@ -239,9 +239,7 @@ def test_an_answer_names_its_question(shared: World) -> None:
     assert shared.here("send", "named", "blue", "--answers", " ") == (2, "", wrong)
     assert shared.here("send", "named", "x", "--kind", "cron", "--answers", question) == (2, "", wrong)
     assert shared.ps("named")["queued"] == 0
-    assert shared.here("show", "named")[1].endswith(
-        f"question: Which colour?\n  its id: {question}\n"
-    )
+    assert shared.here("show", "named")[1].endswith(f"question: Which colour?\n  its id: {question}\n")
     code, out, _ = shared.here("send", "named", "blue", "--answers", question, "--wait")
     assert (code, out) == (0, "m: blue\n")
     assert shared.ps("named")["asks"] == []
