@@ -20,7 +20,7 @@ from wakeloop.graph import Schemas, draw
 from wakeloop.guesses import values
 from wakeloop.guesses.arguments import AGENT, GRAPH, spelled
 from wakeloop.guesses.models import check_model
-from wakeloop.guesses.tools import sorted_tools
+from wakeloop.guesses.tools import not_asked, sorted_tools
 from wakeloop.loop.form import context_form
 from wakeloop.loop.prices import check_priced
 from wakeloop.model.named import model_named
@@ -31,14 +31,17 @@ from wakeloop.nodes.call_model import CallModel
 from wakeloop.nodes.finalization_guard import FinalizationGuard
 from wakeloop.nodes.nag import Nag
 from wakeloop.nodes.run_tools import RunTools
-from wakeloop.nodes.validate_todos import ValidateTodos, Verify
+from wakeloop.nodes.validate_todos import ValidateTodos
 from wakeloop.nodes.wake import Wake
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import IN, OUT, Steps, TodoState
+from wakeloop.thread.reviewing import Reviews
+from wakeloop.thread.verifying import Verify
 
 UNNAMED = "wakeloop"  # what an agent is called that was given no name
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]
+InterruptOn = Mapping[str, bool | Sequence[str] | Mapping[str, Any]]
 
 
 @spelled(GRAPH)
@@ -52,6 +55,7 @@ def build_todo_graph(
     state_schema: type[Any] | None = None,
     context_schema: type[Any] | None = None,
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
+    interrupt_on: InterruptOn | None = None,
     name: str = UNNAMED,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return the graph of `create_todo_agent`, not compiled; the arguments are the same.
@@ -70,6 +74,7 @@ def build_todo_graph(
     asynchronous = verify is not None and (
         iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
     )
+    reviews = Reviews.of(interrupt_on, list(runnable), not_asked(provided, dialect), base.prompts)
     voices = Voices.of(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
         "activate": Activate(dialect, base, asynchronous, voices.full is not None, voices.name),
@@ -83,7 +88,7 @@ def build_todo_graph(
             channels=frozenset(get_type_hints(state_schema or TodoState)),
             speaker=None if name == UNNAMED else name,
         ),
-        "run_tools": RunTools.of(runnable, chat, dialect.names),
+        "run_tools": RunTools.of(runnable, chat, todo_tools=dialect.names, reviews=reviews),
         "validate_todos": ValidateTodos(dialect, base, verify, chat),
         "nag": Nag(dialect, base),
         "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),
@@ -103,6 +108,7 @@ def create_todo_agent(
     state_schema: type[Any] | None = None,
     context_schema: type[Any] | None = None,
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
+    interrupt_on: InterruptOn | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,  # noqa: FBT001 - as LangGraph's own compile
     store: BaseStore | None = None,
     name: str = UNNAMED,
@@ -122,6 +128,7 @@ def create_todo_agent(
         context_schema: The run's context; it may carry `todo_settings`, which ranks as the thread's, and
             over them. None: nothing but these, as a form that Studio and other clients can show.
         pre_model_hook: Called with the state inside `call_model`; returns `llm_input_messages` or `messages`.
+        interrupt_on: `{tool: True | [decisions]}`, the tools whose calls are put to a person before they run.
         checkpointer: Where threads are kept; None keeps nothing (or uses a parent's, as a subgraph).
         store: LangGraph's store, for tools that take one.
         name: The graph's name, as a node of a parent and in traces. Replies carry it, where one is given.
@@ -129,7 +136,7 @@ def create_todo_agent(
     Raises:
         ArgumentError: An argument that there is not, or a value of another kind.
         SettingsError: An unknown preset, dialect or setting, or a schema that is no `TodoState`.
-        ToolNameError: Two tools with one name, or one called like a todo tool.
+        ToolNameError: Two tools with one name, one called like a todo tool, a name in `interrupt_on` of none.
         ToolError: A tool with `return_direct`, or something that is no tool.
         ModelError: A model that cannot be made or cannot call tools.
     """
@@ -145,6 +152,7 @@ def create_todo_agent(
         state_schema,
         context_schema,
         pre_model_hook,
+        interrupt_on,
         name,
     )
     return graph.compile(checkpointer=checkpointer, store=store, name=name)

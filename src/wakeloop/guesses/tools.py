@@ -28,11 +28,20 @@ def sorted_tools(
         if tool.name in runnable:
             raise ToolNameError(f"Two tools are called {tool.name!r}; give one of them another name.")
         runnable[tool.name] = tool
-    names = [*runnable, *(str(d.get("name") or d.get("function", {}).get("name")) for d in provided)]
-    for name in names:
+    for name in (*runnable, *map(_name_of, provided)):
         if name in dialect.names:
             raise ToolNameError(
                 f"The tool name {name!r} belongs to the todo tools of the dialect {dialect.name!r}; "
                 "give your tool another."
             )
     return runnable, provided
+
+
+def not_asked(provided: Sequence[dict[str, Any]], dialect: Dialect) -> dict[str, str]:
+    """Return the tools about whose calls nobody can be asked, each with the reason."""
+    at_provider = dict.fromkeys(map(_name_of, provided), "the model's provider runs it")
+    return {**at_provider, **dict.fromkeys(dialect.names, "the list is approved by the setting approve_plan")}
+
+
+def _name_of(tool: dict[str, Any]) -> str:
+    return str(tool.get("name") or tool.get("function", {}).get("name"))
