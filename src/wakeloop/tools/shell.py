@@ -98,13 +98,13 @@ def approved(answer: Any) -> bool:
     return answer is True or (isinstance(answer, str) and answer.strip().lower() in YES)
 
 
-def refusal(answer: Any) -> str:
+def refusal(answer: Any, what: str = "command; it was not run") -> str:
     """What the model reads when the person did not say yes, with the person's own words."""
     if isinstance(answer, Mapping):
         answer = next((answer[key] for key in ("message", "reason", "text") if answer.get(key)), "")
     words = answer.strip() if isinstance(answer, str) else ""
     said = f' They said: "{words}"' if words.lower() not in NO else ""
-    return f"The person refused this command; it was not run.{said}"
+    return f"The person refused this {what}.{said}"
 
 
 @dataclass

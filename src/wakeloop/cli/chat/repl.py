@@ -21,6 +21,7 @@ from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
+from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.play import SWITCHED_ON, leave
 from wakeloop.cli.recipe import refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
@@ -42,15 +43,17 @@ def chat(thread: str | None, given: Mapping[str, Any], place: Place, *, ask: boo
         refuse_odd(thread)
     known = None if thread is None else look_up(place, thread)
     recipe = configured(known.recipe if known else None, given)
-    graph_of(recipe, ask=ask, stop=Event())  # what cannot be built leaves no trace
-    with writing(place) as store:
-        talk = Conversation(place, store, "", recipe, known.request if known else "", ask=ask)
-        with talk.held, terminated():
-            talk.hold(thread or new_id())
-            code = Repl(talk, keyboard_for(talk)).whole()
-            if talk.left:
-                leave(code)  # a request or a tool is still at work in this process
-            return code
+    with Outside() as outside:
+        graph_of(recipe, outside, ask=ask, stop=Event())  # what cannot be built leaves no trace
+        with writing(place) as store:
+            talk = Conversation(place, store, "", recipe, known.request if known else "", ask, outside)
+            with talk.held, terminated():
+                talk.hold(thread or new_id())
+                code = Repl(talk, keyboard_for(talk)).whole()
+                if talk.left:
+                    outside.close()
+                    leave(code)  # a request or a tool is still at work in this process
+                return code
 
 
 def keyboard_for(talk: Conversation) -> Keyboard:
@@ -123,6 +126,8 @@ class Repl:
             "note",
             f"Thread {self.talk.thread} ({one_line(self.talk.recipe.title)}); .help lists the commands.",
         )
+        for told in unasked(self.talk.recipe):
+            self.say("note", told)
         if self.talk.recipe.switched_on:
             self.say("note", SWITCHED_ON)
         self.tell_standing()
