@@ -31,8 +31,8 @@ def own_tools(named: str, folder: str, wait: Wait) -> list[BaseTool]:
         near = get_close_matches(name, [one for one in vars(found) if not one.startswith("_")], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise usage(f"The module {module!r} for --tools has no {name!r}{hint}")
-    given = getattr(found, name)
-    if is_maker(given):
+    given, maker = getattr(found, name), is_maker(getattr(found, name))
+    if maker:
         try:
             given = given()
             if inspect.iscoroutine(given):
@@ -40,9 +40,10 @@ def own_tools(named: str, folder: str, wait: Wait) -> list[BaseTool]:
         except Exception as error:  # noqa: BLE001 - whatever the user's own code raises
             raise broken(f"{named} for --tools", error) from None
     try:
-        return [waited(tool_of(one), wait) for one in tools_of(given)]
+        return [waited(tool_of(one), wait) for one in tools_of([given] if isinstance(given, str) else given)]
     except ToolError as error:
-        raise usage(f"{named} for --tools is no list of tools: {error}") from None
+        hint = " It was called for its tools; one that is a tool itself needs @tool." if maker else ""
+        raise usage(f"{named} for --tools is no list of tools: {error}{hint}") from None
 
 
 def imported(module: str, folder: str) -> ModuleType:
@@ -65,11 +66,10 @@ def imported(module: str, folder: str) -> ModuleType:
 def broken(what: str, error: BaseException) -> CommandError:
     """Say what the user's own code raised, and where."""
     last = next((f for f in reversed(extract_tb(error.__traceback__)) if f.filename != __file__), None)
-    file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (
-        (last.filename, last.lineno) if last else (None, None)
-    )  # fmt: skip
-    where = f" ({Path(file).name}, line {line})" if file and not file.startswith("<") else ""
-    return usage(f"{what} cannot be used: {type(error).__name__}: {error}{where}.")
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError) or last is None or last.filename.startswith("<"):
+        return usage(f"{what} cannot be used: {said}.")  # a syntax error tells its place itself
+    return usage(f"{what} cannot be used: {said} ({Path(last.filename).name}, line {last.lineno}).")
 
 
 def is_maker(given: Any) -> bool:

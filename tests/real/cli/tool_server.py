@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
+import signal
 import sys
+import threading
 import time
+from pathlib import Path
 from typing import Any
 
-from mcp.server.fastmcp import FastMCP, Image
+from mcp.server.fastmcp import Context, FastMCP, Image
 from mcp.types import (
     AudioContent,
     BlobResourceContents,
+    CallToolResult,
     EmbeddedResource,
     ResourceLink,
     TextContent,
@@ -20,8 +25,7 @@ from mcp.types import (
 )
 from pydantic import AnyUrl
 
-PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 0
-server = FastMCP("tests", port=PORT, log_level="ERROR")
+server = FastMCP("tests", log_level="ERROR")
 READS = ToolAnnotations(readOnlyHint=True)
 
 
@@ -52,16 +56,16 @@ def pid() -> str:
 @server.tool(annotations=READS)
 def surroundings(name: str) -> str:
     """A variable of the environment, or the folder."""
-    return os.environ.get(name, "not set") if name else os.getcwd()
+    return os.environ.get(name, "not set") if name else str(Path.cwd())
 
 
 @server.tool(annotations=READS)
 def fail(words: str) -> str:
-    """Fail."""
-    raise ValueError(words)
+    """Fail, with the values of variables in the words."""
+    raise ValueError(os.path.expandvars(words))
 
 
-@server.tool(annotations=READS)
+@server.tool(annotations=READS, structured_output=False)
 def blocks() -> list[Any]:
     """Every kind of block."""
     data = base64.b64encode(b"12345").decode()
@@ -69,7 +73,7 @@ def blocks() -> list[Any]:
     kind = "application/x-notes"
     return [
         TextContent(type="text", text="first"),
-        Image(data=b"1234", format="png"),
+        Image(data=b"1234", format="png"),  # which the library makes a block of
         AudioContent(type="audio", data=data, mimeType="audio/wav"),
         ResourceLink(type="resource_link", name="notes", uri=uri, mimeType=kind),
         ResourceLink(type="resource_link", name="notes", uri=uri),
@@ -78,10 +82,22 @@ def blocks() -> list[Any]:
     ]
 
 
-@server.tool(annotations=READS)
+@server.tool(annotations=READS, structured_output=False)
 def nothing() -> list[Any]:
     """No block at all."""
     return []
+
+
+@server.tool(annotations=READS)
+def shapes() -> CallToolResult:
+    """Structured content, and no block."""
+    return CallToolResult(content=[], structuredContent={"ä": [1]})
+
+
+@server.tool(annotations=READS)
+def header(name: str, ctx: Context[Any, Any, Any]) -> str:
+    """A header of this very request."""
+    return str(ctx.request_context.request.headers[name])
 
 
 @server.tool(annotations=READS)
@@ -91,9 +107,9 @@ def long(count: int) -> str:
 
 
 @server.tool(annotations=READS)
-def slow(seconds: float) -> str:
+async def slow(seconds: float) -> str:
     """Take a while."""
-    time.sleep(seconds)
+    await asyncio.sleep(seconds)
     return "slept"
 
 
@@ -113,4 +129,11 @@ def write(path: str, text: str) -> str:
 
 
 if __name__ == "__main__":
-    server.run("streamable-http" if PORT else "stdio")
+    if file := os.environ.get("PID"):
+        Path(file).write_text(str(os.getpid()))
+    if os.environ.get("STUBBORN"):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        threading.Thread(target=time.sleep, args=(60,)).start()  # it outlives the end of its input
+    if sys.argv[1:]:
+        server.settings.port = int(sys.argv[1])
+    server.run("streamable-http" if sys.argv[1:] else "stdio")
