@@ -2,16 +2,18 @@
 
 import asyncio
 import concurrent.futures
+import signal
 import threading
-from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.tools import BaseTool, ToolException
 
-from wakeloop.cli.failures import CommandError
+from wakeloop.cli.failures import TERMINATED, CommandError
 from wakeloop.cli.mcp_file import FOUND, servers_in
 from wakeloop.cli.own_tools import own_tools
 from wakeloop.cli.recipe import Recipe
@@ -73,7 +75,8 @@ class Outside:
             raise CommandError("MCP servers need the extra mcp: pip install 'wakeloop[mcp]'.") from None
         connected = [Connected(one, root) for one in found]
         try:
-            self.wait(all_of(one.begun() for one in connected))
+            with terminated():
+                self.wait(all_of(one.begun() for one in connected))
         except BaseException:
             self.end(connected)
             raise
@@ -117,6 +120,23 @@ class Outside:
         if not self.thread.is_alive():
             self.loop.close()
         self.held, self.loop, self.thread = {}, None, None
+
+
+@contextmanager
+def terminated() -> Iterator[None]:
+    """Let SIGTERM end the command in order where nobody listens to it yet: no server stays behind."""
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        raise SystemExit(TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 async def all_of(work: Any) -> None:

@@ -101,14 +101,30 @@ def test_a_call_that_does_more_than_read_is_put_to_the_person(shell: Shell, serv
     assert (shell.folder / "a.txt").read_text() == "x\u202ey"
 
 
+SLEEP = Reply(calls=[("slow", {"seconds": 60})])
+NAP = Reply(calls=[("slow", {"seconds": 2})])
+
+
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+    ("number", "code", "then", "env"),
+    [
+        (signal.SIGINT, 130, SLEEP, {}),
+        (
+            signal.SIGINT,
+            130,
+            Reply(delay=20),
+            {"STUBBORN": "yes"},
+        ),  # left in a request: the process is cut off
+        (signal.SIGTERM, 143, NAP, {}),
+        (signal.SIGKILL, -signal.SIGKILL, SLEEP, {}),
+    ],
+    ids=["Ctrl-C", "cut off", "SIGTERM", "kill -9"],
 )
-def test_no_end_leaves_a_server_behind(shell: Shell, serve: Any, number: int, code: int) -> None:
-    model = serve(
-        PID, Reply(calls=[("slow", {"seconds": 2 if number == signal.SIGTERM else 60})]), Reply("Bye.")
-    )
-    servers(shell.folder)
+def test_no_end_leaves_a_server_behind(
+    shell: Shell, serve: Any, number: int, code: int, then: Reply, env: dict[str, str]
+) -> None:
+    model = serve(PID, then, Reply("Bye."))
+    servers(shell.folder, env=env)
     run = shell.start("run", "go", "--model", "m", "--base-url", model.url, "--mcp", ".mcp.json")
     until(lambda: len(model.requests) == 2, run)
     (pid,) = pids(model)
@@ -117,6 +133,20 @@ def test_no_end_leaves_a_server_behind(shell: Shell, serve: Any, number: int, co
     run.communicate(timeout=30)
     assert run.returncode == code
     assert is_gone(int(pid))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_server_that_is_not_ready_yet_is_not_left_behind(shell: Shell, number: int, code: int) -> None:
+    pid = shell.folder / "pid"
+    text = f"import os, time; open({str(pid)!r}, 'w').write(f'{{os.getpid()}} '); time.sleep(60)"
+    servers(shell.folder, command=sys.executable, args=["-c", text])
+    run = shell.start("run", "go", "--model", "m", "--mcp", ".mcp.json")
+    until(lambda: pid.exists() and pid.read_text().endswith(" "), run)
+    run.send_signal(number)
+    out, _ = run.communicate(timeout=30)
+    assert (run.returncode, out) == (code, "")
+    assert is_gone(int(pid.read_text()))
+    assert not shell.db.exists()
 
 
 def test_a_chat_holds_its_servers_from_line_to_line(shell: Shell, serve: Any) -> None:

@@ -11,9 +11,11 @@ import pytest
 from chat_server import Reply
 from processes import Shell, lines
 
+from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.failures import USAGE, CommandError
 from wakeloop.cli.outside import Outside
 from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.store import Place, writing
 
 MODULE = '''
 """The user's own."""
@@ -44,7 +46,7 @@ def made():
     return [weigh, look]
 
 async def made_later():
-    await asyncio.sleep(0)
+    await asyncio.sleep(0.2)
     return look
 
 def now() -> str:
@@ -128,6 +130,18 @@ def test_what_is_none_is_one_sentence(folder: Path, name: str, says: str) -> Non
         tools_of(folder, name)
     assert refused.value.code == USAGE
     assert str(refused.value).startswith(says.format(folder))
+
+
+def test_a_chat_takes_them_up_after_a_run_that_was_stopped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
+    place = Place(folder / "threads.sqlite", named=True)
+    with writing(place) as store, Outside() as outside:
+        talk = Conversation(place, store, "t", Recipe(model="m", root=str(folder)), outside=outside)
+        outside.stop.set()
+        talk.reconfigure({"tools": ("mine:made_later",), "imports": str(folder)})
+        assert talk.recipe.tools == ("mine:made_later",)
 
 
 @pytest.mark.loopback

@@ -100,7 +100,8 @@ class Conversation:
     def reconfigure(self, given: Mapping[str, Any]) -> None:
         """Take another role or agent; what cannot be built changes nothing."""
         recipe = configured(self.recipe, given)
-        graph_of(recipe, self.outside, ask=self.ask, stop=Event())
+        self.outside.stop = Event()  # the last run's may be set
+        graph_of(recipe, self.outside, ask=self.ask, stop=self.outside.stop)
         self.recipe = recipe
         if self.snapshot.values:
             self.keep()
