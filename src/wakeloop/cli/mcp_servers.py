@@ -25,7 +25,7 @@ from wakeloop.text.secrets import without_secrets
 
 START = 30.0  # seconds until a server has to be ready
 ANSWER = 300.0  # seconds that a call may take
-LEAVE = 6.0  # seconds that a session has to end: after two its process is asked to, after four made to
+LEAVE = 6.0  # seconds that a session has to end: after two its process is asked to, after four it is made to
 LAST_WORDS = 2_000  # bytes of what a server wrote on its stderr
 LONGEST = 300  # characters of a server's words in a sentence
 CLOSED = -32000  # the protocol's code for a connection that was closed
@@ -44,7 +44,7 @@ class Connected:
     def __init__(self, server: Server, root: str) -> None:
         self.server, self.root = server, root
         self.who = f"the MCP server {server.name!r}"
-        self.lock, self.leave = asyncio.Lock(), asyncio.Event()  # each session has its own to leave by
+        self.lock = asyncio.Lock()
         self.task: asyncio.Task[None] | None = None
         self.session: ClientSession | None = None
         self.listed: list[mcp.Tool] = []
@@ -56,8 +56,8 @@ class Connected:
             if self.session is None:
                 await self.end()
                 ready: asyncio.Future[ClientSession] = asyncio.get_running_loop().create_future()
-                self.leave, self.errors = asyncio.Event(), b""
-                self.task = asyncio.create_task(self.hold(ready, self.leave))
+                self.errors = b""
+                self.task = asyncio.create_task(self.hold(ready))
                 try:
                     async with asyncio.timeout(START):
                         self.session = await asyncio.shield(ready)
@@ -67,8 +67,8 @@ class Connected:
                     raise usage(f"T{self.who[1:]} cannot be used: {why}{self.last_words()}") from None
             return self.session
 
-    async def hold(self, ready: asyncio.Future[ClientSession], leave: asyncio.Event) -> None:
-        """Hold the session from its beginning to its end: both belong into one task."""
+    async def hold(self, ready: asyncio.Future[ClientSession]) -> None:
+        """Hold the session until it is cancelled: its beginning and its end belong into one task."""
         try:
             async with (
                 self.streams() as (read, write),
@@ -77,7 +77,7 @@ class Connected:
                 await session.initialize()
                 self.listed = await all_tools(session)
                 ready.set_result(session)
-                await leave.wait()
+                await asyncio.get_running_loop().create_future()
         except Exception as error:  # noqa: BLE001 - it is told where it is waited for
             if not ready.done():
                 ready.set_exception(error)
@@ -122,15 +122,11 @@ class Connected:
                 self.errors = (self.errors + data)[-LAST_WORDS:]
 
     async def end(self) -> None:
-        """End the session, and with it the process; one that is not ready yet is cut off."""
-        task, begun = self.task, self.session is not None
-        self.task = self.session = None
-        if task is None:
-            return
-        self.leave.set()
-        if not begun or not (await asyncio.wait((task,), timeout=LEAVE))[0]:
+        """End the session; a process has its input closed, is asked to end, and is made to."""
+        task, self.task, self.session = self.task, None, None
+        if task is not None:
             task.cancel()
-            await asyncio.wait((task,))
+            await asyncio.wait((task,), timeout=LEAVE)
 
     # -- a call ----------------------------------------------------------------------------------------
 

@@ -112,9 +112,8 @@ class Outside:
         """End all servers, and the loop."""
         if self.loop is None or self.thread is None:
             return
-        self.end([one for several in self.held.values() for one in several])
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(emptied(), self.loop).result(1)
+            asyncio.run_coroutine_threadsafe(emptied(), self.loop).result(LEAVE)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(1)
         if not self.thread.is_alive():
@@ -147,7 +146,7 @@ async def all_of(work: Any) -> None:
 
 
 async def emptied() -> None:
-    """Cancel what still waits in the loop, such as a call that a stop has left."""
+    """Cancel what is in the loop: a session that is held, a call that a stop has left."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
