@@ -72,7 +72,7 @@ class Connected:
         try:
             async with (
                 self.streams() as (read, write),
-                ClientSession(read, write, read_timeout_seconds=timedelta(seconds=ANSWER)) as session,
+                ClientSession(read, write) as session,
             ):
                 await session.initialize()
                 self.listed = await all_tools(session)
@@ -136,7 +136,7 @@ class Connected:
             session = await self.begun()
         except CommandError as error:
             raise ToolException(str(error)) from None
-        asked = asyncio.ensure_future(session.call_tool(name, arguments))
+        asked = asyncio.ensure_future(session.call_tool(name, arguments, timedelta(seconds=ANSWER)))
         held = {self.task} if self.task else set()
         try:
             await asyncio.wait({asked, *held}, return_when=asyncio.FIRST_COMPLETED)
@@ -148,7 +148,9 @@ class Connected:
         except McpError as error:
             if error.error.code == CLOSED:
                 raise ToolException(await self.lost(session)) from None
-            raise ToolException(self.discreet(f"{self.who}: {error.error.message}")) from None
+            late = error.error.code == httpx.codes.REQUEST_TIMEOUT
+            why = f"it did not answer within {ANSWER:g} s" if late else error.error.message
+            raise ToolException(self.discreet(f"{self.who}: {why}")) from None
         finally:
             asked.cancel()
 

@@ -112,8 +112,14 @@ def test_a_server_that_ends_in_a_call_is_begun_anew_by_the_next(held: Held) -> N
     assert held("pid").isdigit()
 
 
-def test_a_stop_ends_a_call_at_once(held: Held) -> None:
+def test_a_stop_ends_a_call_at_once_and_one_without_an_answer_ends_by_itself(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
     held.start(local=LOCAL)
+    with monkeypatch.context() as patched:
+        patched.setattr(mcp_servers, "ANSWER", 0.5)
+        assert held("slow", seconds=60) == "error: the MCP server 'local': it did not answer within 0.5 s"
+    assert held("add", a=1, b=2) == "3"  # it is still the same session
     Timer(0.2, held.outside.stop.set).start()
     begun = time.monotonic()
     assert held("slow", seconds=60) == "error: The run is being stopped; the call was ended."
