@@ -24,6 +24,8 @@ from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
 from wakeloop.tools.verifier import command_verifier
 
+DECISIONS = {"allowed_decisions": ["approve", "edit", "reject"]}  # on a call of a server's tool
+
 
 def graph_of(
     recipe: Recipe, outside: Outside, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
@@ -51,7 +53,15 @@ def graph_of(
         dialect_named(settings.dialect).names,
     )
     check = command_verifier(recipe.verify, recipe.root, stop=stop) if recipe.verify else None
-    return build_todo_graph(model, tools, recipe.system or None, settings, verify=check)
+    asked = {tool.name: question for tool in tools if (question := getattr(tool, "asked", ""))}
+    return build_todo_graph(
+        model,
+        tools,
+        recipe.system or None,
+        settings,
+        verify=check,
+        interrupt_on={name: {**DECISIONS, "description": question} for name, question in asked.items()},
+    )
 
 
 def apart(groups: Sequence[Group], todo_tools: Collection[str]) -> list[BaseTool]:

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from langchain_core.tools import BaseTool, ToolException
-from langgraph.types import interrupt
 from mcp import types as mcp
 
 from wakeloop.cli.mcp_servers import Connected
 from wakeloop.text.secrets import HIDDEN
-from wakeloop.tools.shell import approved, refusal
 
 LONGEST = 100_000  # characters of a result
 NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # what providers refuse in the name of a tool
@@ -20,13 +18,14 @@ MOST = 64  # characters of such a name
 
 def remote_tools(server: Connected, wait: Callable[[Any], Any], *, ask: bool) -> list[BaseTool]:
     """The tools of a server, which run by `wait`; with `ask`, what does more than read is asked for first."""
+    asked = f"Make this call of {server.who}?"
     return [
         RemoteTool(
             name=NO_NAME.sub("_", one.name)[:MOST],
             description=one.description or one.name,
             args_schema=one.inputSchema,
             remote=one.name,
-            asked=ask and not (one.annotations and one.annotations.readOnlyHint),
+            asked="" if not ask or (one.annotations and one.annotations.readOnlyHint) else asked,
             server=server,
             wait=wait,
         )
@@ -35,19 +34,14 @@ def remote_tools(server: Connected, wait: Callable[[Any], Any], *, ask: bool) ->
 
 
 class RemoteTool(BaseTool):
-    """A tool of an MCP server."""
+    """A tool of an MCP server; `asked` is what the person is asked before each call."""
 
     remote: str
-    asked: bool
+    asked: str
     server: Connected
     wait: Callable[[Any], Any]
 
     def _run(self, /, *_: Any, **arguments: Any) -> str:
-        if self.asked:
-            question = {"question": "Make this call?", "server": self.server.server.name, "tool": self.remote}
-            answer = interrupt({**question, "arguments": arguments, "on": "approval"})
-            if not approved(answer):
-                return refusal(answer, "call; it was not made")
         result: mcp.CallToolResult = self.wait(self.server.call(self.remote, arguments))
         said = result_text(result)
         if result.isError:

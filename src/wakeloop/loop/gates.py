@@ -18,6 +18,7 @@ class Costs:
 
 
 GRAPH = Costs()
+PLANNED = Costs(wake=7, correction=6, round=8)  # the list is put to a person, and what waited for it runs
 BORNE = frozenset(("disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"))
 """The gates whose end bears a bad reply's reason, where its turn ended with one (rule 14)."""
 
@@ -63,6 +64,11 @@ class Case:
     def budget(self) -> int:
         """The most wakes, as it stands (rule 2)."""
         return self.settings.max_wake_cycles + self.earned
+
+
+def costs_of(settings: LoopSettings) -> Costs:
+    """Return what the graph needs under these settings."""
+    return GRAPH if settings.approve_plan == "off" else PLANNED
 
 
 def waiting(case: Case) -> StopReason | None:

@@ -80,6 +80,13 @@ class Ledger(TypedDict, total=False):
     # the round in hand
     todo_calls: Round[list[str]]
     faults: Round[dict[str, str]]
+    # the plan that a person is asked about: `due` while its round is not judged yet
+    planned: Activation[bool]  # one was accepted
+    plan: Round[Literal["due", "judged", "stands", "edited", "rejected"]]
+    verdicts: Round[
+        list[Annotated[list[Any], _just(int, str, str)]]
+    ]  # of its items: call, id, "" or a refusal
+    held: Round[list[dict[str, Any]]]  # calls outside the todo tools, which run once the plan stands
     # rounds that bring nothing
     idle_rounds: Activation[Count]  # in a row
     pairs: Activation[str]  # prints of calls and their results, from the first call that came again on

@@ -68,7 +68,7 @@ def repairs(
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
     head = messages[: len(messages) - len(tail)]
     waiting = [m if m.id in old.get("injected", ()) else _whole(unmarked(m)) for m in tail]
-    behind, closing = list(arrived), closed(head, todo_tools, say)
+    behind, closing = list(arrived), closed(head, todo_tools, say, old.get("plan", ""))
     if not (behind or waiting) and _ends_in_answers(head, closing) and not _is_own(state, old):
         closing = []
     elif not behind and not any(isinstance(m, HumanMessage) for m in waiting):
@@ -89,15 +89,21 @@ def _whole(message: BaseMessage) -> BaseMessage:
     return message.model_copy(update={"content": content, "name": name})
 
 
-def closed(head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say) -> list[BaseMessage]:
-    """Answer the calls that a broken run left open, and close it with a line."""
+def closed(
+    head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say, plan: str = ""
+) -> list[BaseMessage]:
+    """Answer the calls that a broken run left open, and close it with a line.
+
+    While a `plan` waits for its approval, no call beside it has run.
+    """
+    beside = "unrun" if plan in ("due", "judged") else "unanswered"
     results_behind = takewhile(lambda m: isinstance(m, ToolMessage), reversed(head))
     answered = {m.tool_call_id for m in results_behind if isinstance(m, ToolMessage)}
     last = next((m for m in reversed(head) if not isinstance(m, ToolMessage)), None)
     calls = last.tool_calls if isinstance(last, AIMessage) else []
     results: list[BaseMessage] = [
         ToolMessage(
-            say("unanswered_todo" if call["name"] in todo_tools else "unanswered"),
+            say("unanswered_todo" if call["name"] in todo_tools else beside),
             id=new_id(),
             name=call["name"],
             tool_call_id=call["id"] or "",

@@ -21,6 +21,7 @@ SAME = {
     "earn_wakes": 0,
     "retries_fall": False,
     "on_no_list": "accept",
+    "approve_plan": "off",
     "max_tokens": None,
     "max_cost": None,
     "prices": {},

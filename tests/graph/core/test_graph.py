@@ -50,6 +50,8 @@ def test_the_edges_and_the_words_on_them() -> None:
         (source, target, word) for source in ("run_tools", "validate_todos") for word, target in ways.items()
     }
     assert edges == rounds | {
+        ("validate_todos", "validate_todos", "judged"),
+        ("validate_todos", "run_tools", "plan stands"),
         ("__start__", "activate", None),
         ("activate", "call_model", "something to answer"),
         ("activate", "finalization_guard", "nothing to answer"),

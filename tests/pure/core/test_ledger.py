@@ -41,7 +41,18 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     ),
     **dict.fromkeys(("writes", "budget"), 1),
     **dict.fromkeys(
-        ("todo_guard_suppressed", "unasked", "nag", "waking", "worked", "spoke", "reported", "listed"), True
+        (
+            "todo_guard_suppressed",
+            "unasked",
+            "nag",
+            "waking",
+            "worked",
+            "spoke",
+            "reported",
+            "listed",
+            "planned",
+        ),
+        True,
     ),
     **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused", "pairs"), "x"),
     **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
@@ -61,6 +72,9 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "best": [1, 2],
     "settled": [1, 2],
     "unlisted": "ran",
+    "plan": "due",
+    "verdicts": [[1, "x", ""]],
+    "held": [{"x": 1}],
     "next": "round",
     "after": "nag",
 }
@@ -82,6 +96,9 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "best",
             "settled",
             "unlisted",
+            "plan",
+            "verdicts",
+            "held",
         )
     },
     "open_at_wake": [[5], ["x"]],
@@ -103,7 +120,7 @@ def test_what_is_dropped_when() -> None:
         "events", "listed", "next_id", "refusals", "shown", "summaries", "tail", "todo_guard_suppressed",
         "todo_stale_iterations", "writes",
     ]  # fmt: skip
-    assert sorted(ROUND) == ["after", "faults", "nag", "next", "todo_calls"]
+    assert sorted(ROUND) == ["after", "faults", "held", "nag", "next", "plan", "todo_calls", "verdicts"]
     assert sorted(PASSING - ROUND) == [
         "again", "asking", "bad_replies", "began", "called_by", "end", "open_at_wake", "unasked", "waking",
         "worked",

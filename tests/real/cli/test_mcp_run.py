@@ -86,17 +86,17 @@ def test_a_call_that_does_more_than_read_is_put_to_the_person(shell: Shell, serv
     waits = shell("run", "go", *where, "--thread", "mine")
     assert waits.returncode == 4
     assert [line.strip() for line in lines(waits.stdout, "question:")] == [
-        "question: Make this call?",
-        "question:   server: local",
+        "question: Make this call of the MCP server 'local'?",
         "question:   tool: write",
-        r'question:   arguments: {"path": "a.txt", "text": "x\u202ey"}',
+        "question:   path: a.txt",
+        r"question:   text: x\u202ey",
         r"question:   | (1 character of this cannot be seen, spelled out as \x.. or \u....)",
-        "question:   on: approval",
     ]
     assert not (shell.folder / "a.txt").exists()
     assert shell("resume", "mine", "not today").returncode == 0
     told = [m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"]
-    assert told == ['The person refused this call; it was not made. They said: "not today"', "3"]
+    refused = 'Error: the person refused this call; it was not run. They said: "not today" '
+    assert told == [f"{refused}Do not send it again unless they ask for it.", "3"]
     assert shell("run", "go", *where, "--yes", "--thread", "other").returncode == 0
     assert (shell.folder / "a.txt").read_text() == "x\u202ey"
 

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from wakeloop.cli.agent import graph_of
-from wakeloop.cli.ask import asked
+from wakeloop.cli.ask import answer_of, asked
 from wakeloop.cli.budgets import to_set
 from wakeloop.cli.chat import lines
 from wakeloop.cli.chat.completion import Names
@@ -184,7 +184,10 @@ class Repl:
         refuse_halves(typed)
         entry = lines.read(typed)
         if isinstance(entry, str):
-            self.run(entry)
+            if (meant := self.meant(entry)) is None:
+                self.tell_standing()
+            else:
+                self.run(meant)
             return False
         if entry.name in ("exit", "resume"):
             lines.nothing(entry)
@@ -193,6 +196,11 @@ class Repl:
         elif entry.name != "exit":
             self.dotted(entry)
         return entry.name == "exit"
+
+    def meant(self, typed: str) -> str | None:
+        """The text, or what a person's editor makes of the plan that waits; None puts the question again."""
+        waits = self.talk.snapshot.interrupts if self.keyboard.person else ()
+        return answer_of(waits[0].value, typed, self.err.say) if waits else typed
 
     def dotted(self, command: lines.Command) -> None:
         """Take a dot command, and say how another thread stands that it went to."""
