@@ -15,7 +15,7 @@ from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import LoopSettings, canonical
 
 UNSAID = {
-    **dict.fromkeys(("model", "base_url", "system_prompt")),
+    **dict.fromkeys(("model", "base_url", "mcp", "system_prompt")),
     "preset": "wakeloop",
     "tools": Recipe.tools,
     "function_calling": True,

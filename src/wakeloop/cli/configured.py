@@ -31,6 +31,7 @@ OPTIONS = {  # options that are no --set, and what a level calls them
     "base_url": ("base_url", "--base-url"),
     "system": ("system_prompt", "--system"),
     "tools": ("tools", "--tools"),
+    "mcp": ("mcp", "--mcp"),
 }
 SET = "--set"
 BOUNDS = {name: f"--{name.replace('_', '-')}" for name in LIMITS.values()}  # each a --set of its own
@@ -109,6 +110,8 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
         tools=tools_of(found),
         function_calling=found.get("function_calling") is not False,
         verify=given.get("verify", before.verify),
+        mcp=found.get("mcp"),
+        imports=given.get("imports", before.imports),
         role=stack.role,
         agent=stack.agent,
         levels=[asdict(level) for level in stack.levels],

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph import StateGraph
 from langgraph.types import Command, StateSnapshot
 
 from wakeloop.cli.agent import graph_of
@@ -16,6 +17,7 @@ from wakeloop.cli.budgets import newer, to_raise, what_it_has
 from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of, usage
 from wakeloop.cli.job import Job
+from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import Store, writing
@@ -36,8 +38,14 @@ SWITCHED_ON = (
 
 def play(job: Job) -> int:
     """Run a job and report; returns the exit code."""
-    # built before anything is written: what cannot be built leaves no trace
-    graph = graph_of(job.recipe, ask=job.ask, stop=job.stop)
+    with Outside(job.stop) as outside:
+        # built before anything is written: what cannot be built leaves no trace
+        graph = graph_of(job.recipe, outside, ask=job.ask, stop=job.stop)
+        return held(job, graph, outside)
+
+
+def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> int:
+    """Hold the thread, run it, and report."""
     with writing(job.place) as store, store.held(job.thread):
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(config_of(job))
@@ -53,7 +61,7 @@ def play(job: Job) -> int:
             outcome = Outcome(agent.get_state(config_of(job)), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
             return failed(job, agent, error, view, store if new else None)
-        return ended(job, outcome, view)
+        return ended(job, outcome, view, outside)
 
 
 def config_of(job: Job) -> RunnableConfig:
@@ -122,6 +130,7 @@ def greeting(job: Job, before: StateSnapshot) -> list[Line]:
     """Which thread this is, and what becomes of what it was in the midst of."""
     which = "Continuing thread" if before.values else "Thread"
     lines = [Line("note", f"{which} {job.thread} ({one_line(job.recipe.title)})")]
+    lines += [Line("note", told) for told in unasked(job.recipe)]
     if job.recipe.switched_on:
         lines.append(Line("note", SWITCHED_ON))
     if job.resumes:
@@ -142,7 +151,7 @@ def greeting(job: Job, before: StateSnapshot) -> list[Line]:
 # -- the end ---------------------------------------------------------------------------------------------
 
 
-def ended(job: Job, outcome: Outcome, view: View) -> int:
+def ended(job: Job, outcome: Outcome, view: View, outside: Outside) -> int:
     """Say how it ended; where a request or a tool is still at work, leave the process at once."""
     snapshot = outcome.snapshot
     for line in last_lines(
@@ -159,6 +168,7 @@ def ended(job: Job, outcome: Outcome, view: View) -> int:
         view.say(Line("error", f"The report could not be written: {one_line(why.removeprefix('Error: '))}"))
         code = FAILED
     if outcome.abandoned:
+        outside.close()
         leave(code)
     return code
 

@@ -93,7 +93,7 @@ def test_each_level_is_shown_with_its_place(
 
 def test_every_setting_is_shown_once(folder: Path) -> None:
     assert set(rows()) == {
-        "model", "base_url", "preset", "tools", "system_prompt", "function_calling",
+        "model", "base_url", "preset", "tools", "mcp", "system_prompt", "function_calling",
         *LoopSettings.model_fields,
     }  # fmt: skip
 

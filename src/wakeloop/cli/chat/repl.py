@@ -20,6 +20,7 @@ from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
+from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.play import SWITCHED_ON, forgotten, leave
 from wakeloop.cli.recipe import Recipe, refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
@@ -36,15 +37,17 @@ from wakeloop.thread.standing import counted, unfinished
 
 def chat(thread: str, known: Known | None, recipe: Recipe, place: Place, *, ask: bool) -> int:
     """Talk with a thread until the input ends; returns the exit code."""
-    graph_of(recipe, ask=ask, stop=Event())  # what cannot be built leaves no trace
-    with writing(place) as store:
-        talk = Conversation(place, store, "", recipe, known.request if known else "", ask=ask)
-        with talk.held, terminated():
-            talk.hold(thread)
-            code = Repl(talk, keyboard_for(talk), begun="" if known else thread).whole()
-            if talk.left:
-                leave(code)  # a request or a tool is still at work in this process
-            return code
+    with Outside() as outside:
+        graph_of(recipe, outside, ask=ask, stop=Event())  # what cannot be built leaves no trace
+        with writing(place) as store:
+            talk = Conversation(place, store, "", recipe, known.request if known else "", ask, outside)
+            with talk.held, terminated():
+                talk.hold(thread)
+                code = Repl(talk, keyboard_for(talk), begun="" if known else thread).whole()
+                if talk.left:
+                    outside.close()
+                    leave(code)  # a request or a tool is still at work in this process
+                return code
 
 
 def keyboard_for(talk: Conversation) -> Keyboard:
@@ -122,6 +125,8 @@ class Repl:
             "note",
             f"Thread {self.talk.thread} ({one_line(self.talk.recipe.title)}); .help lists the commands.",
         )
+        for told in unasked(self.talk.recipe):
+            self.say("note", told)
         if self.talk.recipe.switched_on:
             self.say("note", SWITCHED_ON)
         self.tell_standing()
