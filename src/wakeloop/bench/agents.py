@@ -155,10 +155,10 @@ def refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any]) -> str 
     failing = [check.name for check in job.task.check(job.folder) if not check.passed]
     others = [one for one in state["todos"] if is_open(one) and one["id"] != todo["id"]]
     if not others and failing:
-        return f"Not everything is there yet; {len(failing)} checks fail, the first is: {failing[0]}."
+        return f"not everything is there yet; {len(failing)} checks fail, the first is: {failing[0]}"
     words = [word for word in todo["content"].split() if any(map(str.isdigit, word))] or [todo["content"]]
     mine = [name for name in failing if any(word in name for word in words)]
-    return f"This is not done yet: {mine[0]}." if mine else None
+    return f"this is not done yet: {mine[0]}" if mine else None
 
 
 WAKELOOP = preset("wakeloop")

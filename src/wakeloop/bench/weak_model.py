@@ -10,14 +10,14 @@ from pydantic import PrivateAttr
 from wakeloop.bench.belief import believed
 from wakeloop.bench.drafts import dice, read
 from wakeloop.bench.knobs import Knobs
-from wakeloop.bench.mind import Dice, Mind
+from wakeloop.bench.mind import Dice, Mind, told
 from wakeloop.bench.task import Step, Task
 from wakeloop.bench.usage import Meter
 from wakeloop.testing.arguments import example
 from wakeloop.testing.careful import Intent
 from wakeloop.testing.recording import RecordingModel
 from wakeloop.testing.replies import calls, malformed, says
-from wakeloop.testing.vocabulary import Move
+from wakeloop.testing.vocabulary import Move, updated
 
 
 class WeakModel(RecordingModel):
@@ -55,7 +55,7 @@ class WeakModel(RecordingModel):
             self._steps,
             self._task.spoils,
             self._task.final,
-            self.knobs,
+            told(self.knobs, request),
             self._dice,
             belief,
             len(self.requests),
@@ -74,7 +74,7 @@ class WeakModel(RecordingModel):
         """The reply, with what may befall any reply."""
         if self._dice.tosses("empty"):
             return says("")
-        moves = [_fitted(move, tools) for move in intent.moves]
+        moves = _together([_fitted(move, tools) for move in intent.moves], tools)
         if self._dice.tosses("cut"):
             moves = [*moves[:-1], *(_halved(move) for move in moves[-1:])]
             text = intent.text[: len(intent.text) // 2]
@@ -95,6 +95,27 @@ def _fitted(move: Move, tools: dict[str, Any]) -> Move:
     if "path" in move.args and "path" not in takes and "file_path" in takes:
         return Move(move.name, {"file_path" if name == "path" else name: v for name, v in move.args.items()})
     return move
+
+
+def _together(moves: Sequence[Move], tools: dict[str, Any]) -> list[Move]:
+    """Neighbouring updates to one status as a single call, where the tool that is bound takes `ids`."""
+    made: list[Move] = []
+    takes = tools.get("todo_update", {}).get("parameters", {}).get("properties", {})
+    for move in moves:
+        last = made[-1] if made else None
+        if "ids" in takes and last and _same_but_for_ids(last, move):
+            made[-1] = Move(move.name, {"ids": [*updated(last.args), *updated(move.args)], **_rest(move)})
+        else:
+            made.append(move)
+    return made
+
+
+def _same_but_for_ids(one: Move, other: Move) -> bool:
+    return one.name == other.name == "todo_update" and _rest(one) == _rest(other)
+
+
+def _rest(move: Move) -> dict[str, Any]:
+    return {name: value for name, value in move.args.items() if name not in ("id", "ids")}
 
 
 def _halved(move: Move) -> Move:
