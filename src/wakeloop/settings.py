@@ -43,9 +43,9 @@ class LoopSettings(BaseModel):
     """Whether the graph re-enters by itself at all; off, every turn's end ends the run."""
     max_wake_cycles: int = Field(25, ge=0, le=MOST)
     """Wakes that one activation may spend (agentparley's maxWakeCycles); 0 never wakes."""
-    earn_wakes: int = Field(0, ge=0, le=MOST)
+    earn_wakes: int = Field(100, ge=0, le=MOST)
     """Wakes that an activation may earn beyond them, one for each item that it settles; 0 earns none."""
-    max_idle_wakes: int = Field(3, ge=0, le=MOST)
+    max_idle_wakes: int = Field(5, ge=0, le=MOST)
     """Wakes in a row without progress that end the run as `stalled`; 0 is off."""
     stop_on_repeat: bool = False
     """Whether the same text over the same list as at the last wake ends the run (loki)."""
@@ -71,15 +71,15 @@ class LoopSettings(BaseModel):
     """Items that a nudge shows; beyond it the next open ones, the counts, and how to see all."""
     guard_retries: int = Field(1, ge=0, le=MOST)
     """Corrections that the guard may ask for in one activation (cubepi); 0 is off."""
-    guard_rearms: bool = False
+    guard_rearms: bool = True
     """Whether a correction that brings progress is followed by wakes again."""
     on_guard_exhausted: Literal["proceed", "block"] = "proceed"
     """What follows the last correction in vain: the end, or one request for an explanation (cubepi)."""
     on_no_list: Literal["accept", "ask"] = "accept"
     """Whether a turn's end without a list, where tools have run, is asked once what is left."""
-    reply_retries: int = Field(2, ge=0, le=MOST)
+    reply_retries: int = Field(4, ge=0, le=MOST)
     """Malformed, empty or cut replies in a row that are asked again."""
-    retries_fall: bool = False
+    retries_fall: bool = True
     """Whether with open items the last of them ends its turn, so that wakes may follow, and not the run."""
     max_idle_rounds: int = Field(10, ge=0, le=MOST)
     """Rounds in a row that bring nothing new, after which the run ends as `looping`; 0 is off."""

@@ -152,13 +152,14 @@ class Spending(TypedDict):
     """A reply has come: what the activation has spent by now, and the budget nearest to its end.
 
     `nearest` is `requests`, `tokens`, `cost` or `seconds`, None where nothing is bounded; `share` is the part
-    of it that is spent.
+    of it that is spent; `budget` is the most wakes, as it stands.
     """
 
     type: Literal["spent"]
     spent: Spent
     nearest: str | None
     share: float
+    budget: int
 
 
 class Parked(TypedDict):

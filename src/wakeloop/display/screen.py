@@ -94,7 +94,7 @@ class Screen:
     def on_spent(self, event: Mapping[str, Any]) -> list[Line]:
         """A request was paid; a budget that nears its end is announced once."""
         self.spent, name, share = event["spent"], event["nearest"], event["share"]
-        self.nearest = words.nearest(name, share)
+        self.nearest, self.budget = words.nearest(name, share), event["budget"]
         if name is None or share < NEAR or name in self.announced:
             return []
         self.announced.add(name)

@@ -3,15 +3,27 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from wakeloop.errors import SettingsError
+from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings, WholeSettings, canonical
 
 FIXED = frozenset(
     ("dialect", "tool_description", "max_items", "in_progress", "statuses", "repeats", "prices")
 )
 FIXED_PROMPTS = frozenset(("instructions", "last_check"))
+EARLIER = MappingProxyType(
+    {
+        "earn_wakes": 0,
+        "max_idle_wakes": 3,
+        "guard_rearms": False,
+        "reply_retries": 2,
+        "retries_fall": False,
+    }
+)
+"""Defaults of an activation that began before wakes were earned by default."""
 
 
 def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
@@ -43,6 +55,20 @@ def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
 def effective(base: LoopSettings, overrides: Mapping[str, Any] | None) -> LoopSettings:
     """Return the settings in force: the agent's base, or it with a thread's checked overrides."""
     return _cached(base, json.dumps(overrides, sort_keys=True)) if overrides else base
+
+
+def in_force(base: LoopSettings, notes: Ledger) -> LoopSettings:
+    """Return the settings that an activation began with, as its notes tell.
+
+    Where wakes are earned, what was settled is noted from the beginning on. Notes without it are of an earlier
+    release: what the base leaves at its default was another value then.
+    """
+    own = notes.get("settings") or {}
+    now = effective(base, own)
+    if not now.earn_wakes or "settled" in notes:
+        return now
+    left = {k: old for k, old in EARLIER.items() if getattr(base, k) == LoopSettings.model_fields[k].default}
+    return effective(base, {**left, **own})
 
 
 @lru_cache(maxsize=256)

@@ -98,7 +98,8 @@ def event(notes: Ledger, settings: LoopSettings) -> Spending:
     """Return the event behind a request: what is spent, and the budget that is nearest to its end."""
     shares = [(spent / most, name) for _, name, spent, most in _bounded(notes, settings)]
     share, nearest = max(shares, key=lambda pair: pair[0], default=(0.0, None))
-    return {"type": "spent", "spent": told(notes), "nearest": nearest, "share": share}
+    wakes = notes.get("budget", 0)
+    return {"type": "spent", "spent": told(notes), "nearest": nearest, "share": share, "budget": wakes}
 
 
 def _bounded(notes: Ledger, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:

@@ -18,7 +18,7 @@ from wakeloop.loop.earned import note_list
 from wakeloop.loop.inbox import replies_owed
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import listed_once, nudge
-from wakeloop.loop.overrides import check_overrides, effective
+from wakeloop.loop.overrides import check_overrides, effective, in_force
 from wakeloop.loop.prices import check_priced
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
@@ -74,7 +74,10 @@ class Activate(Node):
         opening = Opening.of(state, old)
         if opening.continues and not overrides and not isinstance(state["todo_settings"], Overrides):
             overrides = old.get("settings", {})  # a context's, too
-        settings = effective(self.settings, overrides)
+        begun: Ledger = {**old, "settings": overrides}
+        settings = (
+            in_force(self.settings, begun) if opening.continues else effective(self.settings, overrides)
+        )
         ledger = (
             gone_on(old, todos, settings, waiting=opening.waiting) if opening.continues else anew(old, todos)
         )

@@ -15,7 +15,7 @@ from wakeloop.errors import InputError
 from wakeloop.loop.earned import note_list
 from wakeloop.loop.idle_rounds import count_round, looping
 from wakeloop.loop.ledger import ROUND, without
-from wakeloop.loop.overrides import effective
+from wakeloop.loop.overrides import in_force
 from wakeloop.loop.progress import note_progress
 from wakeloop.loop.replies import answered, noted, noted_format, refused, unread
 from wakeloop.loop.spending import event, note_round, over, spend
@@ -87,7 +87,7 @@ class Exchange:
         self.ledger = ledger_of(state)
         if sentence := self.ledger.get("refused"):
             raise InputError(sentence)
-        self.settings = effective(node.settings, self.ledger.get("settings"))
+        self.settings = in_force(node.settings, self.ledger)
         self.messages: list[AnyMessage] = state["messages"]
         self.todos = state["todos"]
         self.update: dict[str, Any] = {}

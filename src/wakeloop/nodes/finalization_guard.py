@@ -17,7 +17,7 @@ from wakeloop.loop.idle_rounds import repeats
 from wakeloop.loop.inbox import replies_owed
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import closing_line
-from wakeloop.loop.overrides import effective
+from wakeloop.loop.overrides import in_force
 from wakeloop.loop.progress import measured
 from wakeloop.loop.ruling import rule, stop, unreported
 from wakeloop.loop.spending import note_round, told
@@ -90,7 +90,7 @@ class FinalizationGuard(Node):
 
     def case(self, state: Any, ledger: Ledger) -> Case:
         """Count what the turn brought, and put together what the ruling reads."""
-        settings = effective(self.settings, ledger.get("settings"))
+        settings = in_force(self.settings, ledger)
         return case_of(
             ledger,
             state["messages"],

@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.overrides import effective
+from wakeloop.loop.overrides import in_force
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
@@ -27,7 +27,7 @@ class Nag(Node):
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the last tool result with the reminder as its suffix."""
         ledger = ledger_of(state)
-        settings = effective(self.settings, ledger.get("settings"))
+        settings = in_force(self.settings, ledger)
         last = next((m for m in reversed(state["messages"]) if isinstance(m, ToolMessage)), None)
         left = count_open(state["todos"])
         if last is None or not (left or settings.nag_when == "always"):

@@ -15,7 +15,7 @@ from wakeloop.errors import VerifyError
 from wakeloop.guesses.values import verdict_of
 from wakeloop.loop.idle_rounds import unless_further
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.overrides import effective
+from wakeloop.loop.overrides import in_force
 from wakeloop.model.answers import answer, no_such_tool
 from wakeloop.model.redaction import secrets_of
 from wakeloop.platform.runnables import Node
@@ -145,7 +145,7 @@ class ValidateTodos(Node):
         elif "refusals" in ledger:
             del ledger["refusals"]
         results = [self.answer(call, outcome, ledger) for call, outcome in zip(calls, outcomes, strict=True)]
-        if results and effective(self.settings, ledger.get("settings")).max_idle_rounds:
+        if results and in_force(self.settings, ledger).max_idle_rounds:
             results[0].artifact = unless_further(before.todos, after.todos)
         if any(outcome.wrote for outcome in outcomes):
             ledger["todo_guard_suppressed"] = False

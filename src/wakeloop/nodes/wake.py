@@ -11,7 +11,7 @@ from wakeloop.loop.activation import woken
 from wakeloop.loop.earned import earned, note_list
 from wakeloop.loop.inbox import replies_owed
 from wakeloop.loop.nudge import closing_line, nudge, shortened
-from wakeloop.loop.overrides import effective
+from wakeloop.loop.overrides import in_force
 from wakeloop.loop.progress import same_again
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
@@ -30,7 +30,7 @@ class Wake(Node):
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the nudge and the counters of a new turn."""
         ledger = ledger_of(state)
-        settings = effective(self.settings, ledger.get("settings"))
+        settings = in_force(self.settings, ledger)
         written = taken_in(state["todos"], ledger)  # by a hand, since the guard has ruled
         todos, owed = state["todos"] if written is None else written, replies_owed(state)
         note_list(ledger, todos, settings)

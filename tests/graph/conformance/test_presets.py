@@ -60,7 +60,15 @@ CUBEPI = {
     "max_idle_wakes": 0,
 }
 TABLE: dict[str, dict[str, Any]] = {
-    "wakeloop": {**WAKELOOP, "repeats": "name"},
+    "wakeloop": {
+        **WAKELOOP,
+        "repeats": "name",
+        "max_idle_wakes": 5,
+        "earn_wakes": 100,
+        "guard_rearms": True,
+        "reply_retries": 4,
+        "retries_fall": True,
+    },
     "agentparley": {
         **WAKELOOP,
         **UNBOUNDED,
@@ -220,7 +228,7 @@ PLAN = {
     "write_todos": ("write_todos", {"todos": [{"content": "a", "status": "in_progress"}]}),
 }
 COST = {
-    "wakeloop": (6, "stalled", 3, 1),
+    "wakeloop": (8, "stalled", 5, 1),
     "agentparley": (27, "wake_budget", 25, 0),
     "loki": (3, "repeated_reply", 1, 0),
     "lesson": (2, "disabled", 0, 0),
@@ -231,7 +239,7 @@ COST = {
 
 BEGUN = ["activate", "call_model", "validate_todos", "call_model", "finalization_guard"]
 WALKS = {  # behind the plan and the first text
-    "wakeloop": [*["wake"] * 3, "correct"],
+    "wakeloop": [*["wake"] * 5, "correct"],
     "agentparley": ["wake"] * 25,
     "loki": ["wake"],
     "lesson": [],

@@ -268,7 +268,7 @@ def test_200_items_not_yet_closed(stage: Make) -> None:
 
 
 def test_the_last_of_many_is_not_forgotten_in_a_nudge(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 1, "guard_retries": 0, "nudge_items": 3})
+    s = stage(NAME, {"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0, "nudge_items": 3})
     s.run(
         write("a", "b", "c", "d", "e"), calls(change(1, "done"), change(2, "blocked", "x")), "Stop.", "Stop."
     )
@@ -289,16 +289,16 @@ def test_a_nag_after_5_rounds_and_every_5_while_something_is_open(stage: Make) -
     assert stage(NAME).run(*(looks(str(n)) for n in range(11)), "Done.").reminded == []
 
 
-def test_three_wakes_without_progress_bring_one_correction_and_then_the_end(stage: Make) -> None:
+def test_five_wakes_without_progress_bring_one_correction_and_then_the_end(stage: Make) -> None:
     s = stage(NAME).run(chain([write("a")], repeat("Soon.")), endless=True)
-    assert (s.asked, s.notices) == (6, ["1/25", "2/25", "3/25"])
+    assert (s.asked, s.notices) == (8, ["1/25", "2/25", "3/25", "4/25", "5/25"])
     (correction,) = s.injected("guard")
     assert correction.endswith("\n\n  [1] a")
     assert s.ending == ("idle", "stalled")
 
 
 def test_a_correction_may_still_settle_it(stage: Make) -> None:
-    s = stage(NAME).run(write("a"), *["Soon."] * 4, update(1, "blocked", "no key"), "I had no key.")
+    s = stage(NAME).run(write("a"), *["Soon."] * 6, update(1, "blocked", "no key"), "I had no key.")
     assert s.ending == ("dormant", "settled")
 
 
@@ -308,19 +308,19 @@ def test_work_is_progress(stage: Make) -> None:
     assert (s.notices[-1], s.ending) == ("25/25", ("idle", "wake_budget"))
 
 
-def test_25_wakes_that_bring_progress_and_no_more(stage: Make) -> None:
+def test_a_list_of_30_earns_the_wakes_that_it_takes(stage: Make) -> None:
     plan = write(*(f"step {n}" for n in range(1, 31)))
     steps = chain.from_iterable((update(n, "done"), f"Did {n}.") for n in range(1, 31))
     s = stage(NAME, {"guard_retries": 0}).run(chain([plan, "Soon."], steps), endless=True)
-    assert (s.session["wakes"], s.ending) == (25, ("idle", "wake_budget"))
-    assert [status for _, status in s.listed] == ["completed"] * 25 + ["pending"] * 5
+    assert (s.session["wakes"], s.session["budget"], s.ending) == (30, 55, ("dormant", "settled"))
+    assert s.notices[:2] + s.notices[-1:] == ["1/25", "2/26", "30/54"]
 
 
 # -- the nudge -------------------------------------------------------------------------------------------
 
 
 def test_a_nudge_is_short_where_the_one_before_has_just_shown_the_list(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 3, "max_idle_wakes": 0, "guard_retries": 0})
+    s = stage(NAME, {"max_wake_cycles": 3, "earn_wakes": 0, "max_idle_wakes": 0, "guard_retries": 0})
     s.run(
         write(*"abcdefgh"), "A stop.", several([1, 3], "done"), "A stop.", update(2, "done"), *["A stop."] * 2
     )
@@ -333,7 +333,7 @@ def test_a_nudge_is_short_where_the_one_before_has_just_shown_the_list(stage: Ma
 
 
 def test_a_nudge_is_whole_where_the_last_was_long_ago_or_the_list_has_grown(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 3, "max_idle_wakes": 0, "guard_retries": 0})
+    s = stage(NAME, {"max_wake_cycles": 3, "earn_wakes": 0, "max_idle_wakes": 0, "guard_retries": 0})
     far = [looks(f"file {n}") for n in range(10)]
     s.run(write(*"abcdefg"), "A stop.", *far, "A stop.", write("h"), "A stop.", "A stop.")
     assert [len(lines(nudge)) for nudge in s.injected("wake")] == [7, 7, 8]

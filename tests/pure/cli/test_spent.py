@@ -114,7 +114,7 @@ def test_the_endings_of_a_bound(reason: str, told: str) -> None:
 
 
 def paid(name: str | None, share: float, spent: Any = MANY) -> dict[str, Any]:
-    return {"type": "spent", "spent": spent, "nearest": name, "share": share}
+    return {"type": "spent", "spent": spent, "nearest": name, "share": share, "budget": 26}
 
 
 def fed(screen: Screen, *events: dict[str, Any]) -> list[str]:
@@ -166,13 +166,13 @@ WHOLE = "1 wake, 12 requests, 12,345 tokens (80% cached), cost 0.1234"
             80,
             [
                 f"{WHOLE}, 12% of max_tokens,",
-                "5.0 s (budget 25)  t-1",
+                "5.0 s (budget 26)  t-1",
             ],
         ),
         (
             120,
             [
-                f"{WHOLE}, 12% of max_tokens, 5.0 s (budget 25)  t-1",
+                f"{WHOLE}, 12% of max_tokens, 5.0 s (budget 26)  t-1",
             ],
         ),
     ],

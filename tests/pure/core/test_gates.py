@@ -35,14 +35,14 @@ STOPS: dict[str, dict[str, Any]] = {  # what alone makes each gate answer
     "time_budget": {"over": "time_budget"},
     "wake_budget": {"wakes": 25},
     "repeated_reply": {"repeated": True},
-    "stalled": {"idle_wakes": 3},
+    "stalled": {"idle_wakes": 5},
 }
 GOES_ON: dict[str, Any] = {
     "open": 1,
     "settings": settings(stop_on_repeat=True),
     "steps_left": 5,
     "wakes": 24,
-    "idle_wakes": 2,
+    "idle_wakes": 4,
 }
 
 

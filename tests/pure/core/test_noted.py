@@ -33,7 +33,7 @@ TEXT, EMPTY, CUT = Said("x"), Said(), Said("x", cut=True)
 CALL, WRITE = Said(calls=1), Said(calls=1, wrote=True, todo_calls=("1",))
 BAD = Said(calls=1, faults={"1": "Error"})
 CUT_CALL = Said(calls=1, cut=True, faults={"1": "Error"})
-LAST = {"bad_replies": 2}  # two are asked again
+LAST = {"bad_replies": 4}  # four are asked again
 
 
 def after(
@@ -56,17 +56,17 @@ def after(
         ({}, EMPTY, 1, {}),
         ({"spoke": True}, EMPTY, 0, {"spoke": True}),
         ({}, EMPTY, 0, {"bad_replies": 1, "again": "empty"}),
-        (LAST, EMPTY, 0, {"bad_replies": 3, "again": "empty", "end": "empty_reply"}),
+        (LAST, EMPTY, 0, {"bad_replies": 5, "again": "empty", "end": "empty_reply"}),
         # a cut one
         ({}, CUT, 1, {"spoke": True, "bad_replies": 1, "again": "cut"}),
         ({"bad_replies": 1}, CUT, 0, {"spoke": True, "bad_replies": 2, "again": "cut"}),
-        (LAST, CUT, 1, {"spoke": True, "bad_replies": 3, "again": "cut", "end": "truncated"}),
+        (LAST, CUT, 1, {"spoke": True, "bad_replies": 5, "again": "cut", "end": "truncated"}),
         ({}, Said(cut=True), 0, {"bad_replies": 1, "again": "cut"}),
         # a refusal, whatever is open; a reply whose call the provider could not read
-        (LAST, Said("No.", refused=True), 1, {"bad_replies": 2, "end": "refused"}),
+        (LAST, Said("No.", refused=True), 1, {"bad_replies": 4, "end": "refused"}),
         ({"again": "cut"}, Said(refused=True), 0, {"end": "refused"}),
         ({}, Said(unfit=True), 1, {"bad_replies": 1, "again": "unread"}),
-        (LAST, Said(unfit=True), 0, {"bad_replies": 3, "again": "unread", "end": "malformed_calls"}),
+        (LAST, Said(unfit=True), 0, {"bad_replies": 5, "again": "unread", "end": "malformed_calls"}),
         ({}, Said("x", unfit=True), 1, {"spoke": True}),
         # a round
         ({}, CALL, 1, {"todo_stale_iterations": 1, "nag": False}),
@@ -92,7 +92,7 @@ def after(
             BAD,
             0,
             {
-                "bad_replies": 3,
+                "bad_replies": 5,
                 "faults": {"1": "Error"},
                 "todo_stale_iterations": 0,
                 "nag": False,
@@ -104,7 +104,7 @@ def after(
             CUT_CALL,
             0,
             {
-                "bad_replies": 3,
+                "bad_replies": 5,
                 "faults": {"1": "Error"},
                 "todo_stale_iterations": 0,
                 "nag": False,
@@ -152,11 +152,11 @@ def test_a_reply_is_malformed_where_every_call_is() -> None:
 
 
 def test_what_a_format_is_noted_as() -> None:
-    notes: Any = {"again": "format: y", "asking": "format", "bad_replies": 2}
-    old: Any = {"asking": "format", "bad_replies": 2}
+    notes: Any = {"again": "format: y", "asking": "format", "bad_replies": 4}
+    old: Any = {"asking": "format", "bad_replies": 4}
     assert noted_format(notes, None, settings(), cut=False, refused=False) == old
     assert noted_format(notes, None, settings(), cut=False, refused=True) == {**old, "end": "refused"}
-    bad = {"asking": "format", "bad_replies": 3, "again": "format: x"}
+    bad = {"asking": "format", "bad_replies": 5, "again": "format: x"}
     for cut, end in ((False, "malformed_calls"), (True, "truncated")):
         assert noted_format(notes, "x", settings(), cut=cut, refused=False) == {**bad, "end": end}
 
@@ -166,7 +166,7 @@ def test_a_format_is_asked_again() -> None:
         "tail": "t", "bad_replies": 1, "again": "format: x",
     }  # fmt: skip
     assert (
-        asked_again({"bad_replies": 2}, "format: x", "malformed_calls", settings())["end"]
+        asked_again({"bad_replies": 4}, "format: x", "malformed_calls", settings())["end"]
         == "malformed_calls"
     )
     assert answered({"again": "x", "ruling": "format", "nag": True, "asking": "format"}) == {

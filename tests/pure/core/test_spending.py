@@ -263,8 +263,8 @@ def test_what_has_no_price_reaches_no_bound() -> None:
     ],
 )
 def test_the_event_tells_the_budget_nearest_to_its_end(limits: Any, nearest: Any, share: float) -> None:
-    assert event(TWO, priced(**limits)) == {
-        "type": "spent", "spent": told(TWO), "nearest": nearest, "share": share,
+    assert event({**TWO, "budget": 26}, priced(**limits)) == {
+        "type": "spent", "spent": told(TWO), "nearest": nearest, "share": share, "budget": 26,
     }  # fmt: skip
 
 

@@ -33,5 +33,8 @@ def test_an_old_thread_is_resumed(figures: dict, thread: str, tmp_path: Path) ->
     root = tmp_path / "root"
     root.mkdir()
     (root / "flag").touch()  # the command that was killed is quick this time
-    assert resumed(thread, root) == in_todays_words(figures["brought"][thread], "wakeloop")
+    expected = in_todays_words(figures["brought"][thread], "wakeloop")
+    if thread == "ended":  # what begins today earns a wake for each item that it settles
+        expected["out"]["session"]["budget"] += 2
+    assert resumed(thread, root) == expected
     assert not (root / "a.txt").exists()  # written once, before
