@@ -12,7 +12,7 @@ from typing import Any
 from wakeloop.bench.estimate import Estimate, estimate
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.profile import profile_of, write_profile
-from wakeloop.bench.report import JOURNAL, Result, page
+from wakeloop.bench.report import JOURNAL, Result, details, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
@@ -78,9 +78,14 @@ def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: 
 
 
 def reported(
-    folders: Sequence[Path], file: Path | None, plots: Path | None, kept: Path | None, head: str
+    folders: Sequence[Path],
+    file: Path | None,
+    plots: Path | None,
+    kept: Path | None,
+    head: str,
+    apart: Path | None = None,
 ) -> str:
-    """The page of some runs; with files, plots and compressed rows are written beside it."""
+    """The page of some runs; with files, plots, compressed rows and pages of details are written beside it."""
     results = [Result.of(folder) for folder in folders]
     beside = file.parent if file else Path()
     shown: dict[str, list[str]] = {result.study.name: [] for result in results}
@@ -95,7 +100,13 @@ def reported(
             rows = kept / f"{name}.jsonl.gz"
             result.kept(rows)
             shown[result.study.name] += [f"[Every row of it]({os.path.relpath(rows, beside)})"]
-    return page(results, head, shown={name: "\n\n".join(lines) for name, lines in shown.items() if lines})
+        if apart:
+            own = apart / f"{name}.md"
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.write_text(f"# {name}, model by model\n\n{details(result)}\n", encoding="utf-8")
+            shown[result.study.name] += [f"[Model by model]({os.path.relpath(own, beside)})"]
+    lines = {name: "\n\n".join(some) for name, some in shown.items() if some}
+    return page(results, head, shown=lines, whole=apart is None)
 
 
 def profiled(folder: Path, file: Path) -> list[str]:
