@@ -231,6 +231,14 @@ def test_a_response_is_compared_with_the_previous_continuations_alone(loki: Loki
     assert (s.notices, s.ending) == (["1/10", "2/10", "3/10"], ("idle", "repeated_reply"))
 
 
+def test_it_stops_one_that_works_too(loki: Loki) -> None:
+    """A tool that succeeded between two equal texts over the same list changes nothing."""
+    s = loki().run(add("a"), "Same.", looks("1"), "Same.")
+    assert (s.asked, s.notices, s.ending) == (4, ["1/10"], ("idle", "repeated_reply"))
+    s = loki({"stop_on_repeat": False}).run(add("a"), "Same.", looks("1"), "Same.", done(1), "Done.")
+    assert s.ending == ("dormant", "settled")
+
+
 def test_the_comparison_has_a_switch(loki: Loki) -> None:
     s = loki({"stop_on_repeat": False}).run(chain([add("a")], repeat("Same.")), endless=True)
     assert (s.asked, s.ending) == (12, ("idle", "wake_budget"))

@@ -26,7 +26,14 @@ from pydantic import BaseModel
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says
 
-REARMS = {"guard_rearms": True}
+ALONE: dict[str, Any] = {  # each rule by itself: the others are off
+    "max_idle_wakes": 3,
+    "earn_wakes": 0,
+    "guard_rearms": False,
+    "reply_retries": 2,
+    "retries_fall": False,
+}
+REARMS = {**ALONE, "guard_rearms": True}
 STALLED = [write("a", "b"), *"...."]
 CUT = {"finish_reason": "length"}
 BLOCK = {"on_guard_exhausted": "block"}
@@ -49,7 +56,7 @@ CORRECTED: dict[str, tuple[Any, dict[str, Any], list[str], dict[str, Any]]] = {
     "adding and closing": (
         [write("c"), done(3), "."], REARMS, [*AGAIN, *TODO * 2, *END], session("idle", "stalled", 2, 3),
     ),
-    "without the setting": ([done(1), "."], {}, [*AGAIN, *TODO, *END], session("idle", "stalled", 1, 3)),
+    "without the setting": ([done(1), "."], ALONE, [*AGAIN, *TODO, *END], session("idle", "stalled", 1, 3)),
     "corrected again": (
         [done(1), *"....."],
         {**REARMS, "guard_retries": 2},
@@ -99,14 +106,14 @@ def test_rounds_that_brought_nothing_and_then_something(thread: Make) -> None:
     rounds = [*START, *TODO, *WORK * 11]
     assert agent.walk("go") == [*rounds, *AGAIN, *WORK, *WAKE * 3, *END]
     assert agent.session == session("idle", "stalled", 1, 3)
-    agent = thread(*script[:13], ".", tools=[look], change={"nag_after": 0})
+    agent = thread(*script[:13], ".", tools=[look], change={**ALONE, "nag_after": 0})
     assert agent.walk("go") == [*rounds, *AGAIN, *WORK, *END]
     assert agent.session == session("idle", "looping", 1)
 
 
 # -- wakes that are earned (rule 2) ----------------------------------------------------------------------
 
-EARNS = {"earn_wakes": 100, "max_idle_wakes": 0, "guard_retries": 0}
+EARNS = {**ALONE, "earn_wakes": 100, "max_idle_wakes": 0, "guard_retries": 0}
 
 
 def adding(first: int = 3) -> Any:
@@ -189,7 +196,7 @@ def result(number: int) -> dict[str, Any]:
 
 # -- the last of bad replies, with open items (rule 14) --------------------------------------------------
 
-FALL = {"retries_fall": True}
+FALL = {**ALONE, "retries_fall": True}
 BAD: dict[str, tuple[Any, str, list[str]]] = {  # the reply, the reason, and the node behind it
     "cut": (says("a text that", finish_reason="length"), "truncated", []),
     "cut call": (looks("x").model_copy(update={"response_metadata": CUT}), "truncated", ["run_tools"]),
@@ -267,6 +274,46 @@ def test_too_few_steps_behind_the_last_of_them(thread: Make) -> None:
     assert agent.session == session("idle", "malformed_calls", 1)
 
 
+# -- all of it at once, as the preset has it ------------------------------------------------------------
+
+
+def growing() -> Any:
+    """Each turn closes the item of the one before it and adds another."""
+    turns = ([done(n), write(f"{n}"), "."] for n in count(2))
+    return chain([write("a", "b"), "."], chain.from_iterable(turns))
+
+
+TOGETHER: dict[str, tuple[Any, int, dict[str, Any]]] = {  # replies, requests, the session
+    "the same text for ever": (chain([write("a")], repeat(".")), 8, session("idle", "stalled", 1, 5)),
+    "a correction that brings progress": (
+        chain([write("a", "b"), *["."] * 6, done(1)], repeat(".")), 14, session("idle", "stalled", 1, 10, 26),
+    ),
+    "malformed for ever": (
+        chain([write("a")], repeat(PEER)), 1 + 5 + 5 + 1, session("idle", "malformed_calls", 1, 5),
+    ),
+    "malformed for ever, nothing open": (repeat(PEER), 5, session("dormant", "malformed_calls")),
+    "busy for ever": (busy(), 2 + 25 * 2 + 2, session("idle", "wake_budget", 1, 25)),
+    "adding and closing at once for ever": (adding(), 3 + 5 * 3 + 3, session("idle", "stalled", 1, 5, 32)),
+    "closing and adding for ever": (
+        growing(), 2 + 125 * 3 + 3, session("idle", "wake_budget", 2, 125, 125),
+    ),
+    "a reliable model": (
+        [write("a", "b"), looks("x"), done(1), looks("y"), done(2), "bye"],
+        6,
+        session("dormant", "settled", 0, 0, 27),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", ["sync"])
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_the_preset_comes_to(name: str, thread: Make) -> None:
+    replies, requests, ended = TOGETHER[name]
+    agent = thread(replies, tools=[look], left=True)
+    agent.run("go", limit=2000)
+    assert (agent.asked, agent.session) == (requests, ended)
+
+
 # -- a list that was never written -----------------------------------------------------------------------
 
 ASKS = {"on_no_list": "ask"}
@@ -298,7 +345,7 @@ def test_where_tools_ran_and_no_list_was_ever_written(name: str, thread: Make) -
     replies, change, walked = LISTLESS[name]
     agent = thread(*replies, tools=[look], change=change)
     assert agent.walk("go") == [*START, *walked]
-    assert agent.session == session("dormant", "settled", budget=change.get("max_wake_cycles", 25))
+    assert agent.session == session("dormant", "settled", budget=change.get("max_wake_cycles", 25) + len(agent.todos))
     assert agent.kinds.count("guard") == walked.count("finalization_guard") - 1
 
 
@@ -338,8 +385,8 @@ def test_it_comes_before_the_format(thread: Make) -> None:
     [
         ([X, "."], "settled", 0),
         ([write("a", "b"), done(1, 2), "."], "settled", 2),
-        ([write("a", "b"), done(1), ".", ".", ".", ".", "."], "stalled", 2),
-        ([write("a"), PEER, PEER, PEER], "malformed_calls", 1),
+        ([write("a", "b"), done(1), *["."] * 7], "stalled", 2),
+        ([write("a"), *[PEER] * 11], "malformed_calls", 1),
     ],
 )
 def test_every_end_says_how_many_items_the_list_has(
@@ -419,7 +466,7 @@ def test_a_given_list_is_shown_once_behind_the_words_that_came_with_it(thread: M
     assert [m.type for m in first] == ["system", "human", "human"]
     assert (first[1].text, listings(first)) == ("go", [LISTED.format(2, 2)])
     assert first[2].text.endswith("\n\n  [1] a\n  [2] b")
-    assert agent.session == session("dormant", "settled", items=2)
+    assert agent.session == session("dormant", "settled", budget=27, items=2)
     agent.run("and now?")
     agent.run(given(*agent.todos, text="as it was"))
     assert [listings(request) for request in agent.model.requests[2:]] == [[LISTED.format(2, 2)]] * 2
@@ -429,7 +476,7 @@ def test_a_given_list_is_shown_once_behind_the_words_that_came_with_it(thread: M
 
 def test_what_came_back_with_its_history_is_not_shown_again() -> None:
     """An agent without a thread of its own is given both with every call."""
-    model = ScriptedModel(write("a", "b"), done(1), *"......", done(2), "bye")
+    model = ScriptedModel(write("a", "b"), done(1), *"........", done(2), "bye")
     agent = create_todo_agent(model)
     out = agent.invoke({"messages": [("user", "go")]})
     agent.invoke({"messages": [*out["messages"], ("user", "go on")], "todos": out["todos"]})

@@ -6,6 +6,7 @@ from typing import Any, TypedDict
 
 import pytest
 from agents import END, START, TODO, WAKE, Make, done, session, settings, update, write
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import InputError, LoopSettings, SettingsError, preset
@@ -50,11 +51,12 @@ def test_defaults() -> None:
         "parley",
         True,
         25,
-        3,
+        5,
     )
     assert (base.stop_on_repeat, base.max_items, base.in_progress) == (False, 200, "at_most_one")
     assert (base.nag_after, base.nag_every, base.nag_when, base.nudge_items) == (5, 5, "open", 30)
-    assert (base.guard_retries, base.on_guard_exhausted, base.reply_retries) == (1, "proceed", 2)
+    assert (base.guard_retries, base.on_guard_exhausted, base.reply_retries) == (1, "proceed", 4)
+    assert (base.earn_wakes, base.guard_rearms, base.retries_fall) == (100, True, True)
 
 
 def test_settings_are_frozen_and_hashable() -> None:
@@ -221,6 +223,62 @@ def test_a_subagents_result_goes_on_with_the_settings_of_its_activation(
     agent.run("go", context={"todo_settings": {"max_wake_cycles": 1}})
     assert agent.walk({**RESULT, **given}) == walked
     assert agent.session == stalled(*wakes)
+
+
+BEFORE = {
+    "max_idle_wakes": 3,
+    "earn_wakes": 0,
+    "guard_rearms": False,
+    "reply_retries": 2,
+    "retries_fall": False,
+}  # the defaults before wakes were earned
+PEER = calls(("peer", {}))
+GONE_ON: dict[str, tuple[dict[str, Any], list[Any], str, Any, list[Any], dict[str, Any]]] = {
+    # what the base says itself; before the node at which the thread was broken off; what it is given then;
+    # and behind it; the session
+    "idle wakes": ({}, [write("a"), "."], "wake", None, [*"...."], session("idle", "stalled", 1, 3)),
+    "earned ones": (
+        {}, [write("a", "b"), "."], "wake", None, [done(1), *"....."], session("idle", "stalled", 1, 4),
+    ),
+    "corrections": (
+        {}, [write("a", "b"), "."], "wake", None, [*"...", done(1), "."], session("idle", "stalled", 1, 3),
+    ),
+    "retries": (
+        {}, [write("a"), PEER], "run_tools", None, [PEER, PEER], session("idle", "malformed_calls", 1),
+    ),
+    "what the base says": (
+        {"max_idle_wakes": 2}, [write("a"), "."], "wake", None, [*"..."], session("idle", "stalled", 1, 2),
+    ),
+    "a subagent's result": (
+        {}, [write("a", "b"), *"....."], "", RESULT, [done(1), *"...."], session("idle", "stalled", 1, 7),
+    ),
+    "a message begins anew": (
+        {}, [write("a", "b"), "."], "wake", "go on", [done(1), *"......."],
+        session("idle", "stalled", 1, 5, 26),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GONE_ON)
+def test_an_activation_from_before_wakes_were_earned_goes_on_as_it_began(name: str, thread: Make) -> None:
+    own, before, node, given, after, ended = GONE_ON[name]
+    saver = InMemorySaver()
+    thread(*before, saver=saver, change={**BEFORE, **own}).run("go", interrupt_before=[node] if node else [])
+    agent = thread(*after, saver=saver, change=own)
+    agent.run(given)
+    assert agent.session == ended
+
+
+def test_one_of_today_that_is_broken_off_goes_on_as_it_began(thread: Make) -> None:
+    """Also where its thread, or its base, earns nothing: the other defaults are then of today."""
+    for own in ({}, {"earn_wakes": 0}):
+        for todo_settings in ({}, {"earn_wakes": 0}):
+            saver = InMemorySaver()
+            begun = {"messages": [("user", "go")], "todo_settings": todo_settings}
+            thread(write("a", "b"), ".", saver=saver, change=own).run(begun, interrupt_before=["wake"])
+            agent = thread(done(1), *".......", saver=saver, change=own)
+            agent.run(None)
+            assert agent.session == session("idle", "stalled", 1, 6, 25 if own or todo_settings else 26)
 
 
 def test_settings_are_read_at_the_start_of_an_activation_only(thread: Make) -> None:
