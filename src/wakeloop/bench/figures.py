@@ -162,6 +162,7 @@ def verdict(one: Comparison, study: Study) -> str:
 
 # -- equal spend ------------------------------------------------------------------------------------------
 
+
 def within(rows: Sequence[Row], study: Study, budgets: Mapping[TaskKey, float], times: float) -> Interval:
     """Return the share that was completed for no more than so many times the budget of its task."""
     inside = [row for row in rows if Cell.of(row).task in budgets]

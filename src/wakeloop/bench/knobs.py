@@ -39,6 +39,8 @@ class Knobs(BaseModel):
     """Writes no list: a run in which the list's tools are never used."""
     spoil: float = Field(0, ge=0, le=1)
     """Spoils: pushed on after all work was done, a reply makes something worse."""
+    lenient: float = Field(0, ge=0, le=1)
+    """Judges leniently: as the grader of a rubric it takes what is left undone for done."""
     cannot: int = Field(0, ge=0)
     """Can't: the last so many parts of the job meet a tool that always fails."""
     on_failure: Literal["blocks", "says", "retries", "busy", "fakes"] = "blocks"

@@ -90,6 +90,16 @@ class Mind:
             return f"Done, but for what is not possible: {', '.join(failed)}."
         return STOP if self.steps else self.final
 
+    def graded(self) -> dict[str, Any]:
+        """What it says as the grader of its own conversation: what it believes to be left, unless it is lenient."""
+        left = [] if self.dice.tosses("lenient") else [self.steps[number].label for number in self._left()]
+        gap = {"gap": f"left: {', '.join(left)}"} if left else {}
+        return {
+            "result": "needs_revision" if left else "satisfied",
+            "explanation": gap.get("gap", STOP),
+            "criteria": [{"name": "Every part is done.", "passed": not left, **gap}],
+        }
+
     def _distracted(self, tools: Collection[str]) -> Intent | None:
         """A reply that is not what is due, or a stop."""
         belief = self.belief

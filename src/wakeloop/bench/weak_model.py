@@ -19,6 +19,8 @@ from wakeloop.testing.recording import RecordingModel
 from wakeloop.testing.replies import calls, malformed, says
 from wakeloop.testing.vocabulary import Move, updated
 
+GRADER = "GraderResponse"  # the tool by which the grader of Deep Agents' rubric answers
+
 
 class WeakModel(RecordingModel):
     """A chat model that does a task's steps with the tools it is given, as badly as its knobs say.
@@ -26,8 +28,8 @@ class WeakModel(RecordingModel):
     What it did to the world is the truth; what it believes it reads from each request alone: which of its
     calls were accepted, what the list shows, what was asked last. It knows the todo tools of our dialects and
     of `write_todos` by their names, and works without a list where none is bound. Asked to go on, it goes on
-    if it believes that something is left. The same seed and the same requests give the same replies. It
-    reports its usage, from the size of the request.
+    if it believes that something is left; as the grader of a rubric it judges what it last worked on. The
+    same seed and the same requests give the same replies. It reports its usage, from the size of the request.
     """
 
     seed: int = 0
@@ -37,6 +39,7 @@ class WeakModel(RecordingModel):
     _steps: tuple[Step, ...] = PrivateAttr()
     _dice: Dice = PrivateAttr()
     _meter: Meter = PrivateAttr(default_factory=Meter)
+    _worked: Mind | None = PrivateAttr(None)
 
     def __init__(self, task: Task, seed: int = 0, knobs: Knobs | None = None, **fields: Any) -> None:
         super().__init__(seed=seed, knobs=knobs or Knobs(), **fields)
@@ -61,12 +64,15 @@ class WeakModel(RecordingModel):
             len(self.requests),
         )
         form = options.get("response_format")
-        if isinstance(form, dict):
+        if GRADER in names:
+            reply = calls(*self._numbered([Move(GRADER, (self._worked or mind).graded())]))
+        elif isinstance(form, dict):
             schema = form.get("json_schema", {}).get("schema", {"type": "object"})
             reply = says(json.dumps(example(schema, dice(f"{self.seed}/form"), mind.closing())))
         elif not names or options.get("tool_choice") == "none":
             reply = says(mind.closing())
         else:
+            self._worked = mind
             reply = self._befallen(mind.next(names), names)
         return reply.model_copy(update={"usage_metadata": self._meter.usage(tools, request, reply)})
 

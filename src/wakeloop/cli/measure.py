@@ -85,7 +85,7 @@ def reported(
     head: str,
     apart: Path | None = None,
 ) -> str:
-    """The page of some runs; with files, plots, compressed rows and pages of details are written beside it."""
+    """The page of some runs; with files, plots, rows and pages of details are written beside it."""
     results = [Result.of(folder) for folder in folders]
     beside = file.parent if file else Path()
     shown: dict[str, list[str]] = {result.study.name: [] for result in results}
