@@ -78,8 +78,10 @@ def fit(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
     stop, after = found["stop"].rate, found["after_stop"]
     rates: dict[str, Any] = {habit: found[habit].rate for habit in _RATES}
     rates["stick"] = max(0.0, after.rate - stop) if after.of else 0.0
-    rates["replies"] = 1 if found["one_reply"].rate > 1 / 2 else 2
-    rates["plan_beside"] = found["plan_beside"].rate > 1 / 2
+    if found["one_reply"].of:
+        rates["replies"] = 1 if found["one_reply"].rate > 1 / 2 else 2
+    if found["plan_beside"].of:
+        rates["plan_beside"] = found["plan_beside"].rate > 1 / 2
     return Fit(Knobs.model_validate(rates), found)
 
 

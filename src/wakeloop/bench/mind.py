@@ -91,7 +91,7 @@ class Mind:
         return STOP if self.steps else self.final
 
     def graded(self) -> dict[str, Any]:
-        """What it says as the grader of its own conversation: what it believes to be left, unless it is lenient."""
+        """What it says as a grader of its own work: what it believes to be left, unless it is lenient."""
         left = [] if self.dice.tosses("lenient") else [self.steps[number].label for number in self._left()]
         gap = {"gap": f"left: {', '.join(left)}"} if left else {}
         return {

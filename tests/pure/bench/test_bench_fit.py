@@ -46,7 +46,7 @@ AT_ONCE = ((PLAN, work("a")), (close(1), work("b")), (close(2),), "All done.")
 
 def test_a_reliable_transcript_fits_a_reliable_model() -> None:
     fitted = fit([thread(*RELIABLE)] * 2)
-    assert fitted.knobs == Knobs()
+    assert fitted.knobs == Knobs(replies=2, plan_beside=False)
     assert {habit: tuple(count) for habit, count in fitted.counts.items()} == {
         "stop": (0, 8),
         "after_stop": (0, 0),
