@@ -120,8 +120,10 @@ def _at_equal_spend(rows: Sequence[Row], study: Study) -> str:
         if not some or not theirs:
             return ""
         inside = of.within(some, study, of.budgets_of(theirs, study, most=True), 1.0)
-        more = of.figures(some, study).cost / of.figures(theirs, study).cost
-        return f"{percent(inside.value)} · {more:.2f}"
+        mine, other = of.figures(some, study), of.figures(theirs, study)
+        each = mine.cost_completed / other.cost_completed
+        job = "never" if math.isinf(each) else "" if math.isnan(each) else f"{each:.2f}"
+        return f"{percent(inside.value)} · {mine.cost / other.cost:.2f} · {job}"
 
     return by_model(rows, cell)
 
@@ -153,29 +155,27 @@ def comparisons(rows: Sequence[Row], study: Study) -> str:
 
 
 def by_length(rows: Sequence[Row], study: Study) -> str:
-    """A table for each model: completed, requests, tokens in, by the number of parts and size of results."""
-    if len(split(rows, "results", "parts")) < 2:  # noqa: PLR2004 - nothing to set side by side
+    """A table for each model: completed, requests, spent, by the number of parts and size of results."""
+    if len(split(rows, "parts")) < 2:  # noqa: PLR2004 - nothing to set side by side
         return ""
+    agents_of = [str(agent) for (agent,) in split(rows, "agent")]
     parts = []
     for (model,), group in split(rows, "model").items():
-        sizes = sorted({(row["results"], row["parts"]) for row in group})
-        lines = [
-            [f"`{agent}`", *_cells(some, sizes, study)] for (agent,), some in split(group, "agent").items()
-        ]
-        head = [f"{parts} parts" + (f", {results} tokens" if results else "") for results, parts in sizes]
-        parts.append(f"**`{model}`**: completed · requests · tokens in\n\n" + table(["agent", *head], lines))
+        cells = split(group, "parts", "results", "agent")
+        lines = []
+        for length, size in sorted({(row["parts"], row["results"]) for row in group}):
+            shown = [_cell(cells.get((length, size, agent), ()), study) for agent in agents_of]
+            lines.append([f"{length}", f"{size:,}", *shown])
+        head = ["parts", "results", *(f"`{agent}`" for agent in agents_of)]
+        parts.append(f"**`{model}`**: completed · requests · spent\n\n" + table(head, lines))
     return "\n\n".join(parts)
 
 
-def _cells(rows: Sequence[Row], sizes: Sequence[tuple[int, int]], study: Study) -> Iterable[str]:
-    groups = split(rows, "results", "parts")
-    for size in sizes:
-        some = groups.get(size)
-        if some is None:
-            yield ""
-            continue
-        found = of.figures(some, study)
-        yield f"{percent(found.completed.value)} · {number(found.requests)} · {number(found.input)}"
+def _cell(some: Sequence[Row], study: Study) -> str:
+    found = of.figures(some, study)
+    return (
+        f"{percent(found.completed.value)} · {number(found.requests)} · {number(found.cost)}" if some else ""
+    )
 
 
 def by_kind(rows: Sequence[Row], study: Study) -> str:

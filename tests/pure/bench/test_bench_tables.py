@@ -37,8 +37,8 @@ def test_at_equal_spend() -> None:
         == """\
 | agent | `weak` | `other` |
 |---|--:|--:|
-| `plain` | 50% · 1.00 | 50% · 1.00 |
-| `wakeloop` | 100% · 0.76 |  |"""
+| `plain` | 50% · 1.00 · 1.00 | 50% · 1.00 · 1.00 |
+| `wakeloop` | 100% · 0.76 · 0.38 |  |"""
     )
 
 
@@ -50,7 +50,7 @@ def test_at_equal_spend_by_the_size_of_results() -> None:
         "**Results of 0 tokens**",
         "**Results of 2,000 tokens**",
     ]
-    assert text.splitlines()[-2:] == ["| `wakeloop` | 0% · 3.90 |", "| `plain` | 100% · 1.00 |"]
+    assert text.splitlines()[-2:] == ["| `wakeloop` | 0% · 3.90 · 3.90 |", "| `plain` | 100% · 1.00 · 1.00 |"]
 
 
 def test_what_was_damaged_stands_beside_what_was_completed() -> None:
