@@ -15,7 +15,8 @@ from wakeloop.todos.items import Todo
 def anew(old: Ledger, todos: Sequence[Todo]) -> Ledger:
     """Return the notes of a new activation: the budget, the guard's retries and progress begin again."""
     kept: Ledger = {key: value for key, value in old.items() if key in CARRIED}  # type: ignore[assignment]
-    return {
+    peak = count_settled(todos)
+    new: Ledger = {
         "todo_stale_iterations": 0,
         "todo_guard_suppressed": False,
         **kept,
@@ -24,8 +25,8 @@ def anew(old: Ledger, todos: Sequence[Todo]) -> Ledger:
         "todo_guard_retries": {},
         "todo_guard_blocked": None,
         "todo_finalization_correction": None,
-        "peak": count_settled(todos),
     }
+    return {**new, "peak": peak} if peak else new
 
 
 def gone_on(old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiting: bool) -> Ledger:

@@ -8,15 +8,16 @@ from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Todo
 
 
-def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings) -> None:
+def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, begins: bool = False) -> None:
     """Note what gates read of the list: how many items are settled at once, and that there was one.
 
-    With the first the budget is noted. Nothing is where no setting asks for it.
+    With the first the budget is noted. Nothing is where no setting asks for it, and no pair of zeros.
     """
     if settings.earn_wakes:
         now = count_settled(todos)
-        began, most = notes.get("settled", [now, now])
-        notes["settled"] = [began, max(most, now)]
+        began, most = notes.get("settled", [now, now] if begins else [0, 0])
+        if now or most:
+            notes["settled"] = [began, max(most, now)]
         notes["budget"] = settings.max_wake_cycles + earned(notes, settings)
     if todos and settings.on_no_list == "ask":
         notes["listed"] = True

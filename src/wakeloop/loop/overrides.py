@@ -60,12 +60,12 @@ def effective(base: LoopSettings, overrides: Mapping[str, Any] | None) -> LoopSe
 def in_force(base: LoopSettings, notes: Ledger) -> LoopSettings:
     """Return the settings that an activation began with, as its notes tell.
 
-    Where wakes are earned, what was settled is noted from the beginning on. Notes without it are of an earlier
-    release: what the base leaves at its default was another value then.
+    A `peak` of 0 is noted no more, and where wakes are earned every other has `settled` beside it. Notes with
+    a `peak` alone are of an earlier release: what the base leaves at its default was another value then.
     """
     own = notes.get("settings") or {}
     now = effective(base, own)
-    if not now.earn_wakes or "settled" in notes:
+    if not now.earn_wakes or "settled" in notes or "peak" not in notes:
         return now
     left = {k: old for k, old in EARLIER.items() if getattr(base, k) == LoopSettings.model_fields[k].default}
     return effective(base, {**left, **own})

@@ -29,7 +29,8 @@ def case_of(
     if not again and asking != "format":
         judge_wake(notes, todos)
     note_list(notes, todos, settings)
-    notes["peak"] = max(notes.get("peak", 0), count_settled(todos))
+    if peak := max(notes.get("peak", 0), count_settled(todos)):
+        notes["peak"] = peak
     return Case(
         open=count_open(todos),
         items=len(todos),

@@ -82,7 +82,7 @@ class Activate(Node):
             gone_on(old, todos, settings, waiting=opening.waiting) if opening.continues else anew(old, todos)
         )
         ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
-        note_list(ledger, todos, settings)
+        note_list(ledger, todos, settings, begins=True)
         began = beginning(config, state["remaining_steps"])
         ledger |= {"began": list(began)} if began else {}
         ledger |= {"settings": overrides} if overrides else {}

@@ -40,11 +40,11 @@ def silent() -> str:
 
 def test_c20_many_turns_with_the_system_message_each_time(rig: Rig) -> None:
     system = SystemMessage("You are terse.")
-    rig.build(write("a", "b"), "stop", calls(("look", {"place": "x"})), close(1), *["no"] * 5, tools=[look])
+    rig.build(write("a", "b"), "stop", calls(("look", {"place": "x"})), close(1), *["no"] * 7, tools=[look])
     rig.run({"messages": [system, HumanMessage("go")]})
     rig.model.assert_done()
     for turn in range(3):
-        rig.then(calls(("look", {"place": str(turn)})), says(""), *["still"] * 4)
+        rig.then(calls(("look", {"place": str(turn)})), says(""), *["still"] * 6)
         rig.run({"messages": [SystemMessage("You are terse."), HumanMessage(f"turn {turn}")]})
     assert [m.type for m in rig.requests[-1]].count("system") == 1
     assert str(rig.requests[-1][0].content).startswith("You are terse.\n\n")
@@ -149,17 +149,17 @@ def test_c22_beside_a_valid_call(rig: Rig, broken: Any) -> None:
 
 
 def test_c22_retries_are_bounded(rig: Rig) -> None:
-    rig.build(write("a"), *(calls(malformed("look", "{", None)) for _ in range(3)), tools=[look])
+    rig.build(write("a"), *(calls(malformed("look", "{", None)) for _ in range(11)), tools=[look])
     rig.run("go")
-    rig.model.assert_done()
-    assert rig.ending == ("idle", "malformed_calls", 0)
-    assert len(results(rig.messages)) == 4
+    rig.model.assert_done()  # five in a row, one a wake, one for the correction
+    assert rig.ending == ("idle", "malformed_calls", 5)
+    assert len(results(rig.messages)) == 12
     rig.follow_up()
 
 
 def test_c22_a_good_round_between_begins_anew(quick: Rig) -> None:
     bad, good = calls(malformed("look", "{")), calls(("look", {"place": "x"}))
-    quick.build(bad, bad, good, bad, bad, good, bad, bad, bad, tools=[look])
+    quick.build(bad, bad, good, bad, bad, good, *[bad] * 5, tools=[look])
     quick.run("go")
     quick.model.assert_done()
     assert quick.ending == ("dormant", "malformed_calls", 0)
@@ -214,16 +214,16 @@ def test_c23_half_an_answer_over_an_open_list(rig: Rig) -> None:
 
 
 def test_c23_for_ever_is_bounded_and_flagged(rig: Rig) -> None:
-    rig.build(write("a"), *(cut(says("Half an")) for _ in range(3)))
+    rig.build(write("a"), *(cut(says("Half an")) for _ in range(11)))
     rig.run("go")
     rig.model.assert_done()
-    assert rig.ending == ("idle", "truncated", 0)
+    assert rig.ending == ("idle", "truncated", 5)
     assert answer_of(rig.state) == "Half an"
     rig.follow_up()
 
 
 def test_c23_cut_calls_for_ever(rig: Rig) -> None:
-    rig.build(*(cut(write("a", "b")) for _ in range(3)))
+    rig.build(*(cut(write("a", "b")) for _ in range(5)))
     rig.run("go")
     rig.model.assert_done()
     assert rig.todos == []

@@ -14,7 +14,7 @@ from wakeloop import answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls
 
 ONE_WAKE = preset("wakeloop").model_copy(
-    update={"max_wake_cycles": 1, "guard_retries": 0, "max_idle_wakes": 0}
+    update={"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0, "max_idle_wakes": 0}
 )
 CHILD = pytest.mark.parametrize("own", [None, True, False], ids=["None", "True", "False"])
 

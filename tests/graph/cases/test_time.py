@@ -9,7 +9,7 @@ from rig import Rig, close, marks, users, write
 from wakeloop import answer_of, aupdate_todos, preset, session_of, update_todos
 from wakeloop.testing import calls
 
-SHORT = preset("wakeloop").model_copy(update={"max_wake_cycles": 1, "guard_retries": 0})
+SHORT = preset("wakeloop").model_copy(update={"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0})
 TOPIC = "unrelated:  2+2?\n\t(é, 漢, 🙂) "
 
 
@@ -107,11 +107,11 @@ def at(rig: Rig, config: dict[str, Any]) -> Any:
 
 def test_c19_list_counters_and_messages_come_from_one_checkpoint(kept: Rig) -> None:
     kept.build(
-        write("a", "b"), "one", calls(("work", {"step": "x"})), close(1), "two", *["no"] * 4, tools=[work]
+        write("a", "b"), "one", calls(("work", {"step": "x"})), close(1), "two", *["no"] * 6, tools=[work]
     )
     kept.run("go")
     kept.model.assert_done()
-    assert kept.ending == ("idle", "stalled", 4)
+    assert kept.ending == ("idle", "stalled", 6)
     head = kept.snapshot
     older = [s for s in history(kept) if s.next == ("finalization_guard",)]
     # the turn that closed an item: the second text

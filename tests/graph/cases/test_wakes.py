@@ -19,7 +19,7 @@ from wakeloop.todos.items import count_open
 
 FOR_EVER = {
     # settings: requests, state, reason, wakes
-    "wakeloop": ({}, 6, "stalled", 3),
+    "wakeloop": ({}, 8, "stalled", 5),
     "no idle limit": ({"max_idle_wakes": 0}, 28, "wake_budget", 25),
     "as agentparley": ({"max_idle_wakes": 0, "guard_retries": 0}, 27, "wake_budget", 25),
     "as loki": (
@@ -37,8 +37,8 @@ FOR_EVER = {
         0,
     ),
     "switched off": ({"auto_continue": False}, 2, "disabled", 0),
-    "no guard": ({"guard_retries": 0}, 5, "stalled", 3),
-    "two corrections": ({"guard_retries": 2}, 7, "stalled", 3),
+    "no guard": ({"guard_retries": 0}, 7, "stalled", 5),
+    "two corrections": ({"guard_retries": 2}, 9, "stalled", 5),
     "one wake": ({"max_wake_cycles": 1}, 4, "wake_budget", 1),
 }
 
@@ -59,27 +59,27 @@ def test_c07_an_exact_number_of_requests(
 
 
 def test_c07_work_done_list_never_updated(rig: Rig) -> None:
-    rig.build(write("a"), update(1, "in_progress"), *repeat("already done", 5))
+    rig.build(write("a"), update(1, "in_progress"), *repeat("already done", 7))
     out = rig.run("go")
     rig.model.assert_done()
-    assert len(rig.model.requests) == 7
-    assert rig.ending == ("idle", "stalled", 3)
+    assert len(rig.model.requests) == 9
+    assert rig.ending == ("idle", "stalled", 5)
     assert rig.session["open"] == 1
     assert rig.session["budget"] == 25
     assert out["todos"] == [{"id": 1, "content": "a", "status": "in_progress"}]
-    assert marks(out["messages"]) == ["wake", "wake", "wake", "guard"]
+    assert marks(out["messages"]) == [*["wake"] * 5, "guard"]
     rig.follow_up()
 
 
 def test_c07_the_walk(quick: Rig) -> None:
-    quick.build(write("a"), *repeat("already done", 5))
+    quick.build(write("a"), *repeat("already done", 7))
     turn = ["call_model", "finalization_guard"]
     assert quick.walk("go") == [
         "activate",
         "call_model",
         "validate_todos",
         *turn,
-        *(["wake", *turn] * 3),
+        *(["wake", *turn] * 5),
         *turn,
     ]
 
@@ -139,7 +139,7 @@ def test_c09_a_question_is_pending(kept: Rig) -> None:
 
 
 def test_c09_the_resume_keeps_the_counters(kept: Rig) -> None:
-    """Two wakes before the question, then one more without progress: the third ends the run."""
+    """Two wakes before the question, and the five behind it without progress end the run."""
     kept.build(
         write("a"),
         says("one"),
@@ -150,6 +150,8 @@ def test_c09_the_resume_keeps_the_counters(kept: Rig) -> None:
         says("five"),
         says("six"),
         says("seven"),
+        says("eight"),
+        says("nine"),
         tools=[ask],
     )
     kept.run("go")
@@ -159,7 +161,7 @@ def test_c09_the_resume_keeps_the_counters(kept: Rig) -> None:
     kept.run(Command(resume="yes"))
     kept.model.assert_done()
     # the question was new work, so the count without progress began again; the budget did not
-    assert kept.ending == ("idle", "stalled", 5)
+    assert kept.ending == ("idle", "stalled", 7)
 
 
 def test_c09_without_a_saver_the_question_ends_the_run(bare: Rig) -> None:
@@ -270,11 +272,11 @@ def test_c11_a_failure_after_a_wake_continues_with_its_counters(kept: Rig) -> No
     kept.build(write("a"), "one", BadRequestError("400"))
     with pytest.raises(BadRequestError):
         kept.run("go")
-    kept.then("two", "three", "four", "corrected")
+    kept.then("two", "three", "four", "five", "six", "corrected")
     kept.run(None)
     kept.model.assert_done()
-    assert kept.ending == ("idle", "stalled", 3)
-    assert marks(kept.messages) == ["wake", "wake", "wake", "guard"]
+    assert kept.ending == ("idle", "stalled", 5)
+    assert marks(kept.messages) == [*["wake"] * 5, "guard"]
 
 
 # -- C12 -------------------------------------------------------------------------------------------------
@@ -314,7 +316,7 @@ def test_c12_parent_and_child(kept: Rig) -> None:
         "reason": "settled",
         "open": 0,
         "wakes": 2,
-        "budget": 25,
+        "budget": 26,
         "list": 2,
         "items": 1,
         "spent": ANY,
@@ -451,11 +453,11 @@ def test_c14_a_list_rejected_on_every_write_still_ends(
 
 def test_c14_refused_then_text_ends_by_the_gates(rig: Rig) -> None:
     rig.build(
-        write("a"), *(step for _ in range(5) for step in (calls(("todo_write", {"items": [" "]})), "cannot"))
+        write("a"), *(step for _ in range(7) for step in (calls(("todo_write", {"items": [" "]})), "cannot"))
     )
     rig.run("go")
     rig.model.assert_done()
-    assert rig.ending == ("idle", "stalled", 3)
+    assert rig.ending == ("idle", "stalled", 5)
     assert statuses(rig.todos) == ["pending"]
 
 

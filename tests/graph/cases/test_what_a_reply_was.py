@@ -92,10 +92,10 @@ def test_c37_arguments_that_are_no_object(rig: Rig, form: Form) -> None:
 @pytest.mark.parametrize("form", [Chat(), Responses()], ids=["chat", "responses"])
 def test_c37_for_ever_is_bounded_and_counted(rig: Rig, form: Form) -> None:
     bad = Said(calls=(("look", '["a", "b"]', "bad1"),))
-    rig.speaks(form).build(write("a"), bad, bad, bad, tools=[look])
+    rig.speaks(form).build(write("a"), *[bad] * 11, tools=[look])
     rig.run("go")
     rig.model.assert_done()
-    assert rig.ending == ("idle", "malformed_calls", 0)
+    assert rig.ending == ("idle", "malformed_calls", 5)
     rig.follow_up()
 
 
@@ -106,9 +106,9 @@ def test_c37_a_call_that_the_provider_could_not_read(rig: Rig) -> None:
     rig.run("go")
     rig.model.assert_done()
     assert marks(rig.messages) == []
-    rig.then(write("b"), *[lost] * 3)
+    rig.then(write("b"), *[lost] * 11)
     rig.run("and now")
-    assert rig.ending == ("idle", "malformed_calls", 0)
+    assert rig.ending == ("idle", "malformed_calls", 5)
     rig.follow_up()
 
 
@@ -141,18 +141,18 @@ def test_c38_a_format_answered_in_prose(rig: Rig, thinking: Form) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_c38_for_ever_is_bounded_and_the_text_kept(rig: Rig, thinking: Form) -> None:
-    rig.speaks(thinking).build("bye", *["It is Bern."] * 3, response_format=City)
+    rig.speaks(thinking).build("bye", *["It is Bern."] * 5, response_format=City)
     out = rig.run("go")
     rig.model.assert_done()
     assert out.get("structured_response") is None
     assert rig.ending == ("dormant", "malformed_calls", 0)
-    assert [str(m.text) for m in rig.messages if m.type == "ai"] == ["bye", *["It is Bern."] * 3]
+    assert [str(m.text) for m in rig.messages if m.type == "ai"] == ["bye", *["It is Bern."] * 5]
 
 
 @PARSED
 def test_c38_a_format_cut_off_where_the_client_raises(rig: Rig) -> None:
     """openai's own parser raises for a reply at the limit, and for one that was filtered."""
-    rig.speaks(Chat()).build("bye", *[Said('{"city": "Be', sign="cut")] * 3, response_format=City)
+    rig.speaks(Chat()).build("bye", *[Said('{"city": "Be', sign="cut")] * 5, response_format=City)
     rig.run("go")
     rig.model.assert_done()
     assert rig.ending == ("dormant", "truncated", 0)

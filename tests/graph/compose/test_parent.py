@@ -26,7 +26,7 @@ from wakeloop.testing import ScriptedModel, calls, prompt_faults, says, wire_fau
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 ONE_WAKE = preset("wakeloop").model_copy(
-    update={"max_wake_cycles": 1, "guard_retries": 0, "max_idle_wakes": 0}
+    update={"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0, "max_idle_wakes": 0}
 )
 
 
@@ -543,7 +543,7 @@ def test_an_agent_as_the_tool_of_another() -> None:
         "reason": "settled",
         "open": 0,
         "wakes": 0,
-        "budget": 25,
+        "budget": 26,
         "list": 2,
         "items": 1,
         "spent": ANY,

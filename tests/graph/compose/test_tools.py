@@ -303,7 +303,7 @@ def test_a_list_written_beside_a_todo_call_keeps_whole(others: str) -> None:
     )
     with pytest.raises(KeyError):
         create_todo_agent(model, [plan], checkpointer=saver).invoke(GO, THREAD)
-    agent = create_todo_agent(ScriptedModel("x", "y", "z", "w", "v"), [plan], checkpointer=saver)
+    agent = create_todo_agent(ScriptedModel(*"xyzwvut"), [plan], checkpointer=saver)
     out = agent.invoke(GO, THREAD)
     assert all(isinstance(todo["id"], int) for todo in out["todos"])
     assert "b" in [todo["content"] for todo in out["todos"]]
@@ -346,7 +346,7 @@ def test_messages_that_a_tool_adds_behind_its_result(many: int) -> None:
         "reason": "settled",
         "open": 0,
         "wakes": 5,
-        "budget": 25,
+        "budget": 26,
         "list": 2,
         "items": 1,
         "spent": ANY,

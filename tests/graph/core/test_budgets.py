@@ -352,7 +352,7 @@ def test_a_threads_budget_is_raised_with_the_next_input(thread: Make) -> None:
     agent = thread(*replies, tools=[look], change={"max_requests": 1})
     agent.run("go")
     agent.run({"messages": [("user", "go on")], "todo_settings": {"max_requests": 9}})
-    assert agent.session == session("dormant", "settled")
+    assert agent.session == session("dormant", "settled", budget=26)
     assert spent(agent)["requests"] == 4
 
 

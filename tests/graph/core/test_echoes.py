@@ -63,7 +63,7 @@ def test_a_person_reopens_an_item_without_a_number_or_with_the_newest(thread: Ma
     agent = thread(write("a"), done(1), "bye", done(1), "bye", done(1), "bye")
     output = agent.run("go")
     agent.run({"messages": [("user", "again")], "todos": [todo(1, "a")]})
-    assert agent.session == session("dormant", "settled", 0, writes=4)
+    assert agent.session == session("dormant", "settled", 0, budget=26, writes=4)
     newest = {**agent.values["todo_session"]}
     agent.run({"messages": [("user", "again")], "todos": [todo(1, "a")], "todo_session": newest})
     assert (agent.session["list"], agent.asked) == (6, 7)

@@ -65,7 +65,7 @@ def test_one_run_remembers_so_many_calls_and_no_more() -> None:
         return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages[:1], *messages[-6:]]}
 
     looks = [calls(("look", {"path": str(i)})) for i in range(rounds)]
-    model = ScriptedModel([write("a"), says("stop"), *looks, *[says("stop")] * 5])
+    model = ScriptedModel([write("a"), says("stop"), *looks, *[says("stop")] * 7])
     agent = create_todo_agent(
         model, [look], settings=settings(nag_after=0), pre_model_hook=seen, checkpointer=InMemorySaver()
     )

@@ -306,7 +306,7 @@ def test_a_models_exception_reaches_the_caller_once_and_the_thread_stays_usable(
     assert agent.asked == first + 1
     assert agent.session["state"] == "running"
     assert agent.walk("more") == [*START, *(TODO if first else []), *END]
-    assert agent.session == session("dormant", "settled", 0)
+    assert agent.session == session("dormant", "settled", 0, budget=25 + first)
 
 
 async def test_a_cancellation_is_never_answered_with_another_request() -> None:
@@ -327,7 +327,7 @@ async def test_a_cancellation_is_never_answered_with_another_request() -> None:
         await run
     assert len(model.requests) == 2
     output = await agent.ainvoke({"messages": [("user", "more")]}, config)
-    assert output["todo_session"] == session("dormant", "settled", 0)
+    assert output["todo_session"] == session("dormant", "settled", 0, budget=26)
     assert len(model.requests) == 4
     assert wire_faults(model.requests) == prompt_faults(model.requests) == []
 
@@ -337,7 +337,7 @@ def test_after_a_models_exception_going_on_keeps_the_counters(thread: Make) -> N
     with pytest.raises(OSError, match="no network"):
         agent.run("go")
     assert agent.walk(None) == ["call_model", *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0, 1, 3)
+    assert agent.session == session("dormant", "settled", 0, 1, 4)
 
 
 # -- refused input ---------------------------------------------------------------------------------------
@@ -390,7 +390,7 @@ def test_a_refused_input_leaves_list_goal_settings_and_session_as_they_were(
         update_todos(agent.graph, agent.at(), add=["b"])
     assert agent.asked == asked
     assert agent.walk("good") == [*START, *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0, 0, 1)
+    assert agent.session == session("dormant", "settled", 0, 0, 2)
     users = [m.text for m in agent.messages if m.type == "human" and "wakeloop" not in m.additional_kwargs]
     assert users == ["go", *(["bad"] if given else []), "good"]
 
@@ -435,7 +435,7 @@ def test_after_a_refused_input_a_subagents_result_goes_on(thread: Make) -> None:
     with pytest.raises(InputError):
         agent.run({"todos": 3})
     agent.run({"todo_inbox": [{"kind": "subagent_done", "id": "s", "text": "r"}]})
-    assert agent.session == session("dormant", "settled", 0, 2)
+    assert agent.session == session("dormant", "settled", 0, 2, 26)
 
 
 def test_a_refused_input_on_a_thread_that_broke_off(thread: Make) -> None:

@@ -345,7 +345,9 @@ def test_where_tools_ran_and_no_list_was_ever_written(name: str, thread: Make) -
     replies, change, walked = LISTLESS[name]
     agent = thread(*replies, tools=[look], change=change)
     assert agent.walk("go") == [*START, *walked]
-    assert agent.session == session("dormant", "settled", budget=change.get("max_wake_cycles", 25) + len(agent.todos))
+    assert agent.session == session(
+        "dormant", "settled", budget=change.get("max_wake_cycles", 25) + len(agent.todos)
+    )
     assert agent.kinds.count("guard") == walked.count("finalization_guard") - 1
 
 

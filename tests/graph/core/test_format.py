@@ -48,7 +48,7 @@ def test_a_settled_run_makes_one_more_request_with_the_format(format_: Any, thre
     assert agent.kinds[-3:] == ["ai", "format", "format"]
     assert [m.type for m in agent.messages[-3:]] == ["ai", "human", "ai"]
     assert agent.messages[-1].text == GOOD
-    assert agent.session == session("dormant", "settled", 0)
+    assert agent.session == session("dormant", "settled", 0, budget=26)
     assert answer_of(agent.values) == "bye"
 
 
@@ -61,16 +61,16 @@ def test_it_is_no_turn(thread: Make) -> None:
     agent = thread(write("a"), ".", done(1), ".", GOOD, response_format=City, change={"max_wake_cycles": 1})
     assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *AGAIN, *END]
     assert (agent.ledger["wake_cycles"], agent.ledger["idle_wakes"]) == (1, 0)
-    assert agent.session == session("dormant", "settled", 0, 1, 1)
+    assert agent.session == session("dormant", "settled", 0, 1, 2)
 
 
 @pytest.mark.parametrize(
     ("replies", "changes", "reason"),
     [
         ([write("a"), "."], {"max_wake_cycles": 0, "guard_retries": 0}, "disabled"),
-        ([""] * 3, {}, "empty_reply"),
-        ([calls(("peer", {}))] * 3, {}, "malformed_calls"),
-        ([says("x", finish_reason="length")] * 3, {}, "truncated"),
+        ([""] * 5, {}, "empty_reply"),
+        ([calls(("peer", {}))] * 5, {}, "malformed_calls"),
+        ([says("x", finish_reason="length")] * 5, {}, "truncated"),
     ],
 )
 def test_at_other_ends_the_value_is_none(replies: Any, changes: Any, reason: str, thread: Make) -> None:
@@ -108,14 +108,14 @@ def test_a_result_that_does_not_fit_is_asked_for_again(thread: Make) -> None:
 
 
 def test_a_result_that_never_fits_ends_the_run(thread: Make) -> None:
-    agent = thread("hi", *["no json"] * 3, response_format=City)
-    assert agent.walk("go") == [*START, *AGAIN * 3, *END]
+    agent = thread("hi", *["no json"] * 5, response_format=City)
+    assert agent.walk("go") == [*START, *AGAIN * 5, *END]
     assert agent.session == session("dormant", "malformed_calls", 0)
     assert agent.values.get("structured_response") is None
 
 
 def test_a_cut_result_is_none(thread: Make) -> None:
-    agent = thread("hi", *[says(GOOD, finish_reason="length")] * 3, response_format=City)
+    agent = thread("hi", *[says(GOOD, finish_reason="length")] * 5, response_format=City)
     agent.run("go")
     assert agent.session == session("dormant", "truncated", 0)
     assert agent.values.get("structured_response") is None

@@ -252,7 +252,7 @@ def test_as_a_node_of_a_parent(saver: bool, child: Any) -> None:
     )
     output = graph.invoke({"messages": [HumanMessage("go", id="1")]}, CONFIG)
     assert output["todos"] == [todo(1, "a", "completed")]
-    assert output["todo_session"] == session("dormant", "settled", 0, 1)
+    assert output["todo_session"] == session("dormant", "settled", 0, 1, 26)
     assert [m.type for m in output["messages"]] == ["human", "ai", "tool", "ai", "human", "ai", "tool", "ai"]
 
 

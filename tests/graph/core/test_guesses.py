@@ -349,7 +349,7 @@ def test_the_truth_of_an_agent_in_a_parents_snapshot() -> None:
     mere = session_of(parent.get_state(AT))  # which does not hold it: no numbers that are none
     assert mere == {"state": "waiting", "reason": "interrupted", "on": "human"}
     assert session_of(result) == mere
-    ended = parent_of(create_todo_agent(ScriptedModel(write("a"), *["said"] * 6)), Talk)
+    ended = parent_of(create_todo_agent(ScriptedModel(write("a"), *["said"] * 8)), Talk)
     told = ended.invoke(GO, AT)
     for given in (told, ended.get_state(AT)):  # one item is open there, and nothing here tells of it
         assert session_of(given) == {"state": "dormant", "reason": None}

@@ -124,7 +124,7 @@ def test_closing_all_by_hand_settles_the_thread_and_adding_opens_it(thread: Make
 
 
 def test_an_edit_that_closes_nothing_leaves_the_reason(thread: Make) -> None:
-    agent = thread([""] * 3)
+    agent = thread([""] * 5)
     agent.run("go")
     edit(agent, goal="x")
     assert agent.session == session("dormant", "empty_reply", 0)
@@ -188,7 +188,7 @@ class DiesBetweenSteps(InMemorySaver):
 
 
 def test_a_run_killed_between_two_supersteps_is_unfinished_although_next_is_empty() -> None:
-    model = ScriptedModel(calls(("todo_write", {"items": ["a"]})), *[says("x")] * 5)
+    model = ScriptedModel(calls(("todo_write", {"items": ["a"]})), *[says("x")] * 7)
     agent = create_todo_agent(model, checkpointer=DiesBetweenSteps())
     config: Any = {"configurable": {"thread_id": "t"}}
     with pytest.raises(KeyboardInterrupt):

@@ -48,21 +48,21 @@ MAIN: dict[str, tuple[Any, dict[str, Any], int, list[str], dict[str, Any]]] = {
         {},
         3,
         [*START, *TODO, *TODO, *END],
-        session("dormant", "settled", 0),
+        session("dormant", "settled", 0, budget=26),
     ),
     "woken": (
         lambda: [write("a"), "stop", done(1), "bye"],
         {},
         4,
         [*START, *TODO, *WAKE, *TODO, *END],
-        session("dormant", "settled", 0, 1),
+        session("dormant", "settled", 0, 1, 26),
     ),
     "stalled": (
         lambda: endless(write("a")),
         {},
-        6,
-        [*START, *TODO, *WAKE * 3, *AGAIN, *END],
-        session("idle", "stalled", 1, 3),
+        8,
+        [*START, *TODO, *WAKE * 5, *AGAIN, *END],
+        session("idle", "stalled", 1, 5),
     ),
     "budget": (
         lambda: endless(write("a")),
@@ -146,7 +146,7 @@ def test_held_items_do_not_wake(thread: Make) -> None:
         write("a", "b"), calls(change(1, "blocked", "no key"), change(2, "cancelled")), "that is all"
     )
     assert agent.walk("go") == [*START, *TODO, *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0)
+    assert agent.session == session("dormant", "settled", 0, budget=27)
 
 
 def test_an_item_in_progress_wakes(thread: Make) -> None:
@@ -271,7 +271,7 @@ def test_out_of_budget_nothing_is_lost_and_the_next_input_goes_on(thread: Make) 
         "more?",
         done(2),
         "bye",
-        change={"max_wake_cycles": 1, **QUIET},
+        change={"max_wake_cycles": 1, "earn_wakes": 0, **QUIET},
     )
     assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *END]
     assert agent.session == session("idle", "wake_budget", 1, 1, 1)
@@ -285,7 +285,7 @@ def test_out_of_budget_nothing_is_lost_and_the_next_input_goes_on(thread: Make) 
 def idle_after(thread: Make, turns: list[list[Any]], *, items: int = 2) -> tuple[int, dict[str, Any]]:
     """Play a first turn that writes items and looks at x, then wakes; return `idle_wakes` and the session."""
     replies = [write(*"abcdefgh"[:items]), looks("x"), "stop", *(reply for turn in turns for reply in turn)]
-    change_ = {"max_wake_cycles": len(turns), "max_idle_wakes": 50, **QUIET}
+    change_ = {"max_wake_cycles": len(turns), "earn_wakes": 0, "max_idle_wakes": 50, **QUIET}
     agent = thread(*replies, tools=[look], change=change_)
     agent.run("go")
     return agent.ledger["idle_wakes"], agent.session
@@ -394,7 +394,7 @@ def test_a_long_list_is_cut_to_the_next_open_items(thread: Make) -> None:
         calls(change(1, "blocked", "why"), change(2, "done")),
         "stop",
         "stop",
-        change={"max_wake_cycles": 1, **QUIET},
+        change={"max_wake_cycles": 1, "earn_wakes": 0, **QUIET},
     )
     agent.run("go")
     nudge = agent.model.requests[3][-1].text
@@ -523,7 +523,7 @@ def test_only_a_write_begins_the_count_anew(thread: Make) -> None:
     assert nagged(agent) == [
         6
     ]  # look 2, list, look 3 across a wake; the refused and the malformed write count
-    assert agent.session == session("dormant", "settled", 0, 1)
+    assert agent.session == session("dormant", "settled", 0, 1, 26)
 
 
 def test_no_activation_begins_the_count_anew(thread: Make) -> None:
@@ -601,17 +601,16 @@ def test_a_correction_may_take_any_number_of_rounds(thread: Make) -> None:
 
 
 def test_after_the_last_correction_no_other_gate_is_asked(thread: Make) -> None:
-    agent = thread(write("a", "b"), *["."] * 4, done(1), ".")
-    assert agent.walk("go") == [*START, *TODO, *WAKE * 3, *AGAIN, *TODO, *END]
-    assert agent.session == session(
-        "idle", "stalled", 1, 3
-    )  # progress, and 22 wakes left: it ends all the same
+    agent = thread(write("a", "b"), *["."] * 6, done(1), ".", change={"guard_rearms": False})
+    assert agent.walk("go") == [*START, *TODO, *WAKE * 5, *AGAIN, *TODO, *END]
+    ended = session("idle", "stalled", 1, 5, 26)  # progress, and 21 wakes left: it ends all the same
+    assert agent.session == ended
 
 
 def test_a_correction_is_no_wake(thread: Make) -> None:
-    agent = thread(write("a"), *["."] * 5)
+    agent = thread(write("a"), *["."] * 7)
     agent.run("go")
-    assert (agent.ledger["wake_cycles"], agent.ledger["idle_wakes"]) == (3, 3)
+    assert (agent.ledger["wake_cycles"], agent.ledger["idle_wakes"]) == (5, 5)
 
 
 def test_two_corrections_each_give_a_turn(thread: Make) -> None:

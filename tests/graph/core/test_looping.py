@@ -80,7 +80,8 @@ def test_exactly_so_many_requests(name: str, thread: Make) -> None:
     replies, requests, left, corrected = ENDLESS[name]
     agent = thread(replies(), tools=[look, fail], left=True)
     agent.run("go")
-    assert agent.session == session("idle" if left else "dormant", "looping", left)
+    earned = name in ("closed and opened", "with the plan closed")
+    assert agent.session == session("idle" if left else "dormant", "looping", left, budget=25 + earned)
     assert agent.asked == requests
     assert agent.kinds.count("guard") == corrected
     assert agent.ledger["idle_rounds"] == (11 if corrected else 10)
@@ -230,7 +231,7 @@ def test_a_poller(changing: bool, thread: Make) -> None:
     agent = thread([write("a"), *[wait] * 60, done(1), "bye"], tools=[poll], left=not changing)
     agent.run("go")
     if changing:
-        assert agent.session == session("dormant", "settled")
+        assert agent.session == session("dormant", "settled", budget=26)
         assert agent.asked == 63
         assert not any("brought nothing new" in text for _, text in suffixes(agent))
     else:
@@ -274,13 +275,13 @@ def test_after_the_correction_a_round_that_brings_something_goes_on(thread: Make
     script = [write("a"), *[X] * 11, looks("y"), *[X] * 3, done(1), "bye"]
     agent = thread(script, tools=[look])
     agent.run("go")
-    assert agent.session == session("dormant", "settled")
+    assert agent.session == session("dormant", "settled", budget=26)
     assert agent.asked == len(script)
     assert "idle_rounds" not in agent.ledger
 
 
 def test_after_the_corrections_turn_the_first_gates_are_asked_and_no_other(thread: Make) -> None:
-    agent = thread(write("a"), *[X] * 11, looks("y"), "I stop.", tools=[look])
+    agent = thread(write("a"), *[X] * 11, looks("y"), "I stop.", tools=[look], change={"guard_rearms": False})
     agent.run("go")
     assert agent.session == session("idle", "looping", 1)
 
@@ -324,7 +325,7 @@ def test_each_item_settled_brings_something_and_each_new_text(thread: Make) -> N
     plan = [write(str(n)) for n in range(12)]
     agent = thread([*plan, *(done(n) for n in range(1, 13)), "bye"])
     agent.run("go")
-    assert agent.session == session("dormant", "settled")
+    assert agent.session == session("dormant", "settled", budget=37)
     assert not {"idle_rounds", "pairs", "best"} & agent.ledger.keys()
 
 
@@ -379,7 +380,7 @@ def test_a_list_that_the_correction_settles_has_its_format(thread: Make) -> None
     script = [write("a"), *[X] * 11, done(1), "bye", '{"text": "x"}']
     agent = thread(script, tools=[look], response_format=Answer)
     assert agent.run("go")["structured_response"] == {"text": "x"}
-    assert agent.session == session("dormant", "settled")
+    assert agent.session == session("dormant", "settled", budget=26)
 
 
 def test_no_explanation_is_demanded_in_mid_turn(thread: Make) -> None:

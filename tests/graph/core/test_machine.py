@@ -157,6 +157,7 @@ FIELDS: dict[str, Any] = {
     "dialect": st.sampled_from(sorted(OWN)),
     "auto_continue": st.sampled_from([True, True, True, False]),
     "max_wake_cycles": st.integers(0, 4),
+    "earn_wakes": st.sampled_from([0, 2]),
     "max_idle_wakes": st.integers(0, 3),
     "stop_on_repeat": st.booleans(),
     "continuation_prompt": st.sampled_from([None, "Go on."]),
@@ -169,8 +170,10 @@ FIELDS: dict[str, Any] = {
     "nag_when": st.sampled_from(["open", "always"]),
     "nudge_items": st.integers(1, 3),
     "guard_retries": st.integers(0, 2),
+    "guard_rearms": st.booleans(),
     "on_guard_exhausted": st.sampled_from(["proceed", "block"]),
     "reply_retries": st.integers(0, 2),
+    "retries_fall": st.booleans(),
     "tool_description": st.sampled_from([None, "Plan."]),
     "prompts": st.sampled_from([{}, {"nag": "Mind the list.", "go_on": "On."}]),
 }
@@ -437,7 +440,7 @@ class AnyRun(RuleBasedStateMachine):
         if sources == ["subagent_done"] and self.saver:  # goes on, unless nothing was there yet
             self.most = max(self.most, bound)
         else:
-            self.turns, self.most = 0, bound
+            self.turns, self.most, self.budget = 0, bound, self.settings.max_wake_cycles
 
     def bounded(self, asked: list[Any], events: list[Any], limit: int) -> None:
         """Turns in an activation, and requests in a run; a resume spends nothing on `activate`."""
@@ -446,7 +449,12 @@ class AnyRun(RuleBasedStateMachine):
             kind = request[-1].additional_kwargs.get("wakeloop", {}).get("kind", request[-1].type)
             self.turns += kind in ("human", "event", "wake", "guard", "activate") and len(request) != before
             before = len(request)
-        assert self.turns <= self.most
+        wakes, earned = self.settings.max_wake_cycles, self.settings.earn_wakes
+        told = [self.budget, *(event["budget"] for event in events if "budget" in event)]
+        assert told == sorted(told)
+        self.budget = told[-1]
+        assert wakes <= self.budget <= wakes + bool(wakes) * earned
+        assert self.turns <= self.most + self.budget - wakes
         explained = sum(event["type"] == "guard" and event["action"] == "explain" for event in events)
         assert explained <= 1
         assert len(asked) - explained <= (limit - 3) // 2
@@ -494,7 +502,8 @@ class AnyRun(RuleBasedStateMachine):
         assert session["reason"] in ENDINGS
         assert session["state"] == yields(session["reason"], count_open(todos))
         assert session["open"] == count_open(todos)
-        assert session["budget"] == self.settings.max_wake_cycles
+        wakes, earned = self.settings.max_wake_cycles, self.settings.earn_wakes
+        assert self.budget <= session["budget"] <= wakes + bool(wakes) * earned
         assert 0 <= session["wakes"] <= session["budget"]
         assert events[-1] == {"type": "parked", "session": session}
         assert ("on" in session) is (session["state"] == "waiting")

@@ -29,6 +29,7 @@ OVER = ["run_tools", "finalization_guard"]
 BAD = calls(("peer", {}))
 CUT = says("a text that", finish_reason="length")
 GO_ON = "retry"
+PLAIN = {"reply_retries": 2, "retries_fall": False}  # the last bad reply ends the run
 
 
 # -- malformed calls -------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ def test_one_round_more_than_the_retries_with_nothing_else_ends_the_run(retries:
 
 
 def test_with_open_items_it_ends_idle_without_a_correction(thread: Make) -> None:
-    agent = thread(write("a"), *[update(1, "sideways")] * 3)
+    agent = thread(write("a"), *[update(1, "sideways")] * 3, change=PLAIN)
     assert agent.walk("go") == [*START, *TODO * 3, "validate_todos", "finalization_guard"]
     assert agent.session == session("idle", "malformed_calls", 1)
 
@@ -88,7 +89,7 @@ def test_a_text_begins_the_count_anew(thread: Make) -> None:
 
 
 def test_the_next_input_goes_on(thread: Make) -> None:
-    agent = thread([BAD, BAD, BAD, BAD, BAD, "hi"])
+    agent = thread([*[BAD] * 7, "hi"])
     agent.run("go")
     assert agent.session["reason"] == "malformed_calls"
     assert agent.walk("more") == [*START, *WORK * 2, *END]
@@ -106,8 +107,8 @@ def test_a_refused_call_is_not_malformed_and_only_idle_rounds_and_the_steps_boun
 
 
 def test_malformed_rounds_within_a_correction_end_the_run(thread: Make) -> None:
-    agent = thread(write("a"), ".", BAD, BAD, BAD, change={"max_wake_cycles": 0})
-    assert agent.walk("go") == [*START, *TODO, *AGAIN, *WORK * 2, *OVER]
+    agent = thread(write("a"), ".", *[BAD] * 5, change={"max_wake_cycles": 0})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *WORK * 4, *OVER]
     assert agent.session == session("idle", "malformed_calls", 1, 0, 0)
 
 
@@ -117,7 +118,7 @@ def test_malformed_rounds_within_a_correction_end_the_run(thread: Make) -> None:
 def test_with_open_items_an_empty_reply_ends_a_turn_like_any_other(thread: Make) -> None:
     agent = thread(write("a"), "", done(1), "bye")
     assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0, 1)
+    assert agent.session == session("dormant", "settled", 0, 1, 26)
 
 
 @pytest.mark.parametrize("empty", ["", " \n", calls(text="")])
@@ -146,19 +147,19 @@ def test_after_a_text_of_this_activation_an_empty_reply_is_settled(thread: Make)
 def test_after_a_todo_write_an_empty_reply_is_settled(thread: Make) -> None:
     agent = thread(write("a"), done(1), "")
     assert agent.walk("go") == [*START, *TODO, *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0)
+    assert agent.session == session("dormant", "settled", 0, budget=26)
 
 
 def test_a_tool_call_alone_says_nothing(thread: Make) -> None:
-    agent = thread(looks("x"), calls(("todo_list", {})), "", "", "", tools=[look])
-    assert agent.walk("go") == [*START, *WORK, *TODO, *AGAIN * 2, *END]
+    agent = thread(looks("x"), calls(("todo_list", {})), *[""] * 5, tools=[look])
+    assert agent.walk("go") == [*START, *WORK, *TODO, *AGAIN * 4, *END]
     assert agent.session == session("dormant", "empty_reply", 0)
 
 
 def test_the_text_of_an_earlier_activation_does_not_count(thread: Make) -> None:
-    agent = thread("hi", "", "", "")
+    agent = thread("hi", *[""] * 5)
     agent.run("go")
-    assert agent.walk("more") == [*START, *AGAIN * 2, *END]
+    assert agent.walk("more") == [*START, *AGAIN * 4, *END]
     assert agent.session == session("dormant", "empty_reply", 0)
 
 
@@ -205,7 +206,7 @@ def test_cut_again_and_again_a_text_ends_the_run(retries: int, thread: Make) -> 
 
 def test_cut_again_and_again_calls_end_the_run(thread: Make) -> None:
     cut = calls(("look", {"path": "x"}), finish_reason="length")
-    agent = thread(write("a"), cut, cut, cut, tools=[look])
+    agent = thread(write("a"), cut, cut, cut, tools=[look], change=PLAIN)
     assert agent.walk("go") == [*START, *TODO, *WORK * 2, *OVER]
     assert agent.session == session("idle", "truncated", 1)
 
@@ -213,7 +214,7 @@ def test_cut_again_and_again_calls_end_the_run(thread: Make) -> None:
 def test_a_cut_reply_ends_no_turn(thread: Make) -> None:
     agent = thread(write("a"), CUT, done(1), "bye", change={"max_wake_cycles": 1})
     assert agent.walk("go") == [*START, *TODO, *AGAIN, *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0, 0, 1)
+    assert agent.session == session("dormant", "settled", 0, 0, 2)
 
 
 def test_a_cut_reply_without_text_asks_to_go_on_too(thread: Make) -> None:
@@ -222,9 +223,9 @@ def test_a_cut_reply_without_text_asks_to_go_on_too(thread: Make) -> None:
 
 
 def test_a_cut_reply_in_a_wake_leaves_its_count_alone(thread: Make) -> None:
-    agent = thread(write("a"), ".", CUT, ".", ".", ".", change={"guard_retries": 0})
-    assert agent.walk("go") == [*START, *TODO, *WAKE, *AGAIN, *WAKE, *WAKE, *END]
-    assert agent.session == session("idle", "stalled", 1, 3)
+    agent = thread(write("a"), ".", CUT, *".....", change={"guard_retries": 0})
+    assert agent.walk("go") == [*START, *TODO, *WAKE, *AGAIN, *WAKE * 4, *END]
+    assert agent.session == session("idle", "stalled", 1, 5)
 
 
 def test_a_cut_reply_in_a_correction_is_still_its_turn(thread: Make) -> None:
@@ -234,7 +235,8 @@ def test_a_cut_reply_in_a_correction_is_still_its_turn(thread: Make) -> None:
 
 
 def test_bad_replies_of_all_kinds_count_in_one_row(thread: Make) -> None:
-    agent = thread(write("a"), BAD, CUT, calls(("look", {"path": "x"}), finish_reason="length"), tools=[look])
+    cut = calls(("look", {"path": "x"}), finish_reason="length")
+    agent = thread(write("a"), BAD, CUT, cut, tools=[look], change=PLAIN)
     assert agent.walk("go") == [*START, *TODO, *WORK, *AGAIN, *OVER]
     assert agent.session == session("idle", "truncated", 1)
 

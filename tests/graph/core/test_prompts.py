@@ -69,7 +69,7 @@ def test_a_nudge(thread: Make) -> None:
                 HELD,
                 "I stop.",
                 "And again.",
-                change={"max_wake_cycles": 1, "guard_retries": 0},
+                change={"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0},
             )
         ),
     )

@@ -71,7 +71,7 @@ def test_the_text_of_an_earlier_activation_is_no_answer(thread: Make) -> None:
 
 
 def test_across_wakes_and_corrections_it_is_one_activation(thread: Make) -> None:
-    agent = thread(write("a"), "said", *[""] * 4)
+    agent = thread(write("a"), "said", *[""] * 6)
     agent.run("go")
     assert answer_of(agent.values) == "said"
 
@@ -87,7 +87,7 @@ def test_the_events_of_a_run(thread: Make) -> None:
         {"type": "wake", "cycle": 1, "budget": 25, "open": 1, "reasons": ["todos"]},
         {"type": "nag", "rounds": 1, "open": 1},
         {"type": "todos", "todos": [todo(1, "a", "completed")], "changed": [1]},
-        {"type": "parked", "session": session("dormant", "settled", 0, 1)},
+        {"type": "parked", "session": session("dormant", "settled", 0, 1, 26)},
     ]
 
 
@@ -185,7 +185,7 @@ def test_the_same_events_come_from_a_subgraph() -> None:
         for _, e in graph.stream({"messages": [("user", "go")]}, config, stream_mode="custom", subgraphs=True)
     ]
     assert [e["type"] for e in told] == ["activated", "spent", "todos", "spent", "todos", "spent", "parked"]
-    assert session_of(graph.get_state(config)) == session("dormant", "settled", 0)
+    assert session_of(graph.get_state(config)) == session("dormant", "settled", 0, budget=26)
 
 
 def test_text_is_streamed() -> None:

@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import InputError, LoopSettings, SettingsError, preset
+from wakeloop.loop.activation import anew
 from wakeloop.loop.overrides import check_overrides, effective
 from wakeloop.testing import calls
 
@@ -260,10 +261,16 @@ GONE_ON: dict[str, tuple[dict[str, Any], list[Any], str, Any, list[Any], dict[st
 
 
 @pytest.mark.parametrize("name", GONE_ON)
-def test_an_activation_from_before_wakes_were_earned_goes_on_as_it_began(name: str, thread: Make) -> None:
+def test_an_activation_from_before_wakes_were_earned_goes_on_as_it_began(
+    name: str, thread: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier releases noted the most that were settled also where that was none."""
     own, before, node, given, after, ended = GONE_ON[name]
     saver = InMemorySaver()
-    thread(*before, saver=saver, change={**BEFORE, **own}).run("go", interrupt_before=[node] if node else [])
+    with monkeypatch.context() as earlier:
+        earlier.setattr("wakeloop.nodes.activate.anew", lambda *opened: {"peak": 0, **anew(*opened)})
+        old = thread(*before, saver=saver, change={**BEFORE, **own})
+        old.run("go", interrupt_before=[node] if node else [])
     agent = thread(*after, saver=saver, change=own)
     agent.run(given)
     assert agent.session == ended

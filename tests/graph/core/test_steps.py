@@ -120,7 +120,7 @@ def test_a_thread_that_was_parked_goes_on(thread: Make) -> None:
     assert agent.session == session("idle", "step_limit", 1)
     asked = agent.asked
     agent.run("more")
-    assert agent.session == session("dormant", "settled", 0)
+    assert agent.session == session("dormant", "settled", 0, budget=26)
     assert agent.asked == 5 > asked
 
 
@@ -130,7 +130,7 @@ def test_after_a_round_cut_off_by_steps_the_reason_is_step_limit_whatever_the_ga
     agent = thread(write("a"), done(1), left=True)
     agent.run("go", limit=9)
     assert agent.todos == [todo(1, "a", "completed")]
-    assert agent.session == session("dormant", "step_limit", 0)
+    assert agent.session == session("dormant", "step_limit", 0, budget=26)
 
 
 @pytest.mark.parametrize("limit", [*range(5, 10), 40])
@@ -190,7 +190,7 @@ def test_a_drained_run_goes_on_with_the_same_counters(at: int, thread: Make) -> 
         assert agent.session["reason"] is None
         assert agent.snapshot.next
         agent.run(None)
-    assert agent.session == session("dormant", "settled", 0, 1)
+    assert agent.session == session("dormant", "settled", 0, 1, 26)
     assert agent.asked == len(script)
     assert agent.todos == [todo(1, "a", "completed")]
 

@@ -87,11 +87,11 @@ INPUTS: dict[str, Any] = {
 @pytest.mark.parametrize("given", INPUTS)
 def test_no_half_of_an_input_or_a_setting_is_sent(given: str) -> None:
     model = ScriptedModel(
-        write("a"), *[calls(("look", {"path": str(n)})) for n in range(2)], *[says("l")] * 6
+        write("a"), *[calls(("look", {"path": str(n)})) for n in range(2)], *[says("l")] * 8
     )
     agent = create_todo_agent(model, [look], system_prompt="be\ud83d", checkpointer=InMemorySaver())
     agent.invoke(INPUTS[given], {"configurable": {"thread_id": "t"}})
-    assert len(model.requests) == 8
+    assert len(model.requests) == 10
     for message in (message for request in model.requests for message in request):
         f"{message.name} {message.content}".encode()
 

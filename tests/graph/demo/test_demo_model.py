@@ -26,8 +26,8 @@ SETTLED = {
     "state": "dormant",
     "reason": "settled",
     "open": 0,
-    "wakes": 4,
-    "budget": 25,
+    "wakes": 6,
+    "budget": 29,
     "list": ANY,
     "items": ANY,
     "spent": ANY,
@@ -90,8 +90,8 @@ def replies(messages):
     return [[c["name"] for c in m.tool_calls] or "text" for m in messages if isinstance(m, AIMessage)]
 
 
-def check_ended(graph, root, *, wakes=4):
-    assert session_of(graph.get_state(GO)) == SETTLED | {"wakes": wakes}
+def check_ended(graph, root, *, wakes=6, budget=29):
+    assert session_of(graph.get_state(GO)) == SETTLED | {"wakes": wakes, "budget": budget}
     assert (root / REPORT).is_file()
     check_reads_nothing_twice(values(graph)["messages"])
 
@@ -115,10 +115,10 @@ def paths_of(messages):
 # -- the whole run
 
 
-def test_the_run_has_four_wakes_one_nag_one_correction(root):
+def test_the_run_has_six_wakes_one_nag_one_correction(root):
     model = Watched()
     graph, told = audit(root, model=model)
-    assert (told["wake"], told["nag"], told["guard"], told["parked"]) == (4, 1, 1, 1)
+    assert (told["wake"], told["nag"], told["guard"], told["parked"]) == (6, 1, 1, 1)
     check_ended(graph, root)
     state = values(graph)
     assert [(todo["content"], todo["status"]) for todo in state["todos"]] == [
@@ -140,10 +140,8 @@ def test_the_run_has_four_wakes_one_nag_one_correction(root):
         [*FILE_TOOLS],
         ["todo_update", *FILE_TOOLS],
         ["todo_update", "write_file"],
-        "text",  # calls it done, through three wakes
-        "text",
-        "text",
-        "text",
+        "text",  # calls it done, through five wakes
+        *["text"] * 5,
         ["todo_update"],  # after the correction
         "text",
     ]
@@ -199,16 +197,16 @@ def test_it_says_what_it_is_everywhere(root):
 def test_a_single_file_makes_the_same_run(tmp_path):
     (tmp_path / "only.md").write_text("# Only\n")
     graph, told = audit(tmp_path)
-    assert (told["wake"], told["nag"], told["guard"]) == (4, 1, 1)
-    check_ended(graph, tmp_path)
+    assert (told["wake"], told["nag"], told["guard"]) == (6, 1, 1)
+    check_ended(graph, tmp_path, budget=27)
 
 
 def test_the_number_of_files_is_bounded_and_said(tmp_path):
     for number in range(20):
         (tmp_path / f"{number:02}.py").write_text("x = 1\n")
     graph, told = audit(tmp_path)
-    assert (told["wake"], told["nag"], told["guard"]) == (4, 1, 1)
-    check_ended(graph, tmp_path)
+    assert (told["wake"], told["nag"], told["guard"]) == (6, 1, 1)
+    check_ended(graph, tmp_path, budget=38)
     assert len(values(graph)["todos"]) == 13
     assert "Files to audit: 12; 8 more are left out, 12 being the limit." in [
         m.text for m in values(graph)["messages"]
@@ -252,7 +250,7 @@ def unreadable(root, *paths):
 @pytest.mark.parametrize("gone", [["a.py"], ["b.py"], ["docs/c.md"], ["a.py", "b.py", "docs/c.md"]])
 def test_a_vanished_file_is_blocked_and_reported(root, gone):
     graph, told = audit(root, tools=unreadable(root, *gone))
-    assert (told["wake"], told["nag"], told["guard"]) == (4, 1, 1)
+    assert (told["wake"], told["nag"], told["guard"]) == (6, 1, 1)
     check_ended(graph, root)
     blocked = [todo for todo in values(graph)["todos"] if todo["status"] == "blocked"]
     assert [todo["content"] for todo in blocked] == [f"Audit {path}" for path in gone]
@@ -270,7 +268,7 @@ def test_a_binary_file_is_blocked(root):
 def test_a_report_that_cannot_be_written_is_blocked(root):
     (root / REPORT).mkdir()
     graph, told = audit(root)
-    assert (told["wake"], told["nag"], told["guard"]) == (4, 1, 1)
+    assert (told["wake"], told["nag"], told["guard"]) == (6, 1, 1)
     assert session_of(graph.get_state(GO)) == SETTLED
     last = values(graph)["todos"][-1]
     assert (last["status"], last["reason"]) == (
@@ -340,8 +338,8 @@ def test_a_finished_thread_answers_shortly_and_audits_again(root):
     assert "The audit has ended; the report is in wakeloop-report.md." in messages[-1].text
     (root / "a.py").unlink()
     told = Counter(e["type"] for e in graph.stream(ask("audit again"), GO, stream_mode="custom"))
-    assert (told["wake"], told["nag"], told["guard"]) == (4, 1, 1)
-    assert session_of(graph.get_state(GO)) == SETTLED
+    assert (told["wake"], told["nag"], told["guard"]) == (6, 1, 1)
+    assert session_of(graph.get_state(GO)) == SETTLED | {"budget": 28}
     assert [todo["content"] for todo in values(graph)["todos"]][4:] == [
         "Audit b.py",
         "Audit docs/c.md",

@@ -69,8 +69,8 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     talking(kept, 40, waking=waking)
     first, second = block(kept, 20), block(kept, 20)
     kept.model.assert_done()
-    assert first[:2] == ((162, 47656) if waking else (100, 21894))
-    assert second[:2] == ((160, 47496) if waking else (100, 22042))
+    assert first[:2] == ((162, 46924) if waking else (100, 21492))
+    assert second[:2] == ((160, 46776) if waking else (100, 21642))
     kept.follow_up()
 
 
@@ -83,7 +83,7 @@ def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
     talking(rig, 200, waking=waking)
     blocks = [block(rig, 50) for _ in range(4)]
     assert blocks[3] == blocks[2]
-    assert blocks[2][:2] == ((400, 118950) if waking else (250, 55300))
+    assert blocks[2][:2] == ((400, 117150) if waking else (250, 54300))
     rows = [
         size
         for (size,) in rig.saver.conn.execute(
@@ -143,7 +143,7 @@ def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
         "reason": "settled",
         "open": 0,
         "wakes": 0,
-        "budget": 7,
+        "budget": 8,
         "list": ANY,
         "items": 3,
         "spent": ANY,

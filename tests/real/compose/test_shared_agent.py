@@ -75,7 +75,7 @@ def test_one_agent_used_by_many_threads(saver: str, tmp_path: Path) -> None:
             "reason": "settled",
             "open": 0,
             "wakes": 1,
-            "budget": 25,
+            "budget": 27,
             "list": ANY,
             "items": 2,
             "spent": ANY,

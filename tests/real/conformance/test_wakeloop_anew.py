@@ -31,7 +31,7 @@ def test_all_of_it_goes_on_in_a_new_process(tmp_path: Path) -> None:
         "reason": "settled",
         "open": 0,
         "wakes": 2,
-        "budget": 25,
+        "budget": 27,
         "list": ANY,
         "items": 2,
         "spent": ANY,

@@ -14,7 +14,7 @@ from words import in_todays_words
 
 HERE = Path(__file__).parent
 FILES = sorted(path for path in HERE.glob("*/*.json") if path.stem != "command")
-EARNED = {  # by the threads of the first preset that go on with an activation of today: by the items it settles
+EARNED = {  # by those of the first preset that go on with an activation of today: for the items it settles
     "not activated": 1,
     "edited": 3,
     "refused": 1,
