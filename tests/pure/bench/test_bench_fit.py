@@ -113,6 +113,17 @@ def test_stickiness_is_what_a_stop_adds() -> None:
     assert fit([stops]).knobs.stick == pytest.approx(2 / 3 - 1 / 4)
 
 
+def test_a_rate_has_an_interval() -> None:
+    found = fit([thread(*RELIABLE[:2], "Done.", *RELIABLE[2:])]).counts["stop"]
+    assert [round(share, 2) for share in found.interval] == [0.25, 0.05, 0.7]
+
+
+def test_several_items_closed_in_one_call_are_several() -> None:
+    both = ("todo_update", {"ids": [1, 2], "status": "done"})
+    found = fit([thread((PLAN, work("a")), (work("b"),), (both,), "All done.")])
+    assert (found.counts["false_done"], found.counts["forget"]) == ((0, 2), (0, 2))
+
+
 def test_no_transcripts_are_no_habits() -> None:
     assert fit([]).knobs == Knobs()
     assert {count.of for count in fit([]).counts.values()} == {0}
