@@ -102,8 +102,7 @@ class Activate(Node):
         counts = {"open": count_open(todos), "budget": ledger["budget"]}
         tell({"type": "activated", "sources": opening.sources, **counts}, ledger)
         if woken:
-            event = {"cycle": ledger["wake_cycles"], **counts, "reasons": woken}
-            tell({"type": "wake", **event}, ledger)
+            tell({"type": "wake", "cycle": ledger["wake_cycles"], **counts, "reasons": woken}, ledger)
         return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": ledger}
 
     def written(
