@@ -23,7 +23,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("state", "model"),
     ("thread", "routes"),
     ("graph", "nodes"),
-    ("agent",),
+    ("agent", "middleware"),
     ("server", "testing", "display", "tools"),
     ("config",),
     ("demo", "sessions"),

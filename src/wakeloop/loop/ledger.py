@@ -103,6 +103,9 @@ class Ledger(TypedDict, total=False):
     summaries: Thread[list[str]]  # the system messages that a hook wrote
     tail: Thread[str]
     injected: Activation[list[str]]
+    # where others make the loop: supersteps of their own before a request, and the step of the last one
+    hooks: Run[Annotated[list[Any], _just(int, int)]]
+    formats: Run[bool]  # a format is asked for in the end
     # the input
     events: Thread[list[str]]
     settings: Activation[dict[str, Any]]

@@ -40,7 +40,8 @@ class Activate(Node):
     settings: LoopSettings
     asynchronous_verify: bool
     todo_tools: bool
-    model: str = ""  # its name, for its price
+    model: str | None = ""  # its name, for its price; None where only a request shows it
+    watched: bool = True  # whether the end looks for other runs
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
@@ -80,7 +81,7 @@ class Activate(Node):
         )
         ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
         note_list(ledger, todos, settings)
-        began = beginning(config, state["remaining_steps"])
+        began = beginning(config, state["remaining_steps"]) if self.watched else None
         ledger |= {"began": list(began)} if began else {}
         ledger |= {"settings": overrides} if overrides else {}
         if is_unasked(opening, ledger, todos):
@@ -146,7 +147,8 @@ class Activate(Node):
         """Check what a thread overrides, also against what its model can do."""
         overrides = check_overrides(self.settings, asked)
         settings = effective(self.settings, overrides)
-        check_priced(settings, self.model)
+        if self.model is not None:
+            check_priced(settings, self.model)
         if not self.todo_tools and self.dialect.active(settings):
             raise SettingsError("This agent's model cannot call tools, so auto_continue stays off.")
         return overrides

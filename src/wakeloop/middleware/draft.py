@@ -1,0 +1,65 @@
+"""What several nodes write within one hook: one update."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from langchain_core.messages import RemoveMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from wakeloop.channels.conversation import Messages, merge_messages
+from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
+from wakeloop.channels.todo_list import fold_todos
+
+FOLDS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        "messages": lambda old, new: merge_messages(old, [new]),
+        "todos": fold_todos,
+        "todo_goal": merge_goal,
+        "todo_settings": merge_settings,
+        **dict.fromkeys(("owed_replies", "waiting_on", "todo_subagents"), merge_entries),
+    }
+)
+
+
+class Draft:
+    """A state as one node after another writes it, and the one update that brings it about."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self.before: Sequence[Any] = state["messages"]
+        self.state: Any = dict(state)
+        self.messages: list[Any] = []
+        self.written: dict[str, Any] = {}
+
+    @property
+    def ledger(self) -> Any:
+        """The notes as they stand."""
+        return self.state.get("todo_ledger") or {}
+
+    def take(self, update: Mapping[str, Any]) -> None:
+        """Write what a node returned."""
+        for key, value in update.items():
+            fold = FOLDS.get(key)
+            self.state[key] = value if fold is None else fold(self.state.get(key) or [], value)
+            if key == "messages":
+                self.messages += value
+            elif key == "todos" and "todos" in self.written:
+                self.written["todos"] = {"all": list(self.state["todos"])}
+            else:
+                self.written[key] = value
+
+    def update(self, jump: str | None = None) -> dict[str, Any] | None:
+        """Return all of it, and where the agent goes on."""
+        update = dict(self.written)
+        if self.messages:
+            update["messages"] = as_written(self.before, self.messages)
+        if jump is not None:
+            update["jump_to"] = jump
+        return update or None
+
+
+def as_written(before: Sequence[Any], writes: list[Any]) -> list[Any]:
+    """Return writes for a channel that may be `add_messages`: it leaves what is moved in its old place."""
+    if isinstance(before, Messages) or not any(isinstance(message, RemoveMessage) for message in writes):
+        return writes
+    return [RemoveMessage(REMOVE_ALL_MESSAGES), *merge_messages(before, [writes])]
