@@ -8,6 +8,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from levels import Level
 
 from wakeloop import LoopSettings, create_todo_agent, preset
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
@@ -39,9 +40,9 @@ for one in TOOLS:  # else each has its own words for arguments that do not fit
 
 
 def shorter(settings: str) -> LoopSettings:
-    """A preset with few wakes: what comes after the fourth is like the fourth."""
+    """A preset with few wakes: what comes after the second is like the second."""
     own = preset(settings)
-    return own.model_copy(update={"max_wake_cycles": min(own.max_wake_cycles, 4), "earn_wakes": 0})
+    return own.model_copy(update={"max_wake_cycles": min(own.max_wake_cycles, 2), "earn_wakes": 0})
 
 
 def graph(model: UnreliableModel, settings: Any) -> Any:
@@ -100,18 +101,19 @@ def said(message: BaseMessage, names: dict[str, int]) -> Any:
 
 
 @pytest.mark.parametrize("settings", PRESETS)
-@pytest.mark.parametrize("seeds", [range(25), pytest.param(range(25, 150), marks=pytest.mark.large)], ids=str)
+@pytest.mark.parametrize("seeds", [range(25), pytest.param(range(25, 100), marks=pytest.mark.large)], ids=str)
 def test_the_middleware_does_as_the_graph_does(settings: str, seeds: range) -> None:
+    """Each seed by one door; in the full matrix by both."""
     few = shorter(settings)
     for seed in seeds:
         model = UnreliableModel(seed, items=2, **HABITS)
         expected = story(graph(model, few), model)
-        for door in ("sync", "async"):
+        for door in ("sync", "async") if Level.whole() else (("sync", "async")[seed % 2],):
             again = UnreliableModel(seed, items=2, **HABITS)
             assert story(agent(again, few), again, door) == expected, (seed, door)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_so_it_does_where_changes_are_stored(seed: int) -> None:
     model, again = UnreliableModel(seed, **HABITS), UnreliableModel(seed, **HABITS)
     expected = story(graph(model, "langchain"), model)
