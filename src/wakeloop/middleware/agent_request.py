@@ -2,13 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from time import monotonic
 from typing import Any
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -16,10 +24,11 @@ from langgraph.types import Command
 
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import ToolError, ToolNameError
+from wakeloop.errors import SettingsError, ToolError, ToolNameError
 from wakeloop.loop.gates import Costs
 from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.prices import check_priced
+from wakeloop.loop.progress import last_round
 from wakeloop.loop.replies import noted_format
 from wakeloop.loop.ruling import rule
 from wakeloop.middleware.draft import Draft
@@ -38,6 +47,10 @@ from wakeloop.text.characters import shorten
 from wakeloop.text.marks import mark, new_id
 from wakeloop.thread.exchange import Exchange
 
+NOT_FIRST = (
+    "WakeLoopMiddleware has to stand first in the list of middleware: a hook of another runs behind it after "
+    "the model, and a wake passes it by, so that it counts too few calls or answers a todo call once more."
+)
 UNJUDGED = Costs(round=0)  # a round's steps are judged behind the reply, where the hooks before it are known
 
 
@@ -127,11 +140,29 @@ class AgentRequest:
 
     def paced(self, ledger: Any) -> None:
         """Note where the request is, and the supersteps of others before it, as the first of a run shows."""
-        before, last = ledger.get("hooks", (0, 0))
+        before, last, between = ledger.get("hooks", (0, 0, 0))
         here = step_of(self.config)
-        ledger["hooks"] = [here - last - 1 if before < 0 else before, here]
+        went = here - last
+        if before < 0:
+            before = went - 1
+        elif went and not self.by_tools(ledger):
+            between = min(between or went, went)
+        elif between and went > between + 1:
+            raise SettingsError(NOT_FIRST)
+        ledger["hooks"] = [before, here, between]
         if self.request.response_format is not None:
             ledger["formats"] = True
+
+    def by_tools(self, ledger: Any) -> bool:
+        """Tell whether tools have run since the last request; refuse a todo call that was answered twice."""
+        if "nag" not in ledger:
+            return False
+        made = last_round(reversed(self.draft.state["messages"]))
+        todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", ())
+        answered = [m.tool_call_id for m in takewhile(is_result, reversed(self.draft.state["messages"]))]
+        if any(answered.count(key) > 1 for key in todo):
+            raise SettingsError(NOT_FIRST)
+        return any(call["id"] not in todo and call["id"] not in faults for call, _ in made)
 
     def seen(self) -> None:
         """Take over what wrappers around this one, or a summary in the thread, have made of the history."""
@@ -235,6 +266,11 @@ class AgentRequest:
         none = AIMessage("", id=new_id())
         update["messages"] = [*update.get("messages", []), RemoveMessage(none.id or "")]
         return none
+
+
+def is_result(message: BaseMessage) -> bool:
+    """Tell whether a message is a call's result."""
+    return isinstance(message, ToolMessage)
 
 
 def name_of_tool(tool: BaseTool | Mapping[str, Any]) -> str:

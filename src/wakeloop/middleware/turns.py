@@ -62,7 +62,7 @@ class Turns:
         """Return the update that opens an activation; where nothing asks for the model, the end as well."""
         draft = Draft(state)
         draft.take(opening)
-        draft.ledger["hooks"] = [-1, step_of(config)]
+        draft.ledger["hooks"] = [-1, step_of(config), 0]
         if after_activate(draft.state) == "nothing to answer" and "refused" not in draft.ledger:
             return draft.update(self.ruled(draft, config))
         return draft.update()
@@ -104,7 +104,7 @@ class Turns:
         draft = Draft(state)
         return draft.update(self.ruled(draft, config))
 
-    def ruled(self, draft: Draft, config: RunnableConfig) -> str:
+    def ruled(self, draft: Draft, config: RunnableConfig) -> str | None:
         """Let the guard rule, and wake where it says so; return where the agent goes on.
 
         How the run has ended is written where it is truly over: others may go on with it.
@@ -115,7 +115,10 @@ class Turns:
         word = after_guard(draft.state)
         if word == "open, within budget":
             draft.take(self.wake(draft.state, config))
-        return "end" if word == "a gate stops" else "model"
+        if word != "a gate stops":
+            return "model"
+        reply = next((m for m in reversed(draft.state["messages"]) if isinstance(m, AIMessage)), None)
+        return "end" if reply is None or reply.tool_calls else None  # else the agent ends by itself
 
     def guarding(self, ledger: Ledger, config: RunnableConfig) -> FinalizationGuard:
         """Return the guard as this run needs it: does it ask for a format, and what do supersteps cost."""
@@ -203,6 +206,6 @@ def step_of(config: RunnableConfig) -> int:
 
 def costs_of(ledger: Ledger, config: RunnableConfig) -> Costs:
     """Return what supersteps may cost, with the hooks of others that were met around the last request."""
-    before, asked_at = ledger.get("hooks", (0, step_of(config) - 1))
+    before, asked_at, _ = ledger.get("hooks", (0, step_of(config) - 1, 0))
     behind = step_of(config) - asked_at - 1
     return costs_between(max(before, 0) + max(behind, 0), ENDS)
