@@ -19,7 +19,6 @@ from langchain_core.messages import (
 )
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from wakeloop.channels.conversation import Messages, merge_messages
@@ -31,7 +30,7 @@ from wakeloop.loop.prices import check_priced
 from wakeloop.loop.progress import last_round
 from wakeloop.loop.replies import noted_format
 from wakeloop.loop.ruling import rule
-from wakeloop.middleware.draft import Draft
+from wakeloop.middleware.draft import Draft, named_all, whole
 from wakeloop.middleware.turns import Turns, step_of
 from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.no_call import no_call
@@ -168,12 +167,15 @@ class AgentRequest:
         """Take over what wrappers around this one, or a summary in the thread, have made of the history."""
         stored, given = self.request.state["messages"], self.request.messages
         request = self.exchange.request
-        now = {m.id: m for m in request.messages}
-        if len(stored) != len(given) or any(a.id != b.id for a, b in zip(stored, given, strict=True)):
-            request.seen = Messages(
-                now.get(m.id, m) if m in stored else m for m in merge_messages([], [list(given)])
-            )
-        elif (shown := self.exchange.ledger.get("shown")) and shown not in now:
+        before, now = {m.id: m for m in stored}, {m.id: m for m in request.messages}
+        shown, ledger = self.exchange.ledger.get("shown"), self.exchange.ledger
+        changed = [m for m in given if m is not (old := before.get(m.id)) and m != old]
+        if changed or len(stored) != len(given):
+            own = {id(m) for m in changed}
+            request.seen = Messages(m if id(m) in own else now.get(m.id, m) for m in named_all(given))
+            if shown in {m.id for m in changed}:
+                ledger["shown"] = "-"  # it is there without its words
+        elif shown and shown not in now:
             request.seen = request.messages
 
     def made(self) -> ModelRequest[Any]:
@@ -245,8 +247,7 @@ class AgentRequest:
         there = {m.id for m in self.draft.before}
         more = update.get("messages", [])
         if any(m.id not in there and not isinstance(m, RemoveMessage) for m in more):
-            whole = merge_messages(self.draft.before, [more, result])
-            update["messages"] = [RemoveMessage(REMOVE_ALL_MESSAGES), *whole]
+            update["messages"] = whole(merge_messages(self.draft.before, [more, result]))
         structured = self.response.structured_response if self.reply is not None else None
         return ExtendedModelResponse(
             ModelResponse(result, structured), Command(update=update) if update else None

@@ -51,7 +51,9 @@ class Draft:
     def update(self, jump: str | None = None) -> dict[str, Any] | None:
         """Return all of it, and where the agent goes on."""
         update = dict(self.written)
-        if self.messages:
+        if not all(message.id for message in self.before):
+            update["messages"] = whole(self.state["messages"])
+        elif self.messages:
             update["messages"] = as_written(self.before, self.messages)
         if jump is not None:
             update["jump_to"] = jump
@@ -62,4 +64,22 @@ def as_written(before: Sequence[Any], writes: list[Any]) -> list[Any]:
     """Return writes for a channel that may be `add_messages`: it leaves what is moved in its old place."""
     if isinstance(before, Messages) or not any(isinstance(message, RemoveMessage) for message in writes):
         return writes
-    return [RemoveMessage(REMOVE_ALL_MESSAGES), *merge_messages(before, [writes])]
+    return whole(merge_messages(before, [writes]))
+
+
+def whole(messages: Sequence[Any]) -> list[Any]:
+    """Return a history as it is written in the place of the one that is there."""
+    return [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]
+
+
+def named(state: Any) -> Any:
+    """Return a state whose messages have ids: deepagents' channel gives none to what comes as a tuple."""
+    messages = state["messages"]
+    return state if (all_named := named_all(messages)) is messages else {**state, "messages": all_named}
+
+
+def named_all(messages: Sequence[Any]) -> Sequence[Any]:
+    """Return the same of a history."""
+    if all(message.id for message in messages):
+        return messages
+    return merge_messages([], [list(messages)])

@@ -16,7 +16,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import effective
 from wakeloop.loop.replies import cut_off
 from wakeloop.loop.spending import note_round
-from wakeloop.middleware.draft import Draft
+from wakeloop.middleware.draft import Draft, named
 from wakeloop.model.answers import error_answer
 from wakeloop.model.reply import unfit
 from wakeloop.nodes.activate import Activate
@@ -60,11 +60,12 @@ class Turns:
 
     def opened(self, state: Any, opening: Mapping[str, Any], config: RunnableConfig) -> Any:
         """Return the update that opens an activation; where nothing asks for the model, the end as well."""
-        draft = Draft(state)
+        draft = Draft(named(state))
+        draft.before = state["messages"]
         draft.take(opening)
         draft.ledger["hooks"] = [-1, step_of(config), 0]
         if after_activate(draft.state) == "nothing to answer" and "refused" not in draft.ledger:
-            return draft.update(self.ruled(draft, config))
+            return draft.update(self.ruled(draft, config) or "end")
         return draft.update()
 
     # -- after the model ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from wakeloop.errors import SettingsError
 from wakeloop.guesses import values
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
+from wakeloop.middleware.draft import named
 from wakeloop.middleware.hearing import aheard, heard
 from wakeloop.middleware.turns import Turns
 from wakeloop.model.request import Systems
@@ -69,13 +70,13 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Open an activation."""
         config = get_config()
-        return self._turns.opened(state, self._turns.activate(state, config), config)  # type: ignore[no-any-return]
+        return self._turns.opened(state, self._turns.activate(named(state), config), config)  # type: ignore[no-any-return]
 
     @hook_config(can_jump_to=["model", "end"])
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Do the same."""
         config = get_config()
-        return self._turns.opened(state, await self._turns.activate.acall(state, config), config)  # type: ignore[no-any-return]
+        return self._turns.opened(state, await self._turns.activate.acall(named(state), config), config)  # type: ignore[no-any-return]
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
