@@ -111,6 +111,7 @@ def graded(result: str) -> Any:
     return calls(("GraderResponse", {"result": result, "explanation": "e", "criteria": criteria}))
 
 
+@pytest.mark.filterwarnings("ignore:The middleware `RubricMiddleware` is in beta")
 def test_a_rubrics_second_round_is_no_end() -> None:
     grader = ScriptedModel(graded("needs_revision"), graded("satisfied"))
     model = ScriptedModel(*settled(), calls(plan("b")), says("stop"), calls(plan("b!")), says("end"))
@@ -134,7 +135,7 @@ def texts(model: ScriptedModel, number: int) -> list[str]:
 
 def test_a_summary_in_the_thread_does_not_hide_the_list() -> None:
     summary = SummarizationMiddleware(
-        model=ScriptedModel(says("so far")), trigger=("messages", 5), keep=("messages", 2)
+        model=ScriptedModel(*[says("so far")] * 4), trigger=("messages", 5), keep=("messages", 2)
     )
     model = ScriptedModel(calls(plan("a")), calls(looks(1)), calls(plan("a!")), says("bye"))
     agent = laid(model, summary)
