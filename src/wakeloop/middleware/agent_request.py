@@ -1,9 +1,8 @@
 """One request of an agent's model, by the graph's rules."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from time import monotonic
 from typing import Any
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
@@ -11,78 +10,32 @@ from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
-    AnyMessage,
     BaseMessage,
     RemoveMessage,
     SystemMessage,
-    ToolMessage,
 )
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import SettingsError, ToolError, ToolNameError
-from wakeloop.loop.gates import Costs
+from wakeloop.errors import SettingsError
 from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.prices import check_priced
 from wakeloop.loop.progress import last_round
-from wakeloop.loop.replies import noted_format
 from wakeloop.loop.ruling import rule
+from wakeloop.middleware.agent_exchange import AgentExchange, Desk
+from wakeloop.middleware.agent_tools import NOT_FIRST, check_tools, in_order_of_calls, is_result, name_of_tool
 from wakeloop.middleware.draft import Draft, named_all, whole
 from wakeloop.middleware.turns import Turns, step_of
 from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.no_call import no_call
-from wakeloop.model.reply import without_calls
 from wakeloop.model.request import Systems
-from wakeloop.model.signs import sign_of
 from wakeloop.model.usage import name_of
 from wakeloop.model.voices import Tools, has_calls, tools_for
 from wakeloop.nodes.nag import Nag
 from wakeloop.routes import after_round
-from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import shorten
-from wakeloop.text.marks import mark, new_id
-from wakeloop.thread.exchange import Exchange
-
-NOT_FIRST = (
-    "WakeLoopMiddleware has to stand first in the list of middleware: a hook of another runs behind it after "
-    "the model, and a wake passes it by, so that it counts too few calls or answers a todo call once more."
-)
-UNJUDGED = Costs(round=0)  # a round's steps are judged behind the reply, where the hooks before it are known
-
-
-@dataclass(frozen=True)
-class Desk:
-    """Who asks: an agent's model with the tools and the prompt of one request."""
-
-    dialect: Dialect
-    settings: LoopSettings
-    tools: frozenset[str]
-    prompt: SystemMessage | None
-    systems: Systems
-    model_name: str
-    costs: Costs = UNJUDGED
-    clock: Callable[[], float] = monotonic
-
-
-class AgentExchange(Exchange):
-    """A request by way of an agent's own model node: a format's answer is as that node reads it."""
-
-    def formatted(self, result: Any, heard: Hearing) -> None:  # noqa: ARG002 - whole, or the agent has raised
-        """Store the reply as the agent does; ask again for one without an answer in it."""
-        reply, response = result["raw"], result["response"]
-        refused = sign_of(reply) == "refused"
-        problem = None
-        if response.structured_response is None and not refused:
-            said = [str(m.content) for m in response.result if m is not reply]
-            problem = shorten(" ".join(said) or "there was no result in it", 300)
-            reply = reply if said else without_calls(reply, self.request.say("empty_reply"))
-        self.ledger = noted_format(self.ledger, problem, self.settings, cut=False, refused=refused)
-        marked = {**reply.additional_kwargs, **mark("format")}
-        key = reply.id if reply.id and not self.known(reply.id) else new_id()
-        self.request.writes.append(reply.model_copy(update={"additional_kwargs": marked, "id": key}))
+from wakeloop.text.marks import new_id
 
 
 @dataclass
@@ -267,45 +220,3 @@ class AgentRequest:
         none = AIMessage("", id=new_id())
         update["messages"] = [*update.get("messages", []), RemoveMessage(none.id or "")]
         return none
-
-
-def is_result(message: BaseMessage) -> bool:
-    """Tell whether a message is a call's result."""
-    return isinstance(message, ToolMessage)
-
-
-def name_of_tool(tool: BaseTool | Mapping[str, Any]) -> str:
-    """Return a tool's name, also of one that the provider runs."""
-    if isinstance(tool, BaseTool):
-        return tool.name
-    return str(tool.get("name") or tool.get("function", {}).get("name"))
-
-
-def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:
-    """Refuse a second layer of todo tools, and tools that end the run past the list."""
-    for tool in tools:
-        if (name := name_of_tool(tool)) in dialect.names:
-            raise ToolNameError(
-                f"The tool {name!r} is there twice: WakeLoopMiddleware brings it, and so does another "
-                "middleware or a tool of that name. Take TodoListMiddleware out, or rename the tool."
-            )
-        if getattr(tool, "return_direct", False):
-            raise ToolError(f"The tool {name!r} has return_direct, which would end a run past its todo list.")
-
-
-def in_order_of_calls(messages: Sequence[AnyMessage], dialect: Dialect) -> Sequence[AnyMessage]:
-    """Return a history whose results stand as the graph writes them: the list's, then in the calls' order."""
-    ordered: list[AnyMessage] | None = None
-    for place, message in enumerate(messages):
-        if not isinstance(message, AIMessage) or not message.tool_calls[1:]:
-            continue
-        calls = sorted(message.tool_calls, key=lambda call: call["name"] not in dialect.names)
-        rank = {call["id"]: i for i, call in enumerate(calls)}
-        end = place + 1
-        while end < len(messages) and getattr(messages[end], "tool_call_id", None) in rank:
-            end += 1
-        results: list[Any] = list(messages[place + 1 : end])
-        if (right := sorted(results, key=lambda m: rank[m.tool_call_id])) != results:
-            ordered = list(messages) if ordered is None else ordered
-            ordered[place + 1 : end] = right
-    return messages if ordered is None else ordered

@@ -266,9 +266,7 @@ class Broken(ScriptedModel):
             return
         self._take(messages, stop, kwargs)
         half: Any = {"name": "look", "args": '{"path": "a', "id": "c1", "index": 0, "type": "tool_call_chunk"}
-        chunk = ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=[half]))
-        run_manager.on_llm_new_token("", chunk=chunk)
-        yield chunk
+        yield ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=[half]))
 
 
 def test_half_a_call_is_not_run() -> None:

@@ -61,6 +61,7 @@ CUBEPI = {
 }
 TABLE: dict[str, dict[str, Any]] = {
     "wakeloop": {**WAKELOOP, "repeats": "name"},
+    "langchain": {**WAKELOOP, "repeats": "name", "dialect": "write_todos", "in_progress": "any"},
     "agentparley": {
         **WAKELOOP,
         **UNBOUNDED,

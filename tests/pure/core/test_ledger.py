@@ -41,7 +41,18 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     ),
     **dict.fromkeys(("writes", "budget"), 1),
     **dict.fromkeys(
-        ("todo_guard_suppressed", "unasked", "nag", "waking", "worked", "spoke", "reported", "listed"), True
+        (
+            "todo_guard_suppressed",
+            "unasked",
+            "nag",
+            "waking",
+            "worked",
+            "spoke",
+            "reported",
+            "listed",
+            "formats",
+        ),
+        True,
     ),
     **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused", "pairs"), "x"),
     **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
@@ -60,6 +71,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "asked_at": ["x", 1],
     "best": [1, 2],
     "settled": [1, 2],
+    "hooks": [-1, 2, 0],
     "unlisted": "ran",
     "next": "round",
     "after": "nag",
@@ -81,6 +93,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "spent",
             "best",
             "settled",
+            "hooks",
             "unlisted",
         )
     },
@@ -105,8 +118,8 @@ def test_what_is_dropped_when() -> None:
     ]  # fmt: skip
     assert sorted(ROUND) == ["after", "faults", "nag", "next", "todo_calls"]
     assert sorted(PASSING - ROUND) == [
-        "again", "asking", "bad_replies", "began", "called_by", "end", "open_at_wake", "unasked", "waking",
-        "worked",
+        "again", "asking", "bad_replies", "began", "called_by", "end", "formats", "hooks", "open_at_wake",
+        "unasked", "waking", "worked",
     ]  # fmt: skip
 
 
