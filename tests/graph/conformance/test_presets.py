@@ -222,6 +222,7 @@ PLAN = {
 }
 COST = {
     "wakeloop": (6, "stalled", 3, 1),
+    "langchain": (6, "stalled", 3, 1),
     "agentparley": (27, "wake_budget", 25, 0),
     "loki": (3, "repeated_reply", 1, 0),
     "lesson": (2, "disabled", 0, 0),
@@ -233,6 +234,7 @@ COST = {
 BEGUN = ["activate", "call_model", "validate_todos", "call_model", "finalization_guard"]
 WALKS = {  # behind the plan and the first text
     "wakeloop": [*["wake"] * 3, "correct"],
+    "langchain": [*["wake"] * 3, "correct"],
     "agentparley": ["wake"] * 25,
     "loki": ["wake"],
     "lesson": [],

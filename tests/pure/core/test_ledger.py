@@ -57,6 +57,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused", "pairs"), "x"),
     **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
     **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
+    "formats": True,
     "spent": [1, 2, 0, 3, 4, 0, None],
     "todo_finalization_correction": True,
     "todo_guard_blocked": {"guard": "x", "message": "y"},
