@@ -88,7 +88,7 @@ class Turns:
     def answered(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:
         """Return the results of todo calls and of faulty ones; go on at once where no call is left."""
         draft = round_.draft
-        if round_.ledger != round_.noted and "todo_ledger" not in played:
+        if round_.ledger != draft.ledger:
             draft.take({"todo_ledger": round_.ledger})
         if played:
             draft.take(played)
@@ -152,7 +152,7 @@ class Round:
     """A reply's calls as an agent's hook finds them: edited or answered by a person, faulty, the list's."""
 
     def __init__(self, state: Any, reply: AIMessage, place: int, ledger: Ledger, dialect: Dialect) -> None:
-        self.noted, self.ledger, self.draft = ledger, Ledger(**ledger), Draft(state)
+        self.ledger, self.draft = ledger, Draft(state)
         messages: list[AnyMessage] = state["messages"]
         answered = {m.tool_call_id for m in messages[place:] if isinstance(m, ToolMessage)}
         edits: Mapping[str, Any] = state.get("hitl_edited_tool_calls") or {}

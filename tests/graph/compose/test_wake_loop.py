@@ -1,10 +1,11 @@
 """The middleware by itself: its settings, its supersteps, its ends, its thread."""
 
+from itertools import chain, count
 from typing import Any
 
 import pytest
 from laid_over import GO, THREAD, busy, ended, kinds, laid, look, looks, over, plan, settled
-from langchain.agents.middleware import TodoListMiddleware
+from langchain.agents.middleware import ModelCallLimitMiddleware, TodoListMiddleware
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
@@ -115,11 +116,8 @@ async def test_an_asynchronous_verifier_needs_the_asynchronous_door() -> None:
     assert ended(agent) == ("dormant", "settled", 4)
 
 
-LEAST = 8  # opening, a request, what follows it, tools, a request that is none, what follows, the end, one
-
-
 @pytest.mark.parametrize(
-    ("limit", "requests"), [(8, 1), (12, 1), (13, 3), (17, 5), (21, 5), (22, 7), (44, 15)]
+    ("limit", "requests"), [(8, 1), (12, 1), (13, 2), (15, 3), (17, 4), (20, 5), (22, 6), (44, 14)]
 )
 def test_a_run_parks_where_the_callers_limit_is_near(limit: int, requests: int) -> None:
     agent = laid(ScriptedModel(busy()))
@@ -127,14 +125,22 @@ def test_a_run_parks_where_the_callers_limit_is_near(limit: int, requests: int) 
     assert ended(agent) == ("idle", "step_limit", requests)
 
 
-@pytest.mark.parametrize("first", [calls(plan("a"), looks(0)), calls(looks(0)), calls(plan("a")), says("hi")])
-def test_no_limit_raises(first: Any) -> None:
-    for limit in range(1, 40):
-        agent = laid(ScriptedModel([first, *(reply for reply, _ in zip(busy(), range(40), strict=False))]))
+def only_looks() -> Any:
+    return (calls(looks(number)) for number in count())
+
+
+# What is least is met by the opening, a request with tools, one that is none, the end, and one more. A call
+# limit has a hook before the model and one behind it, for both requests.
+@pytest.mark.parametrize(("beside", "least"), [([], 8), ([ModelCallLimitMiddleware(run_limit=99)], 12)])
+@pytest.mark.parametrize("script", [busy, only_looks])
+@pytest.mark.parametrize("first", [[calls(plan("a"), looks(0))], []])
+def test_no_limit_raises(beside: Any, least: int, script: Any, first: Any) -> None:
+    for limit in range(1, 32):
+        agent = laid(ScriptedModel(chain(first, script())), *beside)
         try:
             agent.invoke(GO, {**THREAD, "recursion_limit": limit})
         except GraphRecursionError:
-            assert limit < LEAST
+            assert limit < least
 
 
 @pytest.mark.parametrize(
