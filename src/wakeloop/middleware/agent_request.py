@@ -184,7 +184,7 @@ class AgentRequest:
         ledger: Any = {**self.draft.ledger}
         if rule(self.turns.case(self.draft.state, ledger, self.config)) != "retry":
             return False
-        self.draft.take(self.turns.guard.ruled(self.draft.state))
+        self.draft.take(self.turns.guarding(ledger, self.config).ruled(self.draft.state))
         return True
 
     def left(self) -> ExtendedModelResponse[Any]:

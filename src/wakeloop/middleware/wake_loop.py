@@ -85,7 +85,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         way = AgentRequest(self._turns, self._nag, request, get_config(), self._systems)
         while (asked := way.asked()) is not None:
             ear = way.hearing()
-            if not way.again(heard(handler, asked, ear), ear):
+            if not way.again(heard(handler, asked, ear, way.config), ear):
                 break
         return way.left()
 
@@ -98,7 +98,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         way = AgentRequest(self._turns, self._nag, request, get_config(), self._systems)
         while (asked := way.asked()) is not None:
             ear = way.hearing()
-            if not way.again(await aheard(handler, asked, ear), ear):
+            if not way.again(await aheard(handler, asked, ear, way.config), ear):
                 break
         return way.left()
 

@@ -12,6 +12,8 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 from pydantic import BaseModel, SecretStr
 
 from wakeloop import SettingsError, answer_of, preset, session_of, update_todos
@@ -103,6 +105,35 @@ def test_the_verifier_is_asked_in_between() -> None:
     agent.invoke(GO, THREAD)
     assert asked == [("a", 4), ("a", 6)]
     assert ended(agent) == ("dormant", "settled", 4)
+
+
+def test_a_verifier_that_asks_a_person_resumes_without_another_request() -> None:
+    def verify(todo: Any, state: Any) -> str | None:
+        return None if interrupt("is it done?") == "yes" else "it is not"
+
+    model = ScriptedModel(*settled())
+    agent = over(model, WakeLoopMiddleware(verify=verify))
+    agent.invoke(GO, THREAD)
+    assert len(model.requests) == 3
+    agent.invoke(Command(resume="yes"), THREAD)
+    assert ended(agent) == ("dormant", "settled", 4)
+
+
+def test_a_hand_over_leaves_at_once() -> None:
+    """The parent's node runs; of the agent's run nothing comes with it, and the session says running."""
+
+    def leave(path: str) -> Command[Any]:
+        """Go to the desk."""
+        return Command(graph=Command.PARENT, goto="desk")
+
+    child = over(
+        ScriptedModel(calls(("leave", {"path": "x"}))), WakeLoopMiddleware(), tools=[leave], checkpointer=None
+    )
+    parent = StateGraph(MessagesState)
+    parent.add_node("child", child, destinations=("desk",)).add_edge(START, "child")
+    parent.add_node("desk", lambda _: {"messages": [("assistant", "at the desk")]})
+    out = parent.compile(checkpointer=InMemorySaver()).invoke(GO, THREAD)
+    assert [message.text for message in out["messages"]] == ["go", "at the desk"]
 
 
 async def test_an_asynchronous_verifier_needs_the_asynchronous_door() -> None:
