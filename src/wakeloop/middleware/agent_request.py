@@ -50,6 +50,8 @@ class AgentRequest:
     draft: Draft = field(init=False)
     exchange: AgentExchange = field(init=False)
     tools: Tools = field(init=False)
+    response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
+    reply: AIMessage | None = None
 
     def __post_init__(self) -> None:
         check_tools(self.request.tools, self.dialect)
@@ -205,9 +207,6 @@ class AgentRequest:
         return ExtendedModelResponse(
             ModelResponse(result, structured), Command(update=update) if update else None
         )
-
-    reply: AIMessage | None = None
-    response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
 
     def reply_or_line(self, update: dict[str, Any]) -> AIMessage:
         """Return the reply, or what stands in its place where there is none to store."""

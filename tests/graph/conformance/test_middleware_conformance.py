@@ -13,7 +13,7 @@ from levels import Level
 from wakeloop import LoopSettings, create_todo_agent, preset
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.presets import PRESETS
-from wakeloop.testing import UnreliableModel
+from wakeloop.testing import ScriptedModel, UnreliableModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 PROMPT = "You keep house."
@@ -45,11 +45,11 @@ def shorter(settings: str) -> LoopSettings:
     return own.model_copy(update={"max_wake_cycles": min(own.max_wake_cycles, 2), "earn_wakes": 0})
 
 
-def graph(model: UnreliableModel, settings: Any) -> Any:
+def graph(model: Any, settings: Any) -> Any:
     return create_todo_agent(model, TOOLS, PROMPT, settings, checkpointer=InMemorySaver())
 
 
-def agent(model: UnreliableModel, settings: Any, **more: Any) -> Any:
+def agent(model: Any, settings: Any, **more: Any) -> Any:
     layer = WakeLoopMiddleware(settings=settings)
     return create_agent(
         model, TOOLS, system_prompt=PROMPT, middleware=[layer], checkpointer=InMemorySaver(), **more
@@ -118,3 +118,19 @@ def test_so_it_does_where_changes_are_stored(seed: int) -> None:
     model, again = UnreliableModel(seed, **HABITS), UnreliableModel(seed, **HABITS)
     expected = story(graph(model, "langchain"), model)
     assert story(agent(again, "langchain", state_schema=ChangesState), again) == expected
+
+
+def test_results_stand_in_the_order_of_the_calls() -> None:
+    """What is wrong with a call is known before the tools run: it is stored before their results."""
+    mixed = calls(("sweep", {"place": "a"}), ("nothing", {}), ("todo_list", {}), ("sweep", {"place": "b"}))
+    told = []
+    for made in (graph, agent):
+        model = ScriptedModel(mixed, says("bye"))
+        made(model, "wakeloop").invoke({"messages": [("user", "go")]}, THREAD)
+        told.append([(message.type, message.name) for message in model.requests[1][1:]])
+    expected = [
+        ("human", None),
+        ("ai", None),
+        *(("tool", n) for n in ("todo_list", "sweep", "nothing", "sweep")),
+    ]
+    assert told == [expected, expected]
