@@ -56,7 +56,8 @@ class AgentRequest:
     def __post_init__(self) -> None:
         check_tools(self.request.tools, self.dialect)
         state: Any = {**self.request.state}
-        state["messages"] = in_order_of_calls(state["messages"], self.dialect)
+        ordered = in_order_of_calls(state["messages"], self.dialect)
+        state["messages"] = ordered if isinstance(ordered, Messages) else Messages(ordered)
         self.draft = Draft(state)
         self.draft.before = self.request.state["messages"]
 
@@ -69,7 +70,7 @@ class AgentRequest:
         """Return what the model is asked, or None where the guard is to rule first."""
         draft = self.draft
         if "nag" in draft.ledger:
-            word = after_round(draft.state)
+            word = after_round({"todo_ledger": draft.ledger})
             if word == "cut off":
                 return None
             if word == "nag due":
@@ -149,7 +150,7 @@ class AgentRequest:
                 self.tools = Tools(todos=False, own=False)
         bound: list[Any] = [*request.tools] if self.tools.own else []
         if self.tools.todos:
-            bound += self.dialect.schemas(exchange.settings)
+            bound += self.turns.schemas
         choice = request.tool_choice if self.tools.may_call else no_call(request.model) if bound else None
         return request.override(
             messages=wire[1:] if system else wire,

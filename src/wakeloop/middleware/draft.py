@@ -13,7 +13,6 @@ from wakeloop.channels.todo_list import fold_todos
 
 FOLDS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {
-        "messages": lambda old, new: merge_messages(old, [new]),
         "todos": fold_todos,
         "todo_goal": merge_goal,
         "todo_settings": merge_settings,
@@ -27,24 +26,35 @@ class Draft:
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         self.before: Sequence[Any] = state["messages"]
-        self.state: Any = dict(state)
+        self.now: dict[str, Any] = dict(state)
+        self.unread: list[Any] = []
         self.messages: list[Any] = []
         self.written: dict[str, Any] = {}
 
     @property
+    def state(self) -> Any:
+        """The state as it stands; the history is put together where somebody reads it."""
+        if self.unread:
+            self.now["messages"] = merge_messages(self.now["messages"], self.unread)
+            self.unread = []
+        return self.now
+
+    @property
     def ledger(self) -> Any:
         """The notes as they stand."""
-        return self.state.get("todo_ledger") or {}
+        return self.now.get("todo_ledger") or {}
 
     def take(self, update: Mapping[str, Any]) -> None:
         """Write what a node returned."""
         for key, value in update.items():
-            fold = FOLDS.get(key)
-            self.state[key] = value if fold is None else fold(self.state.get(key) or [], value)
             if key == "messages":
+                self.unread.append(value)
                 self.messages += value
-            elif key == "todos" and "todos" in self.written:
-                self.written["todos"] = {"all": list(self.state["todos"])}
+                continue
+            fold = FOLDS.get(key)
+            self.now[key] = value if fold is None else fold(self.now.get(key) or [], value)
+            if key == "todos" and "todos" in self.written:
+                self.written["todos"] = {"all": list(self.now["todos"])}
             else:
                 self.written[key] = value
 

@@ -37,6 +37,7 @@ class Turns:
     """The graph's own nodes, asked one after the other where an agent's hooks are."""
 
     settings: LoopSettings
+    schemas: tuple[dict[str, Any], ...]  # of the todo tools: the same for every thread
     activate: Activate
     validate: ValidateTodos
     guard: FinalizationGuard
@@ -50,6 +51,7 @@ class Turns:
         )
         return cls(
             settings,
+            tuple(dialect.schemas(settings)),
             Activate(dialect, settings, asynchronous, todo_tools=True, model=None, watched=False),
             ValidateTodos(dialect, settings, verify),
             FinalizationGuard(dialect, settings),
@@ -96,7 +98,7 @@ class Turns:
             draft.take({"messages": round_.faults})
         if round_.waiting:
             return draft.update()
-        if after_round(draft.state) == "cut off":
+        if after_round({"todo_ledger": draft.ledger}) == "cut off":
             return draft.update(self.ruled(draft, config))
         return draft.update("model")
 
