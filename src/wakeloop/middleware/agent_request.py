@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain.agents.structured_output import ToolStrategy
@@ -100,24 +100,29 @@ class AgentRequest:
         went = here - last
         if before < 0:
             before = went - 1
-        elif went and not self.by_tools(ledger):
-            between = min(between or went, went)
-        elif between and went > between + 1:
+        elif (way := self.way_here(ledger)) == "tools" and between and went > between + 1:
             raise SettingsError(NOT_FIRST)
+        elif way == "hook" and went:
+            between = min(between or went, went)
         ledger["hooks"] = [before, here, between]
         if self.request.response_format is not None:
             ledger["formats"] = True
 
-    def by_tools(self, ledger: Any) -> bool:
-        """Tell whether tools have run since the last request; refuse a todo call that was answered twice."""
+    def way_here(self, ledger: Any) -> Literal["tools", "hook"] | None:
+        """Tell what led from the last request to this one: tools, the own hook, or neither of them.
+
+        A todo call that was answered twice is refused.
+        """
         if "nag" not in ledger:
-            return False
+            return "hook" if "ruling" in ledger else None
         made = last_round(reversed(self.draft.state["messages"]))
         todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", ())
         answered = [m.tool_call_id for m in takewhile(is_result, reversed(self.draft.state["messages"]))]
         if any(answered.count(key) > 1 for key in todo):
             raise SettingsError(NOT_FIRST)
-        return any(call["id"] not in todo and call["id"] not in faults for call, _ in made)
+        if any(call["id"] not in todo and call["id"] not in faults for call, _ in made):
+            return "tools"
+        return "hook" if made else None
 
     def seen(self) -> None:
         """Take over what wrappers around this one, or a summary in the thread, have made of the history."""

@@ -55,6 +55,23 @@ def test_a_todo_call_that_is_answered_twice_is_refused() -> None:
         agent.invoke(Command(resume={"decisions": [{"type": "reject", "message": "no"}]}), THREAD)
 
 
+class Picky(AgentMiddleware):
+    """Has the first reply made again, as a guardrail does."""
+
+    @hook_config(can_jump_to=["model"])
+    def after_model(self, state: Any, runtime: Any) -> Any:
+        again = state["messages"][-1].text == "bad"
+        return {"jump_to": "model", "messages": [("user", "Again.")]} if again else None
+
+
+def test_one_that_asks_again_by_itself_is_not_taken_for_one_behind() -> None:
+    """Its way back is shorter than the middleware's own."""
+    model = ScriptedModel(says("bad"), calls(looks(1)), *settled())
+    agent = laid(model, Picky())
+    agent.invoke(GO, THREAD)
+    assert ended(agent) == ("dormant", "settled", 6)
+
+
 # -- people ----------------------------------------------------------------------------------------------
 
 EDIT = {"type": "edit", "edited_action": {"name": "write_todos", "args": plan("mine")[1]}}
