@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = ["belts", "postgres"]  # `--paths`; the fixture `postgres`: the URL of a new database
 
 LOOPBACK = ["127.0.0.1", "::1"]
-NEIGHBOURS = (  # tests beside packages that need newer versions than the oldest of ours: the extra `neighbours`
+NEIGHBOURS = (  # beside packages that need newer versions than the oldest of ours: the extra `neighbours`
     "graph/cases/test_put_in_by_others.py",
     "graph/compose/test_beside_others.py",
     "graph/compose/test_chat_uis.py",
@@ -24,6 +24,8 @@ NEIGHBOURS = (  # tests beside packages that need newer versions than the oldest
     "graph/compose/test_wake_loop.py",
     "graph/conformance/test_middleware_conformance.py",
     "graph/core/test_interrupt_on.py",
+    "real/cli/test_mcp_run.py",
+    "real/cli/test_mcp_servers.py",
     "real/compose/test_langsmith.py",
     "real/security/test_keys.py",
 )
