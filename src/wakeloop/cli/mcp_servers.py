@@ -29,9 +29,8 @@ ANSWER = 300.0  # seconds that a call may take
 LEAVE = 6.0  # seconds that a session has to end: after two its process is asked to, after four it is made to
 LAST_WORDS = 2_000  # bytes of what a server wrote on its stderr
 LONGEST = 300  # characters of a server's words in a sentence
-CLOSED = mcp.ErrorData(code=-32000, message="Connection closed")  # with other words the code is a server's own
-    code=-32000, message="Connection closed"
-)  # other words of this code are a server's own
+# a connection that was closed; with other words the code is a server's own
+CLOSED = mcp.ErrorData(code=-32000, message="Connection closed")
 GONE = (ClosedResourceError, BrokenResourceError, ConnectionError, httpx.TransportError)
 
 for _name in ("mcp", "client"):  # where nobody listens to them, their warnings would go to the terminal
