@@ -16,6 +16,7 @@ from langgraph.runtime import Runtime
 from wakeloop.dialects import dialect_named
 from wakeloop.errors import SettingsError
 from wakeloop.guesses import values
+from wakeloop.guesses.kinds import kind_of
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
 from wakeloop.middleware.draft import named
@@ -131,6 +132,8 @@ def _settings(given: Any, system_prompt: str | None, tool_description: str | Non
     settings = values.settings_of("langchain" if given is None else given)
     update: dict[str, Any] = {}
     if system_prompt is not None:
+        if not isinstance(system_prompt, str):
+            raise SettingsError(f"system_prompt takes a text, not {kind_of(system_prompt)}.")
         update["prompts"] = {**settings.prompts, "instructions": system_prompt.replace("$", "$$")}
     if tool_description is not None:
         update["tool_description"] = tool_description

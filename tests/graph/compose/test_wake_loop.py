@@ -48,6 +48,11 @@ def test_words_have_the_names_of_the_other_middleware() -> None:
     assert model.tools[1]["function"]["description"] == "Plans."
 
 
+def test_words_that_are_none_are_refused() -> None:
+    with pytest.raises(SettingsError, match=r"^system_prompt takes a text, not an int\.$"):
+        WakeLoopMiddleware(system_prompt=5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("settings", "name"),
     [("loki", "todo__init"), ({"max_wake_cycles": 1}, "write_todos"), (None, "write_todos")],
