@@ -202,8 +202,8 @@ class AgentRequest:
     def left(self) -> ExtendedModelResponse[Any]:
         """Return the reply as the agent stores it, with all else that is written beside it.
 
-        Where nothing was asked, a line closes the round: another hook takes the last reply for a new one. While
-        a plan is to be put, an empty one stands there.
+        Where nothing was asked, a line closes the round: another hook takes the last reply for a new one.
+        While a plan is to be put, an empty one stands there.
         """
         update = self.draft.update() or {}
         closing = self.reply_or_line(update)

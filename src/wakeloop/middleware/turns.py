@@ -53,7 +53,7 @@ class Turns:
         return cls(
             settings,
             tuple(dialect.schemas(settings)),
-            Activate(dialect, settings, asynchronous, todo_tools=True, model=None, watched=False),
+            Activate(dialect, settings, asynchronous, todo_tools=True, model=None),
             ValidateTodos(dialect, settings, verify),
             FinalizationGuard(dialect, settings),
             Wake(dialect, settings),
@@ -79,14 +79,16 @@ class Turns:
         round_ = Round.of(state, config, self.validate.dialect)
         if round_ is None:
             return self.ended(state, config)
-        return self.answered(round_, self.validate(round_.state, config) if round_.todo else {}, config)
+        return self.answered(
+            round_, self.validate.invoke(round_.state, config) if round_.todo else {}, config
+        )
 
     async def aplayed(self, state: Any, config: RunnableConfig) -> Any:
         """Return the same; the verifier is awaited."""
         round_ = Round.of(state, config, self.validate.dialect)
         if round_ is None:
             return self.ended(state, config)
-        played = await self.validate.acall(round_.state, config) if round_.todo else {}
+        played = await self.validate.ainvoke(round_.state, config) if round_.todo else {}
         return self.answered(round_, played, config)
 
     def answered(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:

@@ -19,7 +19,7 @@ from wakeloop.guesses import values
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
 from wakeloop.middleware.draft import named
-from wakeloop.middleware.hearing import aheard, heard
+from wakeloop.middleware.hearing import TOLD, aheard, heard
 from wakeloop.middleware.turns import Turns
 from wakeloop.model.request import Systems
 from wakeloop.nodes.nag import Nag
@@ -34,6 +34,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     """
 
     state_schema = WakeLoopState
+    trace_policy = TOLD
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from laid_over import GO, THREAD, ended, laid, looks, over, plan
+from laid_over import GO, THREAD, ended, looks, over, plan
 from langchain.agents.middleware import HumanInTheLoopMiddleware, ModelCallLimitMiddleware
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -199,7 +199,7 @@ async def test_new_input_in_place_of_the_answer_begins_anew(verified: bool) -> N
 
 
 async def test_hooks_behind_it_take_the_round_for_one() -> None:
-    """A person is asked once about each call, and edits of it stand; the limit counts a request that was none."""
+    """A person is asked once about each call, and edits stand; a limit counts the turn without a request."""
     hitl = HumanInTheLoopMiddleware(interrupt_on={"look": True, "write_todos": True})
     desk = Desk("sync", ROUND, *REST, beside=[hitl, ModelCallLimitMiddleware(run_limit=9)])
     await desk.run(GIVEN)
