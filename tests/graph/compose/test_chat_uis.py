@@ -15,8 +15,9 @@ from langgraph.types import interrupt
 
 from wakeloop import create_todo_agent, session_of
 from wakeloop.cli.threads import first_request
-from wakeloop.loop.approval import DECISIONS
+from wakeloop.loop.approval import KINDS
 from wakeloop.middleware import WakeLoopMiddleware
+from wakeloop.sessions import session_tools
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.text.marks import by_user
 
@@ -204,6 +205,11 @@ async def test_a_question_reaches_the_client_and_its_answer_the_tool(
     assert chat.shown == ["user: go", "clerk: Sent."]
 
 
+def nobody() -> Any:
+    """No host: who asks a person needs none."""
+    raise AssertionError
+
+
 def work(path: str) -> str:
     """Work at a path."""
     return f"worked at {path}"
@@ -211,7 +217,7 @@ def work(path: str) -> str:
 
 ASKS: Any = {
     "plan": ({"settings": {"approve_plan": "first"}}, PLAN, ["approve", "edit", "reject"]),
-    "call": ({"interrupt_on": {"work": True}}, calls(("work", {"path": "x"})), [*DECISIONS]),
+    "call": ({"interrupt_on": {"work": True}}, calls(("work", {"path": "x"})), [*KINDS]),
     "question": ({}, calls(("ask_user", {"question": "Where?"})), ["respond"]),
 }
 
@@ -231,7 +237,7 @@ async def test_what_the_package_asks_reaches_the_client(
 ) -> None:
     options, reply, decisions = ASKS[kind]
     rest = [DONE, "Done."] if kind == "plan" else ["Done."]
-    chat = Chat(reply, *rest, laid=laid, tools=[work, ask_user], **options)
+    chat = Chat(reply, *rest, laid=laid, tools=[work, *session_tools(nobody, ["ask_user"])], **options)
     await chat.says("go")
     (asked,) = chat.snapshot.interrupts
     assert is_for_an_inbox(asked)
