@@ -16,6 +16,7 @@ from langgraph.runtime import Runtime
 from wakeloop.dialects import dialect_named
 from wakeloop.errors import SettingsError
 from wakeloop.guesses import values
+from wakeloop.guesses.arguments import MIDDLEWARE, spelled
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
 from wakeloop.middleware.draft import named
@@ -36,6 +37,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     state_schema = WakeLoopState
     trace_policy = TOLD
 
+    @spelled(MIDDLEWARE)
     def __init__(
         self,
         *,
@@ -56,7 +58,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
 
         Raises:
             SettingsError: An unknown preset, dialect or setting.
-            ArgumentError: A verify of another kind.
+            ArgumentError: An argument that there is not, or a verify of another kind.
         """
         super().__init__()
         self.tools = []

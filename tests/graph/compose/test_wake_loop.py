@@ -17,7 +17,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, SecretStr
 
 from wakeloop import SettingsError, answer_of, preset, session_of, update_todos
-from wakeloop.errors import ToolError, ToolNameError, VerifyError
+from wakeloop.errors import ArgumentError, ToolError, ToolNameError, VerifyError
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, malformed, says
 
@@ -59,6 +59,23 @@ def test_any_preset_and_any_setting(settings: Any, name: str) -> None:
         WakeLoopMiddleware(settings={"max_wake_cycle": 1})
     with pytest.raises(SettingsError, match="for_model"):
         WakeLoopMiddleware(settings="auto")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("sytem_prompt", "did you mean 'system_prompt'?"),
+        ("max_wake_cycles", "it is a setting, as settings={'max_wake_cycles': …}."),
+        ("tools", "create_agent takes it."),
+        ("verifier", "a verifier is verify=…."),
+        ("foo", "there are system_prompt, tool_description, settings, verify."),
+    ],
+)
+def test_an_argument_that_there_is_not_is_one_sentence(name: str, told: str) -> None:
+    wrong: dict[str, Any] = {name: None}
+    with pytest.raises(ArgumentError) as raised:
+        WakeLoopMiddleware(**wrong)
+    assert str(raised.value) == f"WakeLoopMiddleware has no argument {name!r}: {told}"
 
 
 def test_budgets_and_a_threads_own_settings() -> None:
