@@ -11,8 +11,9 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import GraphRecursionError
+from langgraph.errors import GraphDrained, GraphRecursionError
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import RunControl
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, SecretStr
 
@@ -134,6 +135,23 @@ def test_a_verifier_that_asks_a_person_resumes_without_another_request() -> None
     assert len(model.requests) == 3
     agent.invoke(Command(resume="yes"), THREAD)
     assert ended(agent) == ("dormant", "settled", 4)
+
+
+def test_a_drained_run_goes_on_with_its_count() -> None:
+    control = RunControl()
+
+    def stop(_: Any) -> Any:
+        control.request_drain()
+        return says("stop")
+
+    first, _, *rest = settled()
+    agent = laid(ScriptedModel(first, stop, *rest))
+    with pytest.raises(GraphDrained):
+        agent.invoke(GO, THREAD, control=control)
+    assert agent.get_state(THREAD).next == ("WakeLoopMiddleware.after_model",)
+    agent.invoke(None, THREAD)
+    assert ended(agent) == ("dormant", "settled", 4)
+    assert agent.get_state(THREAD).values["todo_session"]["wakes"] == 1
 
 
 def test_a_hand_over_leaves_at_once() -> None:
