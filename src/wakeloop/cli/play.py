@@ -151,7 +151,7 @@ def ended(job: Job, outcome: Outcome, view: View) -> int:
         view.say(line)
     own = snapshot.values.get("todo_settings") or {}
     if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
-        view.say(Line("note", told))
+        view.say(Line("way", told))
     if job.as_json:
         put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)

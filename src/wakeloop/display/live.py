@@ -7,16 +7,20 @@ from typing import Any, Self, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live as Region
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from wakeloop.display import words
 from wakeloop.display.clean import clean
 from wakeloop.display.screen import Line, Screen
+from wakeloop.text.characters import plural
 from wakeloop.todos.items import Todo, is_open
 
 STYLES = {
     "note": "dim",
-    "tool": "cyan",
+    "way": "dim",
+    "done": "cyan",
     "error": "red",
     "wake": "bold yellow",
     "nag": "yellow",
@@ -31,6 +35,8 @@ ITEMS = {
     "cancelled": ("–", "dim"),
     "blocked": ("■", "red"),
 }
+OUTCOMES = {"done": "✔", "error": "✘"}  # marks of a call that has ended
+HANG = 4  # columns that a wrapped line is set off
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR = 24  # characters of the progress bar
 AROUND = 8  # rows of the region beside list and text
@@ -59,15 +65,45 @@ class Live:
         self.region.stop()
 
     def feed(self, mode: str, data: Any) -> None:
-        """Take one part of the stream; the list's changes show in the region."""
+        """Take one part of the stream; the list's changes and calls at work show in the region."""
         for line in self.screen.feed(mode, data):
-            if line.kind != "item":
+            if line.kind not in ("item", "tool"):
                 self.say(line)
 
     def say(self, line: Line) -> None:
         """Write a line that stays, above the region."""
-        told = Text(line.text, style=STYLES.get(line.kind, ""))
-        self.console.print(told, soft_wrap=line.kind == "note")  # a command to copy stays one line
+        if line.kind == "model" and line.parts:
+            self.console.print(self.reply(line.parts[0]))
+        elif line.kind == "way":  # a command to copy stays one line, and has one for itself where it is long
+            told = line.text if len(line.text) <= self.console.width else line.text.replace(": ", ":\n", 1)
+            self.console.print(Text(told, STYLES["way"]), soft_wrap=True)
+        else:
+            for told in self.hung(line):
+                self.console.print(told)
+
+    def reply(self, text: str) -> Table:
+        """The model's text, laid out, set off further than any line of the view's own."""
+        from wakeloop.display.marked_up import marked_up
+
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_row(Text("model:"), marked_up(text))
+        return grid
+
+    def hung(self, line: Line) -> Iterator[Padding]:
+        """A line's rows, wrapped between words, each further row set off; a call with mark and time."""
+        text = line.text
+        if line.parts:
+            call, took, told = line.parts
+            text = f"{OUTCOMES[line.kind]} {call}" + (f"  {took}" if took else "")
+            text += f"\n    {told}" if told else ""
+        width, style = self.console.width, STYLES.get(line.kind, "")
+        for number, row in enumerate(text.split("\n")):
+            bare = row.lstrip(" ")
+            lead = min(len(row) - len(bare), width // 4)
+            deeper = min(lead + HANG, width // 2)
+            wrapped = Text(bare, "dim" if line.parts and number else style).wrap(self.console, width - deeper)
+            for place, part in enumerate(wrapped):
+                yield Padding(part, (0, 0, 0, deeper if place else lead), expand=False)
 
     # -- the region ------------------------------------------------------------------------------------
 
@@ -87,14 +123,26 @@ class Live:
         if todos:
             yield bar(todos)
         yield from (row(line, "italic") for line in last_rows(clean(screen.streamed), self.console.width))
-        running = list(screen.running.values())
         spinner = SPINNER[int(self.console.get_time() * 8) % len(SPINNER)]
-        for told in running[:3] or ["waiting for the model" if not screen.streamed else "writing"]:
+        for told in self.at_work()[:3]:
             yield row(f"{spinner} {told}", "cyan")
         budget = f" (budget {screen.budget})" if screen.budget else ""
         status = f"{screen.summary}{budget}  {screen.title}"
         told_in = wrap(status, max(self.console.width, 10))
         yield from (row(told, "dim") for told in told_in[:STATUS_ROWS])
+
+    def at_work(self) -> list[str]:
+        """What is going on: calls and how long each has run, else the reply that comes."""
+        screen = self.screen
+        now = screen.clock()
+        told = [
+            f"{words.elapsed(now - call.since)}  {call.told}" if call.since is not None else call.told
+            for call in list(screen.running.values())
+        ]
+        name, length = screen.calling
+        if name:
+            return [*told, f"calling {name}, {plural(length, 'character')}"]
+        return told or ["writing" if screen.streamed else "waiting for the model"]
 
 
 def row(text: str, style: str = "") -> Text:
@@ -135,7 +183,7 @@ def fits(out: TextIO) -> bool:
     if not out.isatty() or os.environ.get("TERM", "") in ("dumb", "unknown"):
         return False
     try:
-        "✔▸○–■━⠋…".encode(out.encoding or "ascii")
+        "✔✘▸○–■━⠋…".encode(out.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

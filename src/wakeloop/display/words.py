@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wakeloop.display.clean import escaped, one_line
+from wakeloop.display.clean import clean, escaped, one_line
 from wakeloop.stream import Spent
 from wakeloop.text.characters import is_seen, plural
 from wakeloop.todos.items import Todo, is_closed
@@ -76,6 +76,12 @@ def call(name: str, args: Mapping[str, Any]) -> str:
     """A tool call as one line; long arguments are cut."""
     told = (f"{key}={as_text(value)}" for key, value in args.items())
     return one_line(f"{name}({', '.join(told)})", 160)
+
+
+def first_line(text: str) -> str:
+    """The first line of a result that says something, and how many more there are."""
+    first, *more = [line for line in clean(text).splitlines() if line.strip()] or [""]
+    return one_line(first, 160) + (f" (+ {plural(len(more), 'line')})" if more else "")
 
 
 def as_text(value: Any) -> str:

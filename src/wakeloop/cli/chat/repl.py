@@ -160,7 +160,7 @@ class Repl:
         if self.keyboard.person and self.talk.snapshot.values:
             where = ["--db", str(self.talk.place.path)] if self.talk.place.named else []
             words = ["wakeloop", "chat", "--thread", self.talk.thread, *where]
-            self.say("note", f"To go on: {shlex.join(words)}")
+            self.say("way", f"To go on: {shlex.join(words)}")
         return self.code()
 
     def code(self) -> int:
@@ -240,7 +240,7 @@ class Repl:
         if wrong := trouble(session, todos):
             self.say("error", wrong)
         if way := to_set(session, self.talk.recipe, snapshot.values.get("todo_settings") or {}):
-            self.say("note", way)
+            self.say("way", way)
         if snapshot.interrupts:
             self.tell_standing()
 
