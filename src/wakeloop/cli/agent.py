@@ -105,7 +105,7 @@ def stopping(stop: Event) -> dict[str, Any]:
     def note(response: Any) -> None:
         answered.status = response.status_code
 
-    hooks = {"request": [refuse, tell], "response": [note, unmark]}
+    hooks: dict[str, list[Any]] = {"request": [refuse, tell], "response": [note, unmark]}
     return {"http_client": DefaultHttpxClient(event_hooks=hooks)}
 
 

@@ -78,8 +78,8 @@ class Live:
             told = line.text if len(line.text) <= self.console.width else line.text.replace(": ", ":\n", 1)
             self.console.print(Text(told, STYLES["way"]), soft_wrap=True)
         else:
-            for told in self.hung(line):
-                self.console.print(told)
+            for row_of_it in self.hung(line):
+                self.console.print(row_of_it)
 
     def reply(self, text: str) -> Table:
         """The model's text, laid out, set off further than any line of the view's own."""

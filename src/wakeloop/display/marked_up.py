@@ -13,7 +13,7 @@ LONGEST = 100_000  # characters that are laid out; more is shown as it came
 class Headline(Heading):
     """A heading at the left, as every line of a text."""
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:  # noqa: ARG002
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         """Draw it."""
         self.text.justify = "left"
         yield self.text

@@ -22,6 +22,10 @@ from wakeloop.testing import ScriptedModel, calls, says
 TODO_TOOLS = frozenset({"todo_write", "todo_update", "todo_list"})
 GO = {"messages": [HumanMessage("go")]}
 ITEM = "Measure the whole folder and say which of its files are unexpectedly long"
+NOTHING = "there is nothing of that name in the whole of the folder that was named"
+NOT_GONE = (
+    "todo_update: status: input should be 'in_progress', 'done', 'blocked', 'cancelled' or 'open', not 'gone'"
+)
 ANSWER = """# Found
 
 Two files are **unexpectedly long**, see `a.py`:
@@ -37,7 +41,7 @@ and the next."""
 def look(where: str) -> str:
     """Look."""
     if where == "nowhere":
-        raise ValueError("there is nothing of that name in the whole of the folder that was named")
+        raise ValueError(NOTHING)
     return f"# The notes of {where}, which are longer than forty columns\n\nmore\nand more"
 
 
@@ -135,8 +139,8 @@ model: Found
 ✔ look(where="notes")  1.0 s
     # The notes of notes, which are longer than forty columns (+ 2 lines)
 ✘ look(where="nowhere")  1.0 s
-    ValueError: there is nothing of that name in the whole of the folder that was named
-list refused: todo_update: status: input should be 'in_progress', 'done', 'blocked', 'cancelled' or 'open', not
+    ValueError: {NOTHING}
+list refused: {NOT_GONE.removesuffix(" 'gone'")}
     'gone'
 model: Found
 {REPLY}""",
@@ -161,10 +165,10 @@ def test_the_same_in_a_pipe() -> None:
         'tool: look(where="notes")',
         "tool done: look: # The notes of notes, which are longer than forty columns (+ 2 lines) (1.0 s)",
         'tool: look(where="nowhere")',
-        "tool error: look: ValueError: there is nothing of that name in the whole of the folder that was named (1.0 s)",
+        f"tool error: look: ValueError: {NOTHING} (1.0 s)",
         f"  [x] 1 {ITEM}",
         "list: 1/2 closed",
-        "list refused: todo_update: status: input should be 'in_progress', 'done', 'blocked', 'cancelled' or 'open', not 'gone'",
+        f"list refused: {NOT_GONE}",
         "  [!] 2 b (blocked: no access)",
         "list: 1/2 closed, 1 blocked",
     ]

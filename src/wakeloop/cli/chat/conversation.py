@@ -14,11 +14,12 @@ from wakeloop.cli.agent import graph_of, model_of
 from wakeloop.cli.configured import Stack, configured, settings_of, stack_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.job import Job
-from wakeloop.cli.play import input_of, view_of
+from wakeloop.cli.play import input_of
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import Place, Store, writing
+from wakeloop.cli.views import view_of
 from wakeloop.dialects import dialect_named
 from wakeloop.loop.overrides import check_overrides, effective
 from wakeloop.model.named import bound

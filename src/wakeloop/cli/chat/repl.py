@@ -24,6 +24,7 @@ from wakeloop.cli.play import SWITCHED_ON, forgotten, leave
 from wakeloop.cli.recipe import Recipe, refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
+from wakeloop.cli.start import at_a_terminal
 from wakeloop.cli.store import Known, Place, writing
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line
@@ -118,10 +119,8 @@ class Repl:
 
     def loop(self) -> int:
         """Take entries until the last."""
-        self.say(
-            "note",
-            f"Thread {self.talk.thread} ({one_line(self.talk.recipe.title)}); .help lists the commands.",
-        )
+        which = f"Thread {self.talk.thread} ({one_line(self.talk.recipe.title)}); "
+        self.say("note", ("" if at_a_terminal() else which) + ".help lists the commands.")
         if self.talk.recipe.switched_on:
             self.say("note", SWITCHED_ON)
         self.tell_standing()

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from wakeloop.cli.manner import Output
+
 Thread = Annotated[
     str,
     typer.Argument(
@@ -22,6 +24,16 @@ Db = Annotated[
     typer.Option("--db", envvar="WAKELOOP_DB", metavar="FILE", help="SQLite file of the threads."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Told = Annotated[
+    Output | None,
+    typer.Option(
+        "--output",
+        help="Lines; the final state as JSON; or each event as a line of JSON, and then the final state.",
+    ),
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print the answer alone; what went wrong is on stderr.")
+]
 Model = Annotated[
     str | None,
     typer.Option(metavar="MODEL", help="openai:NAME, NAME or PROVIDER:NAME; else $WAKELOOP_MODEL."),

@@ -12,15 +12,18 @@ from wakeloop.cli.commands.options import (
     Given,
     Json,
     Preset,
+    QuietOption,
     Role,
     Set,
     Thread,
     ThreadOption,
     Todos,
+    Told,
     Yes,
     takes,
 )
 from wakeloop.cli.commands.sentences import sentences, write
+from wakeloop.cli.manner import Manner
 
 
 @sentences()
@@ -35,14 +38,17 @@ def run(
     thread: ThreadOption = None,
     db: Db = None,
     json: Json = False,
+    output: Told = None,
+    quiet: QuietOption = False,
     yes: Yes = False,
 ) -> None:
     """Work on a request until its list is settled."""
     from wakeloop.cli.start import piped, start
     from wakeloop.cli.store import Place
 
+    manner = Manner.of(output, json=json, quiet=quiet)
     text = piped() if request == "-" else request
-    raise typer.Exit(start(text, given, Place.of(db), thread, todos, as_json=json, ask=not yes))
+    raise typer.Exit(start(text, given, Place.of(db), thread, todos, manner=manner, ask=not yes))
 
 
 @sentences()
@@ -59,13 +65,16 @@ def resume(
     given: Given,
     db: Db = None,
     json: Json = False,
+    output: Told = None,
+    quiet: QuietOption = False,
     yes: Yes = False,
 ) -> None:
     """Go on with a thread, with the options that it was begun with."""
     from wakeloop.cli.start import resume as resume_thread
     from wakeloop.cli.store import Place
 
-    raise typer.Exit(resume_thread(thread, message, given, Place.of(db), as_json=json, ask=not yes))
+    manner = Manner.of(output, json=json, quiet=quiet)
+    raise typer.Exit(resume_thread(thread, message, given, Place.of(db), manner=manner, ask=not yes))
 
 
 @sentences()
@@ -226,9 +235,12 @@ def demo(
     ] = 0.0,
     db: Db = None,
     json: Json = False,
+    output: Told = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Audit a folder's files with an offline stand-in for a model. The report is written into the folder."""
     from wakeloop.cli.start import rehearse
     from wakeloop.cli.store import Place
 
-    raise typer.Exit(rehearse(folder, Place.of(db), given, delay, as_json=json))
+    manner = Manner.of(output, json=json, quiet=quiet)
+    raise typer.Exit(rehearse(folder, Place.of(db), given, delay, manner=manner))
