@@ -164,7 +164,7 @@ class Spending(TypedDict):
 
 
 class Retried(TypedDict):
-    """The client of the command line sends a request again: for the first time, after this answer, or none."""
+    """The command line's client sends a request again: how often by now, and what was answered, if anything."""
 
     type: Literal["retried"]
     retry: int

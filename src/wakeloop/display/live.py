@@ -13,6 +13,7 @@ from rich.text import Text
 
 from wakeloop.display import words
 from wakeloop.display.clean import clean
+from wakeloop.display.marked_up import marked_up
 from wakeloop.display.screen import Line, Screen
 from wakeloop.text.characters import plural
 from wakeloop.todos.items import Todo, is_open
@@ -83,8 +84,6 @@ class Live:
 
     def reply(self, text: str) -> Table:
         """The model's text, laid out, set off further than any line of the view's own."""
-        from wakeloop.display.marked_up import marked_up
-
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_row(Text("model:"), marked_up(text))
         return grid

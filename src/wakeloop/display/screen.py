@@ -61,7 +61,7 @@ class Screen:
 
     `spent` is the activation's, `read` and `written` are the tokens of this run alone. `todo_tools` names the
     tools of the list, which show as the list itself and not as calls; `streamed` is the end of the reply on
-    its way, as it came: whoever draws it cleans it; `calling` names the call in it, and counts its characters.
+    its way, as it came: whoever draws it cleans it; `calling` names a call in it, and counts its characters.
     """
 
     title: str = ""

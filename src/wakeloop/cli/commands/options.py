@@ -1,6 +1,7 @@
 """The options of the command, as its help shows them."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -10,14 +11,32 @@ import typer
 
 from wakeloop.cli.manner import Output
 
+
+def ids(context: typer.Context, incomplete: str) -> list[str]:
+    """The threads whose ids begin so, for a shell that completes."""
+    from wakeloop.cli.store import Place, reading
+
+    with suppress(Exception), reading(Place.of(context.params.get("db"))) as store:
+        return [known.id for known in store.threads() if known.id.startswith(incomplete)]
+    return []
+
+
 Thread = Annotated[
     str,
     typer.Argument(
-        metavar="THREAD", help="Id of the thread, as wakeloop threads shows it, or how it begins."
+        metavar="THREAD",
+        help="Id of the thread, as wakeloop threads shows it, or how it begins.",
+        autocompletion=ids,
     ),
 ]
 ThreadOption = Annotated[
-    str | None, typer.Option("--thread", metavar="THREAD", help="Thread to continue, or the id of a new one.")
+    str | None,
+    typer.Option(
+        "--thread",
+        metavar="THREAD",
+        help="Thread to continue, or the id of a new one.",
+        autocompletion=ids,
+    ),
 ]
 Db = Annotated[
     Path | None,

@@ -20,6 +20,7 @@ from wakeloop.cli.commands.options import (
     Todos,
     Told,
     Yes,
+    ids,
     takes,
 )
 from wakeloop.cli.commands.sentences import sentences, write
@@ -57,7 +58,9 @@ def resume(
     *,
     thread: Annotated[
         str | None,
-        typer.Argument(metavar="THREAD", help="Id of the thread, or how it begins; else the last."),
+        typer.Argument(
+            metavar="THREAD", help="Id of the thread, or how it begins; else the last.", autocompletion=ids
+        ),
     ] = None,
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="Answer to its question, or a new message.")
@@ -173,7 +176,8 @@ def todo(
 @sentences()
 def rm(
     threads: Annotated[
-        list[str], typer.Argument(metavar="THREAD…", help="Ids of the threads, or how each begins.")
+        list[str],
+        typer.Argument(metavar="THREAD…", help="Ids of the threads, or how each begins.", autocompletion=ids),
     ],
     db: Db = None,
 ) -> None:
@@ -215,11 +219,20 @@ def export(
 
 
 @sentences()
-def graph() -> None:
-    """Print the graph as Mermaid text."""
-    from wakeloop.cli.reader import picture
+def graph(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="A new file: .svg, .mmd or .txt; else it is printed."
+        ),
+    ] = None,
+    ascii_: Annotated[bool, typer.Option("--ascii", help="Print it as plain text.")] = False,
+    shown: Annotated[bool, typer.Option("--open", help="Show it in a browser, as an SVG.")] = False,
+) -> None:
+    """Draw the graph, without a network: as Mermaid text, plain text, or an SVG."""
+    from wakeloop.cli.reader import pictured
 
-    write(picture().splitlines())
+    write(pictured(out, ascii_=ascii_, shown=shown).splitlines())
 
 
 @sentences()
