@@ -164,7 +164,7 @@ class Spending(TypedDict):
 
 
 class Retried(TypedDict):
-    """The command line's client sends a request again: how often by now, and what was answered, if anything."""
+    """The command line's client sends a request again: how often by now, and what was answered."""
 
     type: Literal["retried"]
     retry: int

@@ -1,10 +1,12 @@
 """The view that a run is shown in."""
 
 import sys
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, Self
 
 from langgraph.types import StateSnapshot
 
+from wakeloop.cli.ask import unechoed
 from wakeloop.cli.configured import settings_of
 from wakeloop.cli.job import Job
 from wakeloop.cli.manner import Output
@@ -32,6 +34,19 @@ class Quiet(Plain):
         """Write a line that a person has to read."""
         if line.kind in ("error", "question", "way") or (line.kind == "end" and line.text != GOOD):
             super().say(line)
+
+
+class Still(Live):
+    """A live region that nothing typed tears: it stays to be read afterwards."""
+
+    def __enter__(self) -> Self:
+        self.typed = ExitStack()
+        self.typed.enter_context(unechoed(sys.stdin))
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.typed.close()
 
 
 class Events(Plain):
@@ -63,6 +78,6 @@ def view_of(job: Job, before: StateSnapshot) -> View:
         session = counted(before)
         screen.wakes, screen.spent = session["wakes"], session["spent"]
     if job.manner.watched:
-        return Live(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
+        return Still(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
     lines = (Quiet if job.manner.quiet else Plain)(screen, sys.stderr)
     return Events(lines) if job.manner.output is Output.STREAM_JSON else lines

@@ -8,7 +8,6 @@ from typing import Any, Self, TextIO
 from rich.console import Console, Group
 from rich.live import Live as Region
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from wakeloop.display import words
@@ -37,11 +36,13 @@ ITEMS = {
     "blocked": ("■", "red"),
 }
 OUTCOMES = {"done": "✔", "error": "✘"}  # marks of a call that has ended
+REPLY = "model: "
 HANG = 4  # columns that a wrapped line is set off
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR = 24  # characters of the progress bar
-AROUND = 8  # rows of the region beside list and text
+AROUND = 9  # rows of the region beside list and text
 TEXT_ROWS = 4
+AHEAD = "next> "  # before what is typed meanwhile
 STATUS_ROWS = 2  # in a terminal too narrow for one
 
 
@@ -74,19 +75,23 @@ class Live:
     def say(self, line: Line) -> None:
         """Write a line that stays, above the region."""
         if line.kind == "model" and line.parts:
-            self.console.print(self.reply(line.parts[0]))
+            for told in self.reply(line.parts[0]):
+                self.console.print(told, soft_wrap=True)
         elif line.kind == "way":  # a command to copy stays one line, and has one for itself where it is long
-            told = line.text if len(line.text) <= self.console.width else line.text.replace(": ", ":\n", 1)
-            self.console.print(Text(told, STYLES["way"]), soft_wrap=True)
+            way = line.text if len(line.text) <= self.console.width else line.text.replace(": ", ":\n", 1)
+            self.console.print(Text(way, STYLES["way"]), soft_wrap=True)
         else:
             for row_of_it in self.hung(line):
                 self.console.print(row_of_it)
 
-    def reply(self, text: str) -> Table:
+    def reply(self, text: str) -> Iterator[Text]:
         """The model's text, laid out, set off further than any line of the view's own."""
-        grid = Table.grid(padding=(0, 1, 0, 0))
-        grid.add_row(Text("model:"), marked_up(text))
-        return grid
+        room = self.console.options.update(width=max(self.console.width - len(REPLY), 10))
+        for number, drawn in enumerate(self.console.render_lines(marked_up(text), room, pad=False)):
+            head = " " * len(REPLY) if number else REPLY
+            told = Text.assemble(head, *((part.text, part.style or "") for part in drawn if not part.control))
+            told.rstrip()
+            yield told
 
     def hung(self, line: Line) -> Iterator[Padding]:
         """A line's rows, wrapped between words, each further row set off; a call with mark and time."""
@@ -129,6 +134,9 @@ class Live:
         status = f"{screen.summary}{budget}  {screen.title}"
         told_in = wrap(status, max(self.console.width, 10))
         yield from (row(told, "dim") for told in told_in[:STATUS_ROWS])
+        if ahead := clean(screen.ahead()).replace("\n", " "):
+            room = max(self.console.width - len(AHEAD), 1)
+            yield row(AHEAD + (ahead if len(ahead) <= room else f"…{ahead[1 - room :]}"))
 
     def at_work(self) -> list[str]:
         """What is going on: calls and how long each has run, else the reply that comes."""

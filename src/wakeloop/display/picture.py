@@ -29,8 +29,8 @@ STYLE = """
     text { fill: #e6e9ef } .word { stroke: #15181d } rect { fill: #232a45 } .page { fill: #15181d }
   }
 """
-HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" \
-role="img" aria-label="The graph: nodes, and the words on the ways between them">
+HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" \
+width="{width}" height="{height}" role="img" aria-label="The graph: nodes, and the words on the ways between them">
 <style>{style}</style>
 <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">\
 <path d="M0 0 8 4 0 8z"/></marker></defs>
@@ -78,9 +78,8 @@ def box(node: str, x: float, y: float) -> str:
     """A node."""
     corner = f'x="{x - HALF_WIDTH:.0f}" y="{y - HALF_HEIGHT:.0f}"'
     size = f'width="{2 * HALF_WIDTH}" height="{2 * HALF_HEIGHT}"'
-    return f'<rect {corner} {size} rx="{HALF_HEIGHT if node.startswith("__") else 6}"/>' + (
-        f'<text x="{x:.0f}" y="{y:.0f}">{escape(node.strip("_"))}</text>'
-    )
+    drawn = f'<rect {corner} {size} rx="{HALF_HEIGHT if node.startswith("__") else 6}"/>'
+    return f'{drawn}<text x="{x:.0f}" y="{y:.0f}">{escape(node.strip("_"))}</text>'
 
 
 def way(edge: Edge, start: Point, end: Point, bow: float) -> tuple[str, str]:

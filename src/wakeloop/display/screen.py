@@ -62,6 +62,7 @@ class Screen:
     `spent` is the activation's, `read` and `written` are the tokens of this run alone. `todo_tools` names the
     tools of the list, which show as the list itself and not as calls; `streamed` is the end of the reply on
     its way, as it came: whoever draws it cleans it; `calling` names a call in it, and counts its characters.
+    `ahead` tells what a person types meanwhile.
     """
 
     title: str = ""
@@ -77,6 +78,7 @@ class Screen:
     announced: set[str] = field(default_factory=set)
     read: int = 0
     written: int = 0
+    ahead: Callable[[], str] = str
     clock: Callable[[], float] = time.monotonic
     started: float = field(init=False)
 

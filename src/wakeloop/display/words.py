@@ -7,7 +7,7 @@ from typing import Any
 from wakeloop.display.clean import clean, escaped, one_line
 from wakeloop.stream import Spent
 from wakeloop.text.characters import is_seen, plural
-from wakeloop.todos.items import Todo, is_closed
+from wakeloop.todos.items import Todo, is_closed, is_open
 
 LIMITS = {
     "request_budget": "max_requests",
@@ -63,6 +63,13 @@ def progress(todos: Sequence[Todo]) -> str:
     blocked = count_blocked(todos)
     held = f", {blocked} blocked" if blocked else ""
     return f"{sum(map(is_closed, todos))}/{len(todos)} closed{held}"
+
+
+def list_of(todos: Sequence[Todo]) -> str:
+    """A list in one line: how far it is, and the item at work or due; "" where there is none."""
+    order = {"in_progress": 0, "pending": 1}
+    due = min((todo for todo in todos if is_open(todo)), key=lambda todo: order[todo["status"]], default=None)
+    return " ".join([f"list: {progress(todos)}", *([item(due)] if due else [])]) if todos else ""
 
 
 def item(todo: Todo, mark: str | None = None) -> str:

@@ -1,7 +1,7 @@
 """One thread in hand: recipe, list, own values, runs."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -162,8 +162,11 @@ class Conversation:
 
     # -- runs ------------------------------------------------------------------------------------------
 
-    def run(self, message: str | None) -> tuple[Outcome, View]:
-        """Send a message, or the answer that the thread waits for; or go on without one."""
+    def run(self, message: str | None, ahead: Callable[[], str] = str) -> tuple[Outcome, View]:
+        """Send a message, or the answer that the thread waits for; or go on without one.
+
+        `ahead` tells what is typed meanwhile.
+        """
         self.request = self.request or message or ""
         stop = Event()
         job = Job(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
@@ -173,6 +176,7 @@ class Conversation:
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
             view = view_of(job, before)
+            view.screen.ahead = ahead
             outcome = execute(agent, input_of(job, before), self.config, view, nobody, stop)
         self.left = self.left or outcome.abandoned
         return outcome, view

@@ -31,8 +31,10 @@ from wakeloop.display.clean import one_line
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Kind, Line, Screen
-from wakeloop.display.words import ending, item, progress, trouble
+from wakeloop.display.words import ending, item, list_of, progress, trouble
 from wakeloop.thread.standing import counted, unfinished
+
+DROPPED = "What you typed meanwhile is dropped"
 
 
 def chat(thread: str, known: Known | None, recipe: Recipe, place: Place, *, ask: bool) -> int:
@@ -125,13 +127,16 @@ class Repl:
             self.say("note", SWITCHED_ON)
         self.tell_standing()
         while True:
-            waits = bool(self.talk.snapshot.interrupts)
+            snapshot = self.talk.snapshot
+            waits, beside = bool(snapshot.interrupts), list_of(snapshot.values.get("todos") or ())
             try:
-                typed = self.keyboard.entry(self.prompt(waits=waits), answer=waits)
+                typed = self.keyboard.entry(self.prompt(waits=waits), answer=waits, beside=beside)
             except EOFError:
                 return self.left()
             try:
-                if self.took(typed):
+                with self.keyboard.kept():
+                    last = self.took(typed)
+                if last:
                     return self.left()
             except KeyboardInterrupt:
                 if not self.keyboard.person:
@@ -210,13 +215,15 @@ class Repl:
 
     def run(self, message: str | None) -> None:
         """Run the thread and say how it ended; Ctrl-C ends the run for good."""
-        outcome, view = self.talk.run(message)
+        outcome, view = self.talk.run(message, self.keyboard.ahead)
         if outcome.stopped == signal.SIGTERM:
             self.say("note", f"The run is kept for wakeloop resume {self.talk.thread}.")
             raise SystemExit(TERMINATED)
         if outcome.stopped is not None:
             self.talk.stop()
         self.tell_end(outcome, view)
+        if outcome.stopped is not None and self.keyboard.forget():
+            self.say("note", f"{DROPPED}.")
         if outcome.stopped is not None and not self.keyboard.person:
             raise KeyboardInterrupt
 
@@ -249,7 +256,8 @@ class Repl:
         if snapshot.interrupts:
             for line in asked(snapshot.interrupts[0]):
                 self.out.say(line)
-            self.keyboard.forget()
+            if self.keyboard.forget():
+                self.say("note", f"{DROPPED}: it was typed before the question.")
             self.say("note", ".stop leaves the question unanswered and ends the run.")
         elif unfinished(snapshot):
             self.say("note", "Its last run was broken off: .resume finishes it, a text begins anew.")
