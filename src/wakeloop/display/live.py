@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from textwrap import wrap
+from threading import Event, RLock, Thread
 from typing import Any, Self, TextIO
 
 from rich.console import Console, Group
@@ -37,6 +39,7 @@ ITEMS = {
 }
 OUTCOMES = {"done": "✔", "error": "✘"}  # marks of a call that has ended
 REPLY = "model: "
+PER_SECOND = 8  # times that the region is drawn
 HANG = 4  # columns that a wrapped line is set off
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR = 24  # characters of the progress bar
@@ -52,19 +55,30 @@ class Live:
     def __init__(self, screen: Screen, out: TextIO) -> None:
         self.screen = screen
         self.console = Console(file=out, highlight=False, markup=False, emoji=False)
-        self.region = self.new_region()
+        self.region, self.drawing = self.new_region(), RLock()
 
     def new_region(self) -> Region:
         """Make a region of its own for each run: a used one would rub out what was said since."""
-        return Region(get_renderable=self.drawn, console=self.console, refresh_per_second=8, transient=True)
+        return Region(get_renderable=self.drawn, console=self.console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
-        self.region = self.new_region()
+        self.region, self.over = self.new_region(), Event()
         self.region.start()
+        self.drawer = Thread(target=self.redrawn, args=(self.region, self.over), daemon=True)
+        self.drawer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.over.set()
+        self.drawer.join()
         self.region.stop()
+
+    def redrawn(self, region: Region, over: Event) -> None:
+        """Draw the region again and again; rich's own thread may do so in the midst of a line that stays."""
+        with suppress(OSError):  # the terminal is gone: who writes a line there will tell
+            while not over.wait(1 / PER_SECOND):
+                with self.drawing:
+                    region.refresh()
 
     def feed(self, mode: str, data: Any) -> None:
         """Take one part of the stream; the list's changes and calls at work show in the region."""
@@ -74,6 +88,11 @@ class Live:
 
     def say(self, line: Line) -> None:
         """Write a line that stays, above the region."""
+        with self.drawing:
+            self.write(line)
+
+    def write(self, line: Line) -> None:
+        """Write it, its words wrapped, each further row set off."""
         if line.kind == "model" and line.parts:
             for told in self.reply(line.parts[0]):
                 self.console.print(told, soft_wrap=True)
@@ -112,7 +131,7 @@ class Live:
     # -- the region ------------------------------------------------------------------------------------
 
     def drawn(self) -> Group:
-        """The region as it is now; asked several times a second, from a thread of rich's."""
+        """The region as it is now; asked several times a second, from a thread of its own."""
         return Group(*self.rows())
 
     def rows(self) -> Iterator[Text]:

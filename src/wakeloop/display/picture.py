@@ -23,14 +23,14 @@ ALONG = 0.35  # an edge, where its words stand: nearer to the fork that says the
 STYLE = """
   text { font: 13px system-ui, sans-serif; text-anchor: middle; dominant-baseline: central; fill: #1f2328 }
   .word { font-size: 11px; stroke: #fff; stroke-width: 5px; paint-order: stroke; stroke-linejoin: round }
-  rect { fill: #eef2ff; stroke: #5b6bb5 } path.way { fill: none; stroke: #68707c } .fork { stroke-dasharray: 4 3 }
-  marker path { fill: #68707c } .page { fill: #fff; stroke: none }
+  rect { fill: #eef2ff; stroke: #5b6bb5 } .page { fill: #fff; stroke: none }
+  .way { fill: none; stroke: #68707c } .fork { stroke-dasharray: 4 3 } marker path { fill: #68707c }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6e9ef } .word { stroke: #15181d } rect { fill: #232a45 } .page { fill: #15181d }
   }
 """
 HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" \
-width="{width}" height="{height}" role="img" aria-label="The graph: nodes, and the words on the ways between them">
+width="{width}" height="{height}" role="img" aria-label="The graph, and the words on its ways">
 <style>{style}</style>
 <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">\
 <path d="M0 0 8 4 0 8z"/></marker></defs>

@@ -31,6 +31,11 @@ NEAR = 0.8  # of a budget, from which on its end is announced
 SHOWN = 16_384  # characters of a reply on its way: a view shows a few rows of them
 
 
+def now() -> float:
+    """The seconds of a clock that only runs on."""
+    return time.monotonic()
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line, or a few, that stay on the screen; without control codes, whatever it is made of.
@@ -79,11 +84,8 @@ class Screen:
     read: int = 0
     written: int = 0
     ahead: Callable[[], str] = str
-    clock: Callable[[], float] = time.monotonic
-    started: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.started = self.clock()
+    clock: Callable[[], float] = now
+    started: float = field(default_factory=now)
 
     def feed(self, mode: str, data: Any) -> list[Line]:
         """Take one part of the stream, and return what it adds to the screen."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import webbrowser
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from langchain_core.runnables.graph import Graph
@@ -56,7 +56,7 @@ def test_as_text(graph: Graph) -> None:
 
 def test_as_an_svg_that_loads_nothing(graph: Graph) -> None:
     svg = as_svg(graph)
-    root = ElementTree.fromstring(svg)
+    root = ET.fromstring(svg)
     kinds = [element.tag.rpartition("}")[2] for element in root.iter()]
     assert (kinds.count("path"), kinds.count("rect")) == (len(graph.edges) + 1, len(graph.nodes) + 1)
     told = [element.text for element in root.iter() if element.tag.endswith("text")]
@@ -72,7 +72,7 @@ def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
         drawn = Graph(nodes=dict(graph.nodes), edges=list(graph.edges))
         for number in range(more):
             drawn.add_node(drawn.nodes["nag"], id=f"own<{number}>")
-        root = ElementTree.fromstring(as_svg(drawn))
+        root = ET.fromstring(as_svg(drawn))
         width, height = int(root.get("width", 0)), int(root.get("height", 0))
         rects = [element.attrib for element in root.iter() if element.tag.endswith("rect")][1:]
         boxes = [[float(rect[key]) for key in ("x", "y", "width", "height")] for rect in rects]

@@ -1,4 +1,4 @@
-"""What is typed while a run goes on: seen, and read afterwards."""
+"""What is typed while a run goes on: seen, and read later."""
 
 import sys
 from collections.abc import Iterator, Sequence
