@@ -40,7 +40,7 @@ Point = tuple[float, float]
 
 def words_of(edge: Edge) -> str:
     """The words on an edge; "" where it has none."""
-    return "" if edge.data is None or edge.data == edge.target else str(edge.data)
+    return "" if edge.data is None else str(edge.data)
 
 
 def as_text(graph: Graph) -> Iterator[str]:

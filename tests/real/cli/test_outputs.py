@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 from chat_server import Reply
-from processes import Shell
+from processes import Shell, wakeloop
+
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.store import Place, writing
 
 pytestmark = pytest.mark.loopback
 
@@ -117,3 +120,21 @@ def test_without_an_output_they_are_lines(does) -> None:
         "Settled: nothing on the list is open.",
         "thread mine: 0 wakes, 1 request, 15 tokens, S s",
     ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("wakeloop res", "resume\n"),
+        ("wakeloop resume ab", "abcd\nabef\n"),
+        ("wakeloop rm x ab", "abcd\nabef\n"),
+    ],
+)
+def test_the_shell_completes_commands_and_threads(tmp_path: Path, typed: str, offered: str) -> None:
+    place = Place(tmp_path / "db", named=True)
+    with writing(place) as store:
+        for name in ("abef", "b", "abcd"):
+            store.remember(name, Recipe(), "go")
+    asks = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_WAKELOOP_COMPLETE": "complete_bash"}
+    code, out, _ = wakeloop(env={**asks, "WAKELOOP_DB": str(place.path)}, prog_name="wakeloop")
+    assert (code, "".join(sorted(out.splitlines(keepends=True)))) == (0, offered)
