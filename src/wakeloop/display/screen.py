@@ -92,7 +92,9 @@ class Screen:
         if mode == "custom":
             return self.event(data) if is_ours(data) else []
         if mode == "messages":
-            self.token(data[0])
+            chunk, where = data
+            if where.get("langgraph_node", "call_model") == "call_model":  # a tool may ask a model of its own
+                self.token(chunk)
             return []
         return [line for node, update in data.items() for line in self.updated(node, update)]
 

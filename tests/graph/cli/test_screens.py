@@ -186,7 +186,10 @@ def test_the_name_of_a_call_shows_while_it_streams_and_its_time_while_it_runs(te
     for name, args in pieces:
         chunk = AIMessageChunk("", tool_call_chunks=[{"name": name, "args": args, "id": None, "index": 0}])
         view.feed("messages", (chunk, {}))
-    assert region(view)[1][2:] == "calling write_file, 13 characters"
+    view.feed("messages", (AIMessageChunk("a tool's own model"), {"langgraph_node": "run_tools"}))
+    view.feed("messages", (AIMessageChunk("Now"), {"langgraph_node": "call_model"}))
+    assert region(view)[1] == "Now"
+    assert region(view)[2][2:] == "calling write_file, 13 characters"
     reply = calls(("write_file", {"path": "a"}), ("look", {"where": "x"}))
     view.feed("updates", {"call_model": {"messages": [reply]}})
     view.screen.clock = lambda: 5.0
