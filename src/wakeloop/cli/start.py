@@ -119,12 +119,12 @@ def played(job: Job) -> int:
 
 def begun(recipe: Recipe, thread: str, manner: Manner = AS_LINES) -> None:
     """Tell a person at a terminal what is begun: what it needs takes a moment to import."""
-    if manner.watched and at_a_terminal():
+    if manner.watched and sys.stderr.isatty():
         print(f"Starting {one_line(recipe.title)} on thread {thread} …", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def at_a_terminal() -> bool:
-    """Whether a person sees both outputs."""
+    """Whether a person sees both outputs: what was begun is told already."""
     return sys.stderr.isatty() and sys.stdout.isatty()
 
 
