@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, create_model
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.dialects.parley_calls import MEANING, WORDS, List, Update, UpdateSeveral, Write
+from wakeloop.dialects.parley_calls import MEANING, WORDS, List, Plan, Update, UpdateSeveral, Whole, Write
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line
@@ -37,10 +37,10 @@ class Parley(Dialect):
     """
 
     name: str = "parley"
-    tools: tuple[type[BaseModel], ...] = (Write, UpdateSeveral, List)
+    tools: tuple[type[BaseModel], ...] = (Plan, UpdateSeveral, Whole)
     writes: frozenset[str] = frozenset(("todo_write", "todo_update"))
     statuses: tuple[str, ...] | None = None
-    next_items: int = 5
+    next_items: int = 3
 
     def suited(self, settings: LoopSettings) -> Self:
         """Return the dialect with the statuses that the settings leave to the model."""
@@ -55,9 +55,9 @@ class Parley(Dialect):
             )
         words: Any = Literal[known]
         field = (words, Field(description="The new status."))
-        base = UpdateSeveral if "in_progress" in known else Update
+        write, base, show = self.tools if "in_progress" in known else (Write, Update, List)
         narrow = create_model(base.__name__, __base__=base, __doc__=base.__doc__, status=field)
-        return replace(own, tools=(Write, narrow, List), statuses=known)
+        return replace(own, tools=(write, narrow, show), statuses=known)
 
     def operation(self, call: Any) -> Operation:
         """Turn a call into an operation."""
@@ -108,7 +108,7 @@ class Parley(Dialect):
         names = _names(todo["id"] for todo in stored)
         following = None if is_open(stored[0]) else next_open(outcome.board, stored[-1]["id"])
         led = [f"Next: {self.line(in_brief(following)).strip()}"] if following else []
-        return " ".join([f"{names} {word}. {self.count(todos)}", *denied, *led])
+        return " ".join([f"{names} {word}. {count_open(todos)} of {len(todos)} open.", *denied, *led])
 
     def denial(self, todo: Todo, why: str) -> str:
         """Say that the verifier did not accept an item, and how it is stored."""

@@ -35,8 +35,8 @@ class Wake(Node):
         todos, owed = state["todos"] if written is None else written, replies_owed(state)
         note_list(ledger, todos, settings)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
-        shown = shortened(self.dialect, settings, state["messages"], todos)
-        text, reasons = nudge(self.dialect, shown, todos, state["todo_goal"], owed)
+        dialect, few = shortened(self.dialect, settings, state["messages"], todos)
+        text, reasons = nudge(dialect, few, todos, state["todo_goal"], owed)
         message = as_user("wake", text)
         event = {
             "cycle": cycle,
@@ -47,7 +47,7 @@ class Wake(Node):
         tell({"type": "wake", **event}, ledger)
         after = woken(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
-        if left and shown is settings:
+        if left and dialect is self.dialect:
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = same_again(text_of(state["messages"][-1]), todos)
