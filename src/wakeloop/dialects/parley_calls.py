@@ -34,11 +34,9 @@ class Write(BaseModel):
     )
 
 
-@told("Add items to the todo list.")
+@told("Add items to the todo list, in order.")
 class Plan(Write):
-    items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
-        description="One text a step, in order."
-    )
+    items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 
 
 Number = Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})]
@@ -54,7 +52,7 @@ class Update(BaseModel):
     )
 
 
-@told("Change items of the todo list, also beside other calls.")
+@told("Change items, also beside other calls.")
 class UpdateSeveral(BaseModel):
     model_config = ConfigDict(title="todo_update")
     id: Annotated[Number | None, WithJsonSchema({"type": "integer"})] = None
@@ -84,6 +82,6 @@ class List(BaseModel):
     model_config = ConfigDict(title="todo_list")
 
 
-@told("Show the whole todo list.")
+@told("Show the whole list.")
 class Whole(List):
     pass

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
@@ -33,8 +33,19 @@ def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Tod
         return False
     told = (text_of(message) for message in messages if _tells(dialect, message))
     lines = {line for text in told for line in text.split("\n")}
-    plain = (dialect.line({**abridged(todo), "status": "pending"}) for todo in open_items(todos))
-    return all(line in lines or f"{line} (in progress)" in lines for line in plain)
+    sent = _sent(dialect, messages)
+    for todo in open_items(todos):
+        line = dialect.line({**abridged(todo), "status": "pending"})
+        if line not in lines and f"{line} (in progress)" not in lines and todo["content"] not in sent:
+            return False
+    return True
+
+
+def _sent(dialect: Dialect, messages: Sequence[BaseMessage]) -> set[str]:
+    """Return the texts that the model's own calls have put on the list."""
+    calls = (call for m in messages if isinstance(m, AIMessage) for call in m.tool_calls)
+    lists = (value for call in calls if call["name"] in dialect.writes for value in call["args"].values())
+    return {text for texts in lists if isinstance(texts, list) for text in texts if isinstance(text, str)}
 
 
 def _tells(dialect: Dialect, message: BaseMessage) -> bool:
