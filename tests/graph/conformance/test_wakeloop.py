@@ -12,6 +12,8 @@ import pytest
 from stage import Make, looks
 
 from wakeloop import create_todo_agent, preset
+from wakeloop.dialects import dialect_named
+from wakeloop.loop.nudge import shortened
 from wakeloop.testing import ScriptedModel, calls
 
 NAME = "wakeloop"
@@ -274,10 +276,8 @@ def test_the_last_of_many_is_not_forgotten_in_a_nudge(stage: Make) -> None:
     )
     s.run(write("f"), "Stop.", "Stop.")
     first, second = s.injected("wake")
-    assert lines(first) == ["  [3] c", "  [4] d", "  [5] e"]
-    assert "1 more (3 open, 1 blocked in all); `todo_list` shows them." in first
-    assert lines(second) == ["  [3] c", "  [4] d", "  [5] e"]
-    assert "2 more (4 open, 1 blocked in all)" in second
+    assert first == "3 of 5 are open. Go on now, with tool calls:\n\n  [3] c\n… 3 more: `todo_list`."
+    assert second == "4 of 6 are open. Go on now, with tool calls:\n\n  [3] c\n… 4 more: `todo_list`."
 
 
 # -- the loop --------------------------------------------------------------------------------------------
@@ -348,12 +348,29 @@ def test_a_nudge_is_whole_where_nothing_of_the_list_is_near(stage: Make) -> None
     assert [len(lines(nudge)) for nudge in told] == [1, 7, 1]
 
 
-def test_a_nudge_is_whole_where_the_list_is_from_outside(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 2, "earn_wakes": 0, "max_idle_wakes": 0, "guard_retries": 0})
-    s.run(write(*"abcd"), "A stop.", "A stop.", "A stop.")
-    todos = [{**todo, "content": todo["content"].upper()} for todo in s.todos]
-    s.run(update(1, "done"), "A stop.", "A stop.", "A stop.", todos=todos)
-    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [1, 1, 3, 1]
+@pytest.mark.parametrize(
+    ("first", "change", "items"),
+    [
+        (0, {}, 1),
+        (2, {}, 4),  # the plan is no longer in the history
+        (0, {"content": "changed by hand"}, 4),
+        (0, {"id": 9}, 1),
+    ],
+)
+def test_a_nudge_is_whole_where_an_item_was_never_shown(
+    stage: Make, first: int, change: dict[str, Any], items: int
+) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write(*"abcd"), update(1, "in_progress"), "A stop.")
+    settings, todos = preset(NAME), [*s.todos[:3], {**s.todos[3], **change}]
+    dialect, few = shortened(dialect_named("parley").suited(settings), settings, s.values["messages"][1 + first :], todos)
+    assert len(lines(dialect.nudge(todos, "", few))) == items
+
+
+def test_a_nudge_is_short_where_the_caller_has_given_the_list(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0})
+    s.run("A stop.", "A stop.", todos=[{"content": text} for text in "abcd"])
+    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [1]
 
 
 def test_words_of_the_users_own_stand_in_a_short_nudge_too(stage: Make) -> None:
