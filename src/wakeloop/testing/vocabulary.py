@@ -104,7 +104,9 @@ class Parley:
         first, last = map(int, stored.groups())
         texts = event.args.get("items")
         texts = json.loads(texts) if isinstance(texts, str) else texts or ()
-        return {number: Item(number, text) for number, text in zip(range(first, last + 1), texts, strict=True)}
+        return {
+            number: Item(number, text) for number, text in zip(range(first, last + 1), texts, strict=True)
+        }
 
     def _shown(self, text: str) -> dict[int, Item]:
         items = {}

@@ -133,8 +133,7 @@ def test_the_verifier_is_asked_for_each_of_several_and_for_none_of_a_refused_cal
     assert asked == [1, 2]
     assert [todo["status"] for todo in result["todos"]] == ["completed", "pending", "pending"]
     assert [m.text for m in result["messages"] if m.type == "tool"][2] == (
-        "[1] done, 2 open. [2] was not accepted as done: no proof. It is stored as open. "
-        "Next: [2] b"
+        "[1] done, 2 open. [2] was not accepted as done: no proof. It is stored as open. Next: [2] b"
     )
 
 
@@ -363,7 +362,9 @@ def test_a_nudge_is_whole_where_an_item_was_never_shown(
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(write(*"abcd"), update(1, "in_progress"), "A stop.")
     settings, todos = preset(NAME), [*s.todos[:3], {**s.todos[3], **change}]
-    dialect, few = shortened(dialect_named("parley").suited(settings), settings, s.values["messages"][1 + first :], todos)
+    dialect, few = shortened(
+        dialect_named("parley").suited(settings), settings, s.values["messages"][1 + first :], todos
+    )
     assert len(lines(dialect.nudge(todos, "", few))) == items
 
 
