@@ -66,11 +66,23 @@ OF_ONE_REPLY_AN_ITEM = (  # the preset `wakeloop` alone: agentparley's words are
     ('first: `todo_update(id, "done")` for what is', 'first: `todo_update(ids, "done")` for what is'),
     ('finished, `todo_update(id, "blocked", reason)`', 'finished, `todo_update(ids, "blocked", reason)`'),
 )
+NUDGE_THEN = re.compile(
+    r"Your turn ended, and the list still counts (\d+) open of (\d+)\. Go on with the next one now, with tool calls: "
+    r"close it .{1,180}? stops it\.\\n\\n(  \[\d+\] \w+)((?:\\n  \[\d+\] \w+)*)\\n\\n`todo_list` shows the whole "
+    r"list at any time\."
+)
 RESULTS_OF_IT = (
     (r"\[1\] done: a\. 1 of \d+ closed, 1 open\.", "[1] done, 1 open. Next: [2] b"),
     (r"\[1\] done: look\. 1 of 2 closed, 1 open\.", "[1] done, 1 open. Next: [2] tell"),
     (r"\[(\d+)\] done: \w+\. \d+ of \d+ closed, 0 open\.", r"[\1] done, 0 open."),
 )
+
+
+def short(nudge: re.Match[str]) -> str:
+    """A nudge of then where the model has just seen the list."""
+    counted, total, first, rest = nudge.groups()
+    more = f"\\n… {rest.count('[')} more: `todo_list`." if rest else ""
+    return f"{counted} of {total} are open. Go on now, with tool calls:\\n\\n{first}{more}"
 
 
 def in_todays_words(figures: Any, preset: str) -> Any:
@@ -83,6 +95,7 @@ def in_todays_words(figures: Any, preset: str) -> Any:
             text = text.replace(json.dumps(then)[1:-1], json.dumps(words)[1:-1])
         for then, words in RESULTS_OF_IT:
             text = re.sub(then, words, text)
+        text = NUDGE_THEN.sub(short, text)
     return in_todays_shape(json.loads(text))
 
 
