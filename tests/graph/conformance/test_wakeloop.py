@@ -385,8 +385,10 @@ def test_a_long_plan_is_stored_by_its_numbers(stage: Make) -> None:
     s.run(write(*"abcdef"), write(*"abcdefghijkl"), write(*"mnopq"), "A stop.")
     assert [result.text for result in s.results] == [
         "Stored 6 items, [1] to [6].\nClose each in the reply that begins the next.",
-        "Stored 6 items:\n  [7] g\n  [8] h\n  [9] i\n  [10] j\n  [11] k\n  [12] l\n"
-        "On the list and open already: [1], [2], [3], [4], [5], [6].",
+        (
+            "Stored 6 items:\n  [7] g\n  [8] h\n  [9] i\n  [10] j\n  [11] k\n  [12] l\n"
+            "On the list and open already: [1], [2], [3], [4], [5], [6]."
+        ),
         "Stored 5 items:\n  [13] m\n  [14] n\n  [15] o\n  [16] p\n  [17] q",
     ]
 
