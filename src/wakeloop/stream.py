@@ -34,8 +34,9 @@ Ending = Literal[
     "malformed_calls",
     "refused",
     "handed_over",
+    "ended_elsewhere",
 ]
-"""How a run ends: the first gate that answers, or what the guard, a reply or a tool brought about."""
+"""How a run ends: the first gate that answers, or what the guard, a reply, a tool or a middleware did."""
 
 
 class Spent(TypedDict):

@@ -23,7 +23,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("state", "model"),
     ("thread", "routes"),
     ("graph", "nodes"),
-    ("agent",),
+    ("agent", "middleware"),
     ("server", "testing", "display", "tools"),
     ("config",),
     ("demo", "sessions"),
@@ -176,6 +176,14 @@ def test_nodes_never_import_each_other(file: str) -> None:
 @pytest.mark.parametrize("file", [file for file in FILES if file.startswith("todos/")])
 def test_the_list_knows_no_framework(file: str) -> None:
     assert not [name for name in imports_of(file) if name.partition(".")[0] in UNFRAMED]
+
+
+def test_langchain_is_needed_where_it_is_asked_for() -> None:
+    """An extra: nothing else imports the middleware, and LangChain's own package only where it is used."""
+    of_langchain = [file for file in FILES if "langchain" in {n.partition(".")[0] for n in imports_of(file)}]
+    rest = [file for file in of_langchain if not file.startswith("middleware/")]
+    assert rest == ["bench/peer_program.py", "model/named.py"]
+    assert [file for file in FILES if "middleware" in places_of(file)] == []
 
 
 def test_every_file_of_the_tests_has_a_name_of_its_own() -> None:

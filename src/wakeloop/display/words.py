@@ -38,6 +38,7 @@ ENDINGS = {
     "malformed_calls": "The model's tool calls were malformed again and again; {open} open.",
     "refused": "The model refused, or its reply was filtered; what it said is above, {open} open.",
     "handed_over": "Handed over to a parent graph, {open} open.",
+    "ended_elsewhere": "Another middleware, or a tool, ended the run with {open} open.",
 }
 UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."

@@ -110,6 +110,10 @@ class Ledger(TypedDict, total=False):
     summaries: Thread[list[str]]  # the system messages that a hook wrote
     tail: Thread[str]
     injected: Activation[list[str]]
+    # where others make the loop: supersteps of theirs before a request, the step of the last one, and how
+    # many there are from one to the next without tools
+    hooks: Run[Annotated[list[Any], _just(int, int, int)]]
+    formats: Run[bool]  # a format is asked for in the end
     # the input
     events: Thread[list[str]]
     settings: Activation[dict[str, Any]]

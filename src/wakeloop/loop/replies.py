@@ -160,6 +160,12 @@ def _round(
     notes["nag"] = due and not notes.get("todo_guard_suppressed", False)
     if notes.get("bad_replies", 0) > settings.reply_retries:
         notes["end"] = kind
-    elif steps_left < costs.round:
-        notes["end"] = "step_limit"
+    else:
+        cut_off(notes, steps_left, costs)
     return notes
+
+
+def cut_off(notes: Ledger, steps_left: int, costs: Costs) -> None:
+    """Note the end of the run behind a round after which too few supersteps would be left."""
+    if steps_left < costs.round:
+        notes["end"] = "step_limit"

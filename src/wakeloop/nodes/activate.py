@@ -42,7 +42,7 @@ class Activate(Node):
     settings: LoopSettings
     asynchronous_verify: bool
     todo_tools: bool
-    model: str = ""  # its name, for its price
+    model: str | None = ""  # its name, for its price; None where only a request shows it
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
@@ -95,8 +95,7 @@ class Activate(Node):
         if messages and (opening.came_in or not ledger.get("unasked")):
             update["messages"] = messages
         update |= opening.taken(state, ledger)
-        if state.get("todo_handoff"):
-            update["todo_handoff"] = {"clear": True}
+        update |= {"todo_handoff": {"clear": True}} if state.get("todo_handoff") else {}
         if state.get("structured_response") is not None:
             update["structured_response"] = None
         counts = {"open": count_open(todos), "budget": ledger["budget"]}
@@ -150,7 +149,8 @@ class Activate(Node):
         """Check what a thread overrides, also against what its model can do."""
         overrides = check_overrides(self.settings, asked)
         settings = effective(self.settings, overrides)
-        check_priced(settings, self.model)
+        if self.model is not None:
+            check_priced(settings, self.model)
         if not self.todo_tools and self.dialect.active(settings):
             raise SettingsError("This agent's model cannot call tools, so auto_continue stays off.")
         return overrides
@@ -186,8 +186,7 @@ def _numbered(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], 
 def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:
     """Put list, goal and settings back as they were; `call_model` raises the sentence."""
     update: dict[str, Any] = {"todo_ledger": {**old, "refused": sentence}}
-    before = getattr(state["todos"], "before", None)
-    if before is not None:
+    if (before := getattr(state["todos"], "before", None)) is not None:
         update["todos"] = {"all": before}
     if inbox_fault(state):
         update["todo_inbox"] = []

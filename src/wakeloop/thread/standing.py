@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 LAST = "finalization_guard"
+AFTER_AGENT = ".after_agent"
 NUMBERS = ("open", "wakes", "budget", "list", "items", "spent")
 WORDS = frozenset(("state", "reason", "on", "error", *NUMBERS))
 
@@ -81,17 +82,29 @@ def counted(given: "Held | StateSnapshot") -> Session:
     return session
 
 
+def last_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> tuple[str, Any] | None:
+    """Return the node after which a run ends, and what has its rules; None for a graph that has none.
+
+    In an agent with the middleware that is the last of its hooks.
+    """
+    for name, spec in graph.builder.nodes.items():
+        owner = getattr(getattr(spec.runnable, "func", None), "__self__", spec.runnable)
+        if name == LAST or (name.endswith(AFTER_AGENT) and hasattr(owner, "dialect")):
+            return name, owner
+    return None
+
+
 def resting_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> str:
     """Return the node that an ended thread is written as: the one after which a run ends.
 
     Raises `EditError` for a graph that has none, such as the parent of an agent.
     """
-    if LAST not in graph.nodes:
+    if (last := last_node(graph)) is None:
         raise EditError(
             f"The graph {graph.name!r} is no todo agent: edit the list by the agent's own graph, or the "
             "parent's channel by its own update_state."
         )
-    return LAST
+    return last[0]
 
 
 def unfinished(snapshot: "StateSnapshot") -> bool:

@@ -51,12 +51,14 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
             "reported",
             "listed",
             "planned",
+            "formats",
         ),
         True,
     ),
     **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused", "pairs"), "x"),
     **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
     **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
+    "formats": True,
     "spent": [1, 2, 0, 3, 4, 0, None],
     "todo_finalization_correction": True,
     "todo_guard_blocked": {"guard": "x", "message": "y"},
@@ -71,6 +73,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "asked_at": ["x", 1],
     "best": [1, 2],
     "settled": [1, 2],
+    "hooks": [-1, 2, 0],
     "unlisted": "ran",
     "plan": "due",
     "verdicts": [[1, "x", ""]],
@@ -95,6 +98,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "spent",
             "best",
             "settled",
+            "hooks",
             "unlisted",
             "plan",
             "verdicts",
@@ -122,8 +126,8 @@ def test_what_is_dropped_when() -> None:
     ]  # fmt: skip
     assert sorted(ROUND) == ["after", "faults", "held", "nag", "next", "plan", "todo_calls", "verdicts"]
     assert sorted(PASSING - ROUND) == [
-        "again", "asking", "bad_replies", "began", "called_by", "end", "open_at_wake", "unasked", "waking",
-        "worked",
+        "again", "asking", "bad_replies", "began", "called_by", "end", "formats", "hooks", "open_at_wake",
+        "unasked", "waking", "worked",
     ]  # fmt: skip
 
 
