@@ -56,7 +56,7 @@ soon as it is finished and you have checked the result.
 - What you cannot finish becomes `todo_update(id, "blocked", reason)`; what is no longer wanted becomes `"cancelled"`.
 - A reply without a tool call ends your turn. While items are open you are called again with the list, so work on rather than \
 announce.
-- Answer in plain text when nothing is open. A question that needs no plan needs no list."""
+- Answer in plain text when nothing is open. A question that needs no plan needs no list."""  # noqa: E501
 OF_ONE_REPLY_AN_ITEM = (  # the preset `wakeloop` alone: agentparley's words are what they were
     (INSTRUCTIONS_THEN, fill("instructions", "parley", {})),
     (
