@@ -67,9 +67,9 @@ OF_ONE_REPLY_AN_ITEM = (  # the preset `wakeloop` alone: agentparley's words are
     ('finished, `todo_update(id, "blocked", reason)`', 'finished, `todo_update(ids, "blocked", reason)`'),
 )
 NUDGE_THEN = re.compile(
-    r"Your turn ended, and the list still counts (\d+) open of (\d+)\. Go on with the next one now, with tool calls: "
-    r"close it .{1,180}? stops it\.\\n\\n(  \[\d+\] \w+)((?:\\n  \[\d+\] \w+)*)\\n\\n`todo_list` shows the whole "
-    r"list at any time\."
+    r"Your turn ended, and the list still counts (\d+) open of (\d+)\. Go on with the next one now, "
+    r"with tool calls: close it .{1,180}? stops it\.\\n\\n(  \[\d+\] \w+)((?:\\n  \[\d+\] \w+)*)\\n\\n`todo_list` "
+    r"shows the whole list at any time\."
 )
 RESULTS_OF_IT = (
     (r"\[1\] done: a\. 1 of \d+ closed, 1 open\.", "[1] done, 1 open. Next: [2] b"),
