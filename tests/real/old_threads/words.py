@@ -68,7 +68,7 @@ OF_ONE_REPLY_AN_ITEM = (  # the preset `wakeloop` alone: agentparley's words are
 )
 NUDGE_THEN = re.compile(
     r"Your turn ended, and the list still counts (\d+) open of (\d+)\. Go on with the next one now, "
-    r"with tool calls: close it .{1,180}? stops it\.\\n\\n(  \[\d+\] \w+)((?:\\n  \[\d+\] \w+)*)\\n\\n`todo_list` "
+    r"with tool calls: close it .{1,180}? stops it\.\\n\\n(  \[\d+\] \w+)((?:\\n  \[\d+\] \w+)*)\\n\\n`todo_list` "  # noqa: E501
     r"shows the whole list at any time\."
 )
 RESULTS_OF_IT = (
