@@ -91,7 +91,7 @@ def test_openinference_has_the_notes_on_the_nodes_and_on_the_run(door: str) -> N
     opened = {"activation": activation, "cycle": 0, "sources": ["human"], "open": 0, "budget": 25}
     woken = {"activation": activation, "cycle": 1, "budget": 25, "open": 1, "reasons": ["todos"]}
     ended = {"activation": activation, "cycle": 1, "state": "dormant", "reason": "settled"}
-    ended |= {"open": 0, "wakes": 1, "budget": 25, "list": 2, "items": 1}
+    ended |= {"open": 0, "wakes": 1, "budget": 26, "list": 2, "items": 1}
     assert spans.noted("activate") == [opened]
     assert spans.noted("wake") == [woken]
     assert spans.noted("finalization_guard") == [{}, ended]
