@@ -209,9 +209,9 @@ def test_a_reply_cut_again_and_again(shell: Shell, serve) -> None:
     server = serve(Reply("half an ans", finish="length"))
     done = shell("run", "x", "--model", "m", "--base-url", server.url)
     assert done.returncode == 1
-    assert len(server.requests) == 3
+    assert len(server.requests) == 5
     assert lines(done.stdout, "The model's replies were cut off")
-    assert len(lines(done.stdout, "graph retry:")) == 2
+    assert len(lines(done.stdout, "graph retry:")) == 4
 
 
 # -- questions -------------------------------------------------------------------------------------------
