@@ -97,7 +97,7 @@ def blanks(messages: Sequence[Any]) -> list[Any]:
     """Return what takes an empty reply out that stands last, in the place of one that is not asked for."""
     last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
     empty = last is not None and kind_of(last) == "repair" and not last.content
-    return [RemoveMessage(last.id)] if last is not None and empty else []
+    return [RemoveMessage(last.id or "")] if last is not None and empty else []
 
 
 def named_all(messages: Sequence[Any]) -> Sequence[Any]:
