@@ -50,6 +50,7 @@ PRESETS = MappingProxyType(
     {"wakeloop": LoopSettings()}
     | {name: LoopSettings.model_validate({**_DESCRIBED, **own}) for name, own in _SYSTEMS.items()}
 )
+LoopSettings.named.update(PRESETS)
 
 
 def preset(name: str, **varied: Never) -> LoopSettings:

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wakeloop.display.clean import escaped, one_line
+from wakeloop.display.clean import one_line
 from wakeloop.stream import Spent
-from wakeloop.text.characters import is_seen
+from wakeloop.text.characters import escaped, is_seen
 from wakeloop.todos.items import Todo, is_closed
 
 LIMITS = {

@@ -9,6 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.guesses.runs import check_place, check_run
 from wakeloop.platform.traces import as_agent
+from wakeloop.text.drawing import svg
 
 
 def _at_a_place(method: Callable[..., Any]) -> Any:
@@ -44,3 +45,15 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         bound = (self.config or {}).get("configurable", {})
         keeps = isinstance(self.checkpointer, BaseCheckpointSaver) and "thread_id" not in bound
         check_run(given, config, self.builder.input_schema.__annotations__, keeps=keeps)
+
+    def _repr_pretty_(self, printer: Any, *_: Any) -> None:
+        printer.text(self._told())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """Show the graph in a notebook: drawn here, where LangGraph would ask a server on the network."""
+        drawn = self.get_graph()
+        edges = ((edge.source, edge.target, str(edge.data or "")) for edge in drawn.edges)
+        return {"text/plain": self._told(), "image/svg+xml": svg(self.get_name(), drawn.nodes, edges)}
+
+    def _told(self) -> str:
+        return f"<{type(self).__name__} {self.get_name()!r}: {', '.join(self.builder.nodes)}>"
