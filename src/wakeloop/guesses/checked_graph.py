@@ -52,7 +52,9 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Show the graph in a notebook: drawn here, where LangGraph would ask a server on the network."""
         drawn = self.get_graph()
-        edges = ((edge.source, edge.target, str(edge.data or "")) for edge in drawn.edges)
+        edges = (
+            (edge.source, edge.target, "" if edge.data is None else str(edge.data)) for edge in drawn.edges
+        )
         return {"text/plain": self._told(), "image/svg+xml": svg(self.get_name(), drawn.nodes, edges)}
 
     def _told(self) -> str:
