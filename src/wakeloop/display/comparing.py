@@ -157,10 +157,8 @@ def _ran(name: str, agent: Any, given: Any, config: Any) -> Row:
     spent: Any = None
     error = ""
     try:
-        parts = agent.stream(
-            given, config, stream_mode=["custom", "values"], output_keys=agent.output_channels
-        )
-        for mode, data in parts:
+        what = {"stream_mode": ["custom", "values"], "output_keys": agent.output_channels}
+        for mode, data in agent.stream(given, config, **what):
             if mode == "values":
                 result = data
             elif (kind := data.get("type")) in told:

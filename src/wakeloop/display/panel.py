@@ -27,8 +27,8 @@ BAR = 10
 class TodoPanel:
     """The list of a thread: it changes in its place while a run streams, and stays when the run is over.
 
-    In a notebook each run opens a panel in its own cell; elsewhere the lines are printed as they come. What is
-    kept with the notebook is plain HTML, and is read without Python, widgets or styles.
+    In a notebook each run opens a panel in its own cell; elsewhere the lines are printed as they come. What
+    is kept with the notebook is plain HTML, and is read without Python, widgets or styles.
 
     Args:
         graph: An agent, compiled.

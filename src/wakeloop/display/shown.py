@@ -38,7 +38,7 @@ def show(given: object) -> View:
     """Show a list, a session, a run's result or a snapshot, as a notebook's cell or `print` has it.
 
     Args:
-        given: `result["todos"]`, `session_of(…)`, what `agent.invoke(…)` or `agent.get_state(config)` returned.
+        given: `result["todos"]`, a session, or what `agent.invoke(…)` or `agent.get_state(config)` returned.
 
     Raises:
         ArgumentError: Something else.
