@@ -44,7 +44,7 @@ class Row(TypedDict):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What became of a task under each preset: a table in a notebook, lines in `print`, `rows` for all else."""
+    """What became of a task under each preset: a table in a notebook, lines in `print`, and `rows`."""
 
     task: str
     rows: list[Row] = field(default_factory=list)

@@ -138,8 +138,8 @@ class Exchange:
             self.replied(raw if lost is None else AIMessage(""), heard)
         used = usage_of(raw if lost is None else lost.message, self.request.characters)
         seconds = self.node.clock() - self.began
-        spend(self.ledger, [used, *self.overheard.used], seconds, self.settings, self.node.voices.name)
-        tell(event(self.ledger, self.settings), self.ledger)
+        paid = spend(self.ledger, [used, *self.overheard.used], seconds, self.settings, self.node.voices.name)
+        tell(event(self.ledger, self.settings, paid), self.ledger)
         if self.request.writes:
             self.update["messages"] = self.request.writes
         if "nag" not in self.ledger and (here := standing(config)):

@@ -8,7 +8,6 @@ from typing import Any
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
-from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import VerifyError
@@ -19,6 +18,7 @@ from wakeloop.loop.overrides import in_force
 from wakeloop.model.answers import answer, no_such_tool
 from wakeloop.model.redaction import secrets_of
 from wakeloop.platform.codeless_tools import AnsweringNode
+from wakeloop.platform.traces import write
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of, taken_in
 from wakeloop.text.secrets import without_secrets
@@ -164,7 +164,7 @@ class ValidateTodos(AnsweringNode):
         if (difference := changes(before.todos, after.todos)) or by_hand:
             update["todos"] = {"all": list(after.todos)} if by_hand else difference
             event = {"type": "todos", "todos": list(after.todos), "changed": changed_ids(difference)}
-            get_runtime().stream_writer(event)
+            write(event)
         return update
 
     def answer(self, call: Any, outcome: Outcome, ledger: Ledger) -> ToolMessage:
@@ -182,7 +182,6 @@ class ValidateTodos(AnsweringNode):
         """Stream what the verifier said of each item that it was asked about."""
         if self.verify is None:
             return
-        writer = get_runtime().stream_writer
         for outcome in outcomes:
             for key in outcome.touched:
                 todo = outcome.board.find(key)
@@ -190,4 +189,4 @@ class ValidateTodos(AnsweringNode):
                 if todo is None or (why is None and todo["status"] != "completed"):
                     continue
                 event = {"type": "verify", "id": key, "content": todo["content"], "accepted": why is None}
-                writer({**event, "reason": why, "refusals": after.refusals.get(str(key), 0)})
+                write({**event, "reason": why, "refusals": after.refusals.get(str(key), 0)})
