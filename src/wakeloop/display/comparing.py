@@ -59,7 +59,7 @@ class Comparison:
         head = ["preset", "closed", "blocked", "requests", "wakes", "reminders", "corrections", "tokens"]
         rows: list[list[object]] = [
             [row["preset"], f"{row['closed']}/{row['items']}", *(row[key] for key in head[2:])]  # type: ignore[literal-required]
-            + ([row["cost"]] if priced else [])
+            + (["" if row["cost"] is None else round(row["cost"], 4)] if priced else [])
             + [f"{row['seconds']:.1f} s", row["error"] or row["reason"]]
             for row in self.rows
         ]
@@ -105,7 +105,8 @@ class Plot:
                 axes.bar_label(bars, [f"{value:,.0f}" for value in values], padding=2)
                 axes.set(title=title, xlim=(0, 1.25 * max([*values, 1])))
                 axes.set_yticks(range(len(rows)), labels=names)
-                axes.spines[["top", "right"]].set_visible(False)
+                axes.set_xticks([])
+                axes.spines[["top", "right", "bottom"]].set_visible(False)
             of[0].invert_yaxis()
             drawn = io.StringIO()
             self.figure.savefig(drawn, format="svg", metadata={"Date": None})
@@ -138,11 +139,11 @@ def compare(
     Returns:
         A table, `rows` (a list of dicts), and `plot()`. A run that raises has a row with its error.
     """
-    named = presets if isinstance(presets, Mapping) else {_name(one): one for one in presets}
+    pairs = presets.items() if isinstance(presets, Mapping) else [(_name(one), one) for one in presets]
+    named = {name: preset(one) if isinstance(one, str) else one for name, one in pairs}
     given = {"messages": [("user", task)]} if isinstance(task, str) else dict(task)
     tools, rows = [*tools], []
-    for name, one in named.items():
-        settings = preset(one) if isinstance(one, str) else one
+    for name, settings in named.items():
         makes = callable(model) and not isinstance(model, BaseChatModel)
         made = model(settings) if makes else model  # type: ignore[operator]
         agent = create_todo_agent(made, tools, settings=settings, **more)
