@@ -37,7 +37,7 @@ def timeless(shown: Any) -> Any:
     if isinstance(shown, list):
         return [timeless(part) for part in shown]
     if isinstance(shown, dict):
-        return {key: timeless(part) for key, part in shown.items()}
+        return {key: "a plot" if key == "image/png" else timeless(part) for key, part in shown.items()}
     if not isinstance(shown, str):
         return shown
     if "<svg" in shown and "matplotlib" in shown:

@@ -50,12 +50,17 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         printer.text(self._told())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """Show the graph in a notebook: drawn here, where LangGraph would ask a server on the network."""
+        """Show the graph in a notebook: drawn here, where LangGraph would ask a server on the network.
+
+        A notebook that is not trusted shows no SVG: its ways are told in words, too.
+        """
         drawn = self.get_graph()
-        edges = (
-            (edge.source, edge.target, "" if edge.data is None else str(edge.data)) for edge in drawn.edges
-        )
-        return {"text/plain": self._told(), "image/svg+xml": svg(self.get_name(), drawn.nodes, edges)}
+        edges = [(way.source, way.target, "" if way.data is None else str(way.data)) for way in drawn.edges]
+        ways = [f"  {start} → {end}" + (f": {words}" if words else "") for start, end, words in edges]
+        return {
+            "text/plain": "\n".join([self._told(), *ways]),
+            "image/svg+xml": svg(self.get_name(), drawn.nodes, edges),
+        }
 
     def _told(self) -> str:
         return f"<{type(self).__name__} {self.get_name()!r}: {', '.join(self.builder.nodes)}>"

@@ -19,7 +19,14 @@ def test_the_agent_is_shown_as_its_picture() -> None:
     agent = create_todo_agent(ScriptedModel([]), name="<b>")
     shown, _ = DisplayFormatter().format(agent)  # sockets are shut
     assert shown.keys() == {"text/plain", "image/svg+xml"}
-    assert shown["text/plain"] == pretty(agent) == f"<CheckedGraph '<b>': {NODES}>"
+    first, *ways = shown["text/plain"].splitlines()
+    assert first == pretty(agent) == f"<CheckedGraph '<b>': {NODES}>"
+    assert ways[:3] == [
+        "  __start__ → activate",
+        "  activate → call_model: something to answer",
+        "  activate → finalization_guard: nothing to answer",
+    ]
+    assert len(ways) == 17
     picture = ET.fromstring(shown["image/svg+xml"])
     texts = [found.text for found in picture.iter(f"{SVG}text")]
     words = ["something to answer", "nothing to answer", "a gate stops", "ask again", "open, within budget"]
@@ -34,4 +41,4 @@ def test_a_graph_with_a_node_of_ones_own() -> None:
     graph.add_edge("mine", "activate")
     shown, _ = DisplayFormatter().format(graph.compile())
     assert ">mine</text>" in shown["image/svg+xml"]
-    assert shown["text/plain"] == f"<CheckedGraph 'LangGraph': {NODES}, mine>"
+    assert shown["text/plain"].splitlines()[0] == f"<CheckedGraph 'LangGraph': {NODES}, mine>"

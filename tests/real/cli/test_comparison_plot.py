@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -23,7 +24,8 @@ def test_the_plot_tells_names_and_numbers_and_is_the_same_each_time() -> None:
         row("lesson", items=1, requests=2, tokens=24),
     ]
     shown = Comparison("", rows).plot()._repr_mimebundle_()
-    assert shown.keys() == {"text/plain", "image/svg+xml"}
+    assert shown.keys() == {"text/plain", "image/svg+xml", "image/png"}
+    assert b64decode(shown["image/png"])[:4] == b"\x89PNG"
     picture = ET.fromstring(shown["image/svg+xml"])
     texts = [found.text for found in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert {"closed, %", "requests", "tokens", EVIL, "lesson", "50", "7,200", "24"} <= set(texts)
