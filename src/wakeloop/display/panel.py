@@ -84,8 +84,9 @@ class TodoPanel:
         return answer_of(self.result) if self.result else ""
 
     def feed(self, mode: str, data: Any) -> None:
-        """Take one part of a stream."""
+        """Take one part of a stream: news are drawn at once, letters as often as an eye follows."""
         lines: list[Line] = []
+        before = self.screen.todos
         if mode == "values":
             self.result = {**data}
             self.screen.todos = [*(data.get("todos") or ())]
@@ -96,7 +97,7 @@ class TodoPanel:
         else:
             lines = self.screen.feed(mode, data)
         self._say(lines)
-        self._draw()
+        self._draw(at_once=bool(lines) or self.screen.todos != before)
 
     def _what(self) -> dict[str, Any]:
         """What is streamed: what a screen reads, and the values that `invoke` would return."""
@@ -139,7 +140,7 @@ class TodoPanel:
                 plain.say(line)
 
     def _draw(self, *, at_once: bool = False) -> None:
-        """Draw the panel in its place, and not more often than an eye can follow."""
+        """Draw the panel in its place."""
         now = self.clock()
         if not _in_notebook() or (not at_once and now - self._drawn_at < BETWEEN):
             return

@@ -65,7 +65,12 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
         assert display_id
         places.append([bundle])
         here = places[-1]
-        return SimpleNamespace(update=here.append)
+
+        def update(more: Any, *, raw: bool) -> None:
+            assert raw
+            here.append(more)
+
+        return SimpleNamespace(update=update)
 
     module: Any = ModuleType("IPython")
     module.display, module.get_ipython = display, lambda: SimpleNamespace(kernel=object())
@@ -181,18 +186,35 @@ def test_a_panel_is_drawn_in_its_place(cell: list[list[Any]], door: str) -> None
     assert cell[0][-1]["text/plain"] == str(panel)
 
 
-def test_a_drawing_is_no_oftener_than_an_eye_can_follow(cell: list[list[Any]]) -> None:
-    TodoPanel(agent_of(), AT, clock=ticking(0)).run(GO)
-    assert len(cell[0]) == 2  # at the beginning, and at the end
+def test_news_are_drawn_at_once_and_letters_as_often_as_an_eye_follows(cell: list[list[Any]]) -> None:
+    fed = 0
+
+    class Counting(TodoPanel):
+        def feed(self, mode: str, data: Any) -> None:
+            nonlocal fed
+            fed += 1
+            super().feed(mode, data)
+
+    Counting(agent_of(), AT, clock=ticking(0)).run(GO)
+    lists = [bundle["text/plain"].splitlines()[-2] for bundle in cell[0]]
+    assert lists == [
+        "The list is empty.",
+        *["list: 0/2 closed"] * 2,  # written; a call
+        *["list: 1/2 closed"] * 3,  # closed; a reply; a wake
+        *["list: 1/2 closed, 1 blocked"] * 3,  # held; a reply; the end
+    ]
+    fed = 0
+    Counting(agent_of(), AT, clock=ticking(BETWEEN)).run(GO)
+    assert len(cell[1]) == fed + 2  # one at the beginning, one at the end
 
 
 def test_the_next_run_has_a_place_of_its_own_and_an_edit_is_drawn_in_the_last(cell: list[list[Any]]) -> None:
     panel = TodoPanel(agent_of([*script(), says("again")]), AT, clock=ticking(0))
     panel.run(GO)
     assert panel.run(GO) == "again"
-    assert [len(place) for place in cell] == [2, 2]
+    assert [len(place) for place in cell] == [9, 3]
     shown = panel.edit(add="<u>", reopen=2)
-    assert [len(place) for place in cell] == [2, 3]
+    assert [len(place) for place in cell] == [9, 4]
     assert cell[1][-1]["text/html"].startswith("<div>\n<p>▰▰▰▱▱▱▱▱▱▱ 1/3 closed</p>")
     assert "<p>Edited by hand since the last run.</p>" in cell[1][-1]["text/html"]
     assert str(shown).splitlines()[-2:] == ["[ ] 3 <u>", "list: 1/3 closed"]
