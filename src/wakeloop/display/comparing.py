@@ -57,14 +57,15 @@ class Comparison:
     def _table(self) -> tuple[list[str], list[list[object]]]:
         """Heads and cells; what no run has had is left out."""
         priced = any(row["cost"] is not None for row in self.rows)
-        head = ["preset", "closed", "blocked", "requests", "wakes", "reminders", "corrections", "tokens"]
-        rows: list[list[object]] = [
-            [row["preset"], f"{row['closed']}/{row['items']}", *(row[key] for key in head[2:])]  # type: ignore[literal-required]
-            + (["" if row["cost"] is None else round(row["cost"], 4)] if priced else [])
-            + [f"{row['seconds']:.1f} s", row["error"] or row["reason"]]
-            for row in self.rows
-        ]
-        return [*head, *(["cost"] if priced else []), "time", "end"], rows
+        counts = ("blocked", "requests", "wakes", "reminders", "corrections", "tokens")
+        rows: list[list[object]] = []
+        for row in self.rows:
+            cells: dict[str, Any] = {**row}
+            cost: list[object] = [round(row["cost"], 4) if row["cost"] is not None else ""] if priced else []
+            end = row["error"] or row["reason"]
+            closed, time = f"{row['closed']}/{row['items']}", f"{row['seconds']:.1f} s"
+            rows.append([row["preset"], closed, *(cells[key] for key in counts), *cost, time, end])
+        return ["preset", "closed", *counts, *(["cost"] if priced else []), "time", "end"], rows
 
     def __str__(self) -> str:
         head, rows = self._table()
@@ -147,8 +148,7 @@ def compare(
     given = {"messages": [("user", task)]} if isinstance(task, str) else dict(task)
     tools, rows = [*tools], []
     for name, settings in named.items():
-        makes = callable(model) and not isinstance(model, BaseChatModel)
-        made = model(settings) if makes else model  # type: ignore[operator]
+        made = model if isinstance(model, str | BaseChatModel) else model(settings)
         agent = create_todo_agent(made, tools, settings=settings, **more)
         rows.append(_ran(name, agent, given, config))
     return Comparison(task if isinstance(task, str) else "", rows)

@@ -16,7 +16,7 @@ from wakeloop.text.plain_html import safe
 from wakeloop.thread.editing import Graph, aupdate_todos, update_todos
 from wakeloop.thread.held import ASKED
 from wakeloop.thread.standing import answer_of, session_of
-from wakeloop.todos.items import Todo, is_open
+from wakeloop.todos.items import Todo, count_open, is_open
 
 BETWEEN = 0.1  # seconds from one drawing to the next, while a run streams
 RECENT, KEPT = 8, 1_000  # lines that show while a run streams, and those that can be unfolded behind it
@@ -115,8 +115,7 @@ class TodoPanel:
         end = "The run broke off."
         try:
             yield
-            session = session_of(self.result) if self.result else {}
-            end = words.ending(session | {"open": sum(map(is_open, self.screen.todos))})
+            end = self._ending()
         except BaseException as error:
             end = f"The run broke off ({type(error).__name__})."
             raise
@@ -125,6 +124,11 @@ class TodoPanel:
             self.status = f"{end} {self.screen.summary}"
             self._say([Line("end", self.status)])
             self._draw(at_once=True)
+
+    def _ending(self) -> str:
+        """How the run ended; of one that is parked the values do not count what is open."""
+        session: dict[str, Any] = {**session_of(self.result)} if self.result else {}
+        return words.ending(session | {"open": count_open(self.screen.todos)})
 
     def _edited(self, todos: list[Todo]) -> View:
         self.screen.todos, self.status = todos, "Edited by hand since the last run."
@@ -147,7 +151,7 @@ class TodoPanel:
         self._drawn_at = now
         bundle = {"text/html": self._repr_html_(), "text/plain": str(self)}
         if self._place is None:
-            from IPython.display import display  # type: ignore[attr-defined] # noqa: PLC0415 - of the notebook
+            from IPython.display import display  # noqa: PLC0415 - of the notebook
 
             self._place = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:

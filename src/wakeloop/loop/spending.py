@@ -50,7 +50,8 @@ def spend(
     `configured` is the model's name as its client has it. Returns what this one took.
     """
     before = spendings(notes)
-    asked, cached, output = (sum(usage[place] for usage in used) for place in range(3))
+    asked, cached = sum(usage.input for usage in used), sum(usage.cached for usage in used)
+    output = sum(usage.output for usage in used)
     costs = [cost_of(usage, settings.prices, configured) for usage in used]
     own = None if None in costs else sum(filter(None, costs))
     estimated, took = any(usage.estimated for usage in used), round(seconds * 1000)

@@ -204,7 +204,7 @@ def test_news_are_drawn_at_once_and_letters_as_often_as_an_eye_follows(cell: lis
         *["list: 1/2 closed, 1 blocked"] * 3,  # held; a reply; the end
     ]
     fed = 0
-    Counting(agent_of(), AT, clock=ticking(BETWEEN)).run(GO)
+    Counting(agent_of(), AT, clock=ticking(1)).run(GO)
     assert len(cell[1]) == fed + 2  # one at the beginning, one at the end
 
 
