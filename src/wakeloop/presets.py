@@ -47,7 +47,7 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
     "cubepi-strict": {**_CUBEPI, "guard_retries": 2, "on_guard_exhausted": "block"},
 }
 PRESETS = MappingProxyType(
-    {"wakeloop": LoopSettings()}
+    {"wakeloop": LoopSettings(), "langchain": LoopSettings(dialect="write_todos", in_progress="any")}
     | {name: LoopSettings.model_validate({**_DESCRIBED, **own}) for name, own in _SYSTEMS.items()}
 )
 LoopSettings.named.update(PRESETS)

@@ -5,13 +5,13 @@ from typing import Literal
 from langgraph.types import Send
 
 from wakeloop.loop.ledger import notes_of
+from wakeloop.loop.replies import external
 from wakeloop.state import Notes, NotesAndReply
 
 
 def after_activate(state: Notes) -> Literal["something to answer", "nothing to answer"]:
     """Ask the model, or end at once where nothing came in and nothing is open."""
-    unasked = (state.get("todo_ledger") or {}).get("unasked")
-    return "nothing to answer" if unasked else "something to answer"
+    return "nothing to answer" if (state.get("todo_ledger") or {}).get("unasked") else "something to answer"
 
 
 def after_call_model(state: NotesAndReply) -> list[Send | str]:
@@ -20,13 +20,16 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
     calls = getattr(state["messages"][-1], "tool_calls", ()) if state.get("messages") else ()
     if "nag" not in notes or not calls:  # no calls behind the notes of a round: an edit by hand
         return ["finalization_guard"]
-    todo, faults = notes.get("todo_calls", ()), notes.get("faults", {})
-    sends: list[Send | str] = []
-    for call in calls:
-        if call["id"] not in todo:
-            fault = faults.get(call["id"] or "")
-            sends.append(Send("run_tools", {**call, "fault": fault} if fault else call))
-    return [*sends, "validate_todos"] if todo else sends
+    todo = ["validate_todos"] if notes.get("todo_calls") else []
+    return [*(Send("run_tools", c) for c in external(notes, calls) if "plan" not in notes), *todo]
+
+
+def after_todos(state: Notes) -> list[Send | str]:
+    """Put a plan that is judged to the person; run what has waited for it; else go on as after any round."""
+    notes = notes_of(state)
+    if notes.get("plan") == "judged":
+        return ["judged"]
+    return [Send("run_tools", call) for call in notes.get("held", ())] or [after_round(state)]
 
 
 def after_round(state: Notes) -> Literal["nag due", "go on", "cut off"]:

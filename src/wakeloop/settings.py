@@ -76,6 +76,8 @@ class LoopSettings(Differing, BaseModel):
     """Whether a correction that brings progress is followed by wakes again."""
     on_guard_exhausted: Literal["proceed", "block"] = "proceed"
     """What follows the last correction in vain: the end, or one request for an explanation (cubepi)."""
+    approve_plan: Literal["off", "first", "changes"] = "off"
+    """Whether a person is asked about an activation's first list, or whenever items are added or dropped."""
     on_no_list: Literal["accept", "ask"] = "accept"
     """Whether a turn's end without a list, where tools have run, is asked once what is left."""
     reply_retries: int = Field(4, ge=0, le=MOST)

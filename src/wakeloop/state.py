@@ -1,37 +1,44 @@
 """What travels along the edges: the channels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.managed import RemainingSteps
+from pydantic import Field
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.session import Standing
 from wakeloop.channels.todo_list import check_todos, merge_todos
-from wakeloop.errors import DamagedError
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, notes_of
 from wakeloop.platform.cheap_copies import Delta, Folded
 from wakeloop.stream import Session
-from wakeloop.text.characters import shorten
 from wakeloop.todos.items import Todo, next_number, number
 
-Conversation = Annotated[list[AnyMessage], Delta(merge_messages, snapshot_frequency=500)]
+MESSAGES = Field(description="The conversation; new messages are appended, one of a known id replaces it.")
+TODOS = Field(description="The list. In an input it replaces the list; left out, the list stays.")
+GOAL = Field(description="What the list is for.")
+SESSION = Field(description="How the last run ended; sent back with a list, it tells how old that list is.")
+INBOX = Field(description="Events that wake the agent, such as a peer's message; only `kind` is needed.")
+OVERRIDES = Field(description="This thread's own settings, over the agent's; {} clears them.")
+VALUE = Field(description="The answer in the agent's response_format, after a settled end.")
+
+Conversation = Annotated[list[AnyMessage], MESSAGES, Delta(merge_messages, snapshot_frequency=500)]
 
 
 class TodoState(TypedDict):
     """The channels of the graph; subclass it and pass `state_schema` for more of your own."""
 
     messages: Conversation
-    todos: Annotated[list[Todo], Delta(merge_todos, snapshot_frequency=25)]
-    structured_response: NotRequired[Any]
-    todo_goal: Annotated[str, Folded(str, merge_goal)]
-    todo_session: NotRequired[Annotated[Session, Standing(Session)]]
-    todo_inbox: NotRequired[list[WakeEvent]]
-    todo_settings: Annotated[dict[str, Any], Folded(dict, merge_settings)]
+    todos: Annotated[list[Todo], TODOS, Delta(merge_todos, snapshot_frequency=25)]
+    structured_response: NotRequired[Annotated[Any, VALUE]]
+    todo_goal: Annotated[str, GOAL, Folded(str, merge_goal)]
+    todo_session: NotRequired[Annotated[Session, SESSION, Standing(Session)]]
+    todo_inbox: NotRequired[Annotated[list[WakeEvent], INBOX]]
+    todo_settings: Annotated[dict[str, Any], OVERRIDES, Folded(dict, merge_settings)]
     todo_ledger: NotRequired[Ledger]
     todo_handoff: NotRequired[Annotated[list[dict[str, Any]], Folded(list, merge_entries)]]
     owed_replies: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]
@@ -85,17 +92,3 @@ def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
     numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
     return numbered
-
-
-def check_channels(values: Mapping[str, Any]) -> None:
-    """Refuse channels of another shape; what a reducer has made is known to be sound."""
-    for name, kind in (
-        ("todo_session", dict),
-        ("todo_settings", dict),
-        ("todo_goal", str),
-        ("messages", list),
-    ):
-        value = values.get(name)
-        if value is not None and not isinstance(value, kind):
-            raise DamagedError(f"{name} is {shorten(repr(value))}")
-    check_todos(values.get("todos"))

@@ -34,8 +34,9 @@ Ending = Literal[
     "malformed_calls",
     "refused",
     "handed_over",
+    "ended_elsewhere",
 ]
-"""How a run ends: the first gate that answers, or what the guard, a reply or a tool brought about."""
+"""How a run ends: the first gate that answers, or what the guard, a reply, a tool or a middleware did."""
 
 
 class Spent(TypedDict):
@@ -61,7 +62,8 @@ class Session(TypedDict, total=False):
     `state` is `running`, `idle`, `dormant` or `waiting`; `reason` names the gate or ending, None while
     running; `open`, `wakes` and `budget` are numbers, and so are `items`, which the list has, and `list`,
     which every write of it raises; while running there are none. `spent` is what the activation has
-    spent. `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`).
+    spent. `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`), `error` only where
+    `session_of` reads a thread whose last input was refused.
     """
 
     state: Literal["running", "idle", "dormant", "waiting"]
@@ -73,6 +75,7 @@ class Session(TypedDict, total=False):
     items: int
     spent: Spent
     on: str
+    error: str
 
 
 class Exchange(TypedDict):

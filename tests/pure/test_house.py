@@ -23,7 +23,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("state", "model"),
     ("thread", "routes"),
     ("graph", "nodes"),
-    ("agent",),
+    ("agent", "middleware"),
     ("server", "testing", "display", "tools"),
     ("config",),
     ("demo", "sessions"),
@@ -34,6 +34,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("cli/commands",),
 )
 HEIGHT = {place: height for height, floor in enumerate(FLOORS) for place in floor}
+DOORS = {"__init__", "__main__"}  # into the house, and no places in it
 UNFRAMED = {"langgraph", "langchain_core", "pydantic"}
 CORE = ("nodes", "loop", "todos", "dialects", "channels", "model", "thread", "text", "platform", "prompts")
 TRICKS = ("langgraph.channels", "langchain_core.tools.base")
@@ -87,12 +88,12 @@ def places_of(file: str) -> set[str]:
 
 
 def test_every_place_has_its_floor() -> None:
-    assert {place_of(file) for file in FILES} - {"__init__"} == set(HEIGHT)
+    assert {place_of(file) for file in FILES} - DOORS == set(HEIGHT)
     assert len(HEIGHT) + 1 <= 35
     assert len([file for file in FILES if "/" not in file]) <= 15
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file != "__init__.py"])
+@pytest.mark.parametrize("file", [file for file in FILES if file.removesuffix(".py") not in DOORS])
 def test_no_import_runs_up_and_no_folders_circle(file: str) -> None:
     here = HEIGHT[place_of(file)]
     assert {place for place in places_of(file) if HEIGHT.get(place, 99) >= here} == set()
@@ -106,7 +107,11 @@ def test_the_page_of_the_architecture_draws_the_same_floors() -> None:
     climbs = [
         (file, place)
         for file in FILES
-        for place in ({found.partition("/")[0] for found in places_of(file)} if file != "__init__.py" else ())
+        for place in (
+            {found.partition("/")[0] for found in places_of(file)}
+            if file.removesuffix(".py") not in DOORS
+            else ()
+        )
         if drawn[place] > drawn[place_of(file).partition("/")[0]]
     ]
     assert climbs == []
@@ -171,6 +176,14 @@ def test_nodes_never_import_each_other(file: str) -> None:
 @pytest.mark.parametrize("file", [file for file in FILES if file.startswith("todos/")])
 def test_the_list_knows_no_framework(file: str) -> None:
     assert not [name for name in imports_of(file) if name.partition(".")[0] in UNFRAMED]
+
+
+def test_langchain_is_needed_where_it_is_asked_for() -> None:
+    """An extra: nothing else imports the middleware, and LangChain's own package only where it is used."""
+    of_langchain = [file for file in FILES if "langchain" in {n.partition(".")[0] for n in imports_of(file)}]
+    rest = [file for file in of_langchain if not file.startswith("middleware/")]
+    assert rest == ["bench/peer_program.py", "model/named.py"]
+    assert [file for file in FILES if "middleware" in places_of(file)] == []
 
 
 def test_every_file_of_the_tests_has_a_name_of_its_own() -> None:

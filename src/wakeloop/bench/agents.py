@@ -71,14 +71,12 @@ class Agent:
         about: What it is, in a few words.
         run: How it plays a job.
         peer: The environment that it needs; None where it runs here.
-        judges: Whether its model has to judge, which the weak model can't.
         needs: A setting that has to exist.
     """
 
     about: str
     run: Run
     peer: Peer | None = None
-    judges: bool = False
     needs: str = "dialect"
 
     @property
@@ -155,10 +153,10 @@ def refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any]) -> str 
     failing = [check.name for check in job.task.check(job.folder) if not check.passed]
     others = [one for one in state["todos"] if is_open(one) and one["id"] != todo["id"]]
     if not others and failing:
-        return f"Not everything is there yet; {len(failing)} checks fail, the first is: {failing[0]}."
+        return f"not everything is there yet; {len(failing)} checks fail, the first is: {failing[0]}"
     words = [word for word in todo["content"].split() if any(map(str.isdigit, word))] or [todo["content"]]
     mine = [name for name in failing if any(word in name for word in words)]
-    return f"This is not done yet: {mine[0]}." if mine else None
+    return f"this is not done yet: {mine[0]}" if mine else None
 
 
 WAKELOOP = preset("wakeloop")
@@ -180,8 +178,8 @@ def without(kept: Collection[str]) -> LoopSettings:
     return WAKELOOP.model_copy(update={name: BARE[name] for name in known if name not in kept})
 
 
-def _peer(peer: Peer, name: str, about: str, **more: Any) -> Agent:
-    return Agent(about, partial(_played, peer, name), peer, **more)
+def _peer(peer: Peer, name: str, about: str) -> Agent:
+    return Agent(about, partial(_played, peer, name), peer)
 
 
 def _played(peer: Peer, name: str, job: Job) -> Ending:
@@ -219,9 +217,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
         "TodoList, looped": _peer(LANGCHAIN, "looped", "TodoList, begun again while items are open"),
         "deepagents": _peer(DEEPAGENTS, "deep", "Deep Agents, no list"),
         "deepagents + TodoList": _peer(DEEPAGENTS, "deep todos", "Deep Agents with TodoListMiddleware"),
-        "deepagents + rubric": _peer(
-            DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model", judges=True
-        ),
+        "deepagents + rubric": _peer(DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model"),
         **{name: _preset(name) for name in PRESETS},
         **{name: _ours(about, without(kept)) for name, (about, kept) in LADDER.items()},
         "+ idle rounds": _ours("+ guard, and rounds that bring nothing end it", needs="max_idle_rounds"),

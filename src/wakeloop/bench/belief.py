@@ -9,7 +9,14 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from wakeloop.bench.task import Call, Step
 from wakeloop.testing.conversation import calls_of, is_own, role_of
-from wakeloop.testing.vocabulary import Item, Vocabulary, events_of, vocabulary_of, was_refused
+from wakeloop.testing.vocabulary import (
+    Item,
+    Vocabulary,
+    events_of,
+    updated,
+    vocabulary_of,
+    was_refused,
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def _claimed(request: Sequence[BaseMessage], items: Sequence[Item]) -> frozenset
     for call in (call for message in request for call in calls_of(message)):
         args: dict[str, Any] = call["args"]
         if call["name"] == "todo__done" or args.get("status") == "done":
-            claimed.add(text.get(str(args.get("id")), ""))
+            claimed |= {text.get(str(key), "") for key in updated(args)}
         for row in args.get("todos") or args.get("items") or ():
             if isinstance(row, dict) and row.get("status") == "completed":
                 claimed.add(str(row.get("content", row.get("text"))))

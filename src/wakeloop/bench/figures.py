@@ -162,8 +162,6 @@ def verdict(one: Comparison, study: Study) -> str:
 
 # -- equal spend ------------------------------------------------------------------------------------------
 
-BUDGETS = (1.0, 2.0)
-
 
 def within(rows: Sequence[Row], study: Study, budgets: Mapping[TaskKey, float], times: float) -> Interval:
     """Return the share that was completed for no more than so many times the budget of its task."""
@@ -174,12 +172,12 @@ def within(rows: Sequence[Row], study: Study, budgets: Mapping[TaskKey, float], 
     return wilson(hits, len(inside))
 
 
-def budgets_of(rows: Sequence[Row], study: Study) -> dict[TaskKey, float]:
-    """Return what an agent spent on each task, on average."""
+def budgets_of(rows: Sequence[Row], study: Study, *, most: bool = False) -> dict[TaskKey, float]:
+    """Return what an agent spent on each task: on average, or in its dearest run."""
     by_task: dict[TaskKey, list[float]] = defaultdict(list)
     for row in rows:
         by_task[Cell.of(row).task].append(study.prices.cost(row))
-    return {task: sum(costs) / len(costs) for task, costs in by_task.items()}
+    return {task: max(costs) if most else sum(costs) / len(costs) for task, costs in by_task.items()}
 
 
 # -- losses -----------------------------------------------------------------------------------------------
@@ -200,7 +198,7 @@ class Loss(NamedTuple):
 def losses(rows: Sequence[Row], study: Study) -> list[Loss]:
     """Return every figure in which others beat the study's subject, the interval beyond 0.
 
-    In requests and tokens only such as complete something, and no less: who does nothing is always cheaper.
+    In requests and spending only such as complete something, and no less: who does nothing is always cheaper.
     """
     groups = split(rows, "model", "agent")
     found: dict[tuple[str, str], list[Loss]] = defaultdict(list)
@@ -210,7 +208,7 @@ def losses(rows: Sequence[Row], study: Study) -> list[Loss]:
             continue
         more = bootstrap(differences(ours, theirs, completed)).value
         does_as_much = more <= margin(study) and any(row["completed"] for row in theirs)
-        for name, (figure, sign) in LOSING.items():
+        for name, (figure, sign) in {**LOSING, SPENT: (study.prices.cost, -1)}.items():
             if name in CHEAPER and not does_as_much:
                 continue
             difference = bootstrap(differences(ours, theirs, figure))
@@ -221,7 +219,8 @@ def losses(rows: Sequence[Row], study: Study) -> list[Loss]:
         max(some, key=lambda loss: abs(loss.difference.value))._replace(others=len(some) - 1)
         for some in found.values()
     ]
-    return sorted(best, key=lambda loss: (list(LOSING).index(loss.figure), -abs(loss.difference.value)))
+    order = [*LOSING, SPENT]
+    return sorted(best, key=lambda loss: (order.index(loss.figure), -abs(loss.difference.value)))
 
 
 LOSING: dict[str, tuple[Figure, int]] = {
@@ -230,4 +229,5 @@ LOSING: dict[str, tuple[Figure, int]] = {
     "requests": (lambda row: float(row["requests"]), -1),
     "tokens in": (lambda row: float(row["input"]), -1),
 }
-CHEAPER = ("requests", "tokens in")
+SPENT = "spent"
+CHEAPER = ("requests", "tokens in", SPENT)

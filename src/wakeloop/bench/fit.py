@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from wakeloop.bench.belief import key_of
 from wakeloop.bench.knobs import Knobs
+from wakeloop.bench.statistics import Interval, wilson
 from wakeloop.bench.task import Call
 from wakeloop.testing.conversation import calls_of, is_blank, malformed_of
 from wakeloop.testing.vocabulary import SPOKEN, Item, events_of, was_refused
@@ -34,6 +35,11 @@ class Count(NamedTuple):
     def rate(self) -> float:
         """The share, 0 where it never could."""
         return self.times / self.of if self.of else 0.0
+
+    @property
+    def interval(self) -> Interval:
+        """The share with Wilson's interval: of a few replies it says little."""
+        return wilson(self.times, self.of)
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ def fit(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
     arguments as ever before, lists asked for; in all replies: broken calls, cut and empty ones; in items that
     were closed: closed without a call of another tool since the last closing, closed only when asked; in
     transcripts with calls: no list, a plan sent twice, a plan beside a call. What only the world knows
-    (`spoil`, `cannot`, `on_failure`) and `wander` stay as they are by default.
+    (`spoil`, `cannot`, `on_failure`, `lenient`) and `wander` stay as they are by default.
     """
     tally = _Tally()
     for transcript in transcripts:
@@ -78,8 +84,10 @@ def fit(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
     stop, after = found["stop"].rate, found["after_stop"]
     rates: dict[str, Any] = {habit: found[habit].rate for habit in _RATES}
     rates["stick"] = max(0.0, after.rate - stop) if after.of else 0.0
-    rates["replies"] = 1 if found["one_reply"].rate > 1 / 2 else 2
-    rates["plan_beside"] = found["plan_beside"].rate > 1 / 2
+    if found["one_reply"].of:
+        rates["replies"] = 1 if found["one_reply"].rate > 1 / 2 else 2
+    if found["plan_beside"].of:
+        rates["plan_beside"] = found["plan_beside"].rate > 1 / 2
     return Fit(Knobs.model_validate(rates), found)
 
 

@@ -39,14 +39,18 @@ class Knobs(BaseModel):
     """Writes no list: a run in which the list's tools are never used."""
     spoil: float = Field(0, ge=0, le=1)
     """Spoils: pushed on after all work was done, a reply makes something worse."""
+    lenient: float = Field(0, ge=0, le=1)
+    """Judges leniently: as the grader of a rubric it takes what is left undone for done."""
     cannot: int = Field(0, ge=0)
     """Can't: the last so many parts of the job meet a tool that always fails."""
     on_failure: Literal["blocks", "says", "retries", "busy", "fakes"] = "blocks"
     """What it does about a failure: blocks the item; leaves it open and says so; says so and tries once more
     when pushed; says so after one more look when pushed; or closes it as if it were done."""
-    replies: Literal[1, 2] = 2
-    """Batches: 2 replies an item, or 1: an item is closed in the reply that starts the next."""
-    plan_beside: bool = False
-    """Batches: the plan is sent beside the first call, not in a reply of its own."""
+    replies: Literal["told", 1, 2] = "told"
+    """Batches: 2 replies an item, or 1: an item is closed in the reply that starts the next; as it is told: 1
+    where the system message says "in the reply that begins the next", else 2."""
+    plan_beside: Literal["told"] | bool = "told"
+    """Batches: the plan is sent beside the first call, not in a reply of its own; as it is told: where the
+    system message says "beside the first call"."""
     list_from: int = Field(2, ge=1)
     """From how many known parts on it writes a list."""

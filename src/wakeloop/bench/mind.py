@@ -5,14 +5,18 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from langchain_core.messages import BaseMessage
+
 from wakeloop.bench.belief import Belief, key_of
 from wakeloop.bench.drafts import dice
 from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.task import Call, Step
 from wakeloop.testing.careful import Intent
+from wakeloop.testing.conversation import role_of
 from wakeloop.testing.vocabulary import Item, Move, Vocabulary
 
 STOP = "All done."
+AT_ONCE, BESIDE = "in the reply that begins the next", "beside the first call"
 LOOK = Move("list_files", {})
 _STICKIEST = 0.9
 
@@ -35,6 +39,15 @@ class Dice:
         """Whether the habit meets this run, or the step of this number: the same whenever it is asked."""
         chance: float = getattr(self.knobs, habit)
         return chance > 0 and dice(f"{self.seed}/{habit}/{number}").random() < chance
+
+
+def told(knobs: Knobs, request: Sequence[BaseMessage]) -> Knobs:
+    """The knobs that are left to the instructions, as the system message has them."""
+    said = "\n".join(str(message.text) for message in request if role_of(message) == "system")
+    heard: dict[str, Any] = {"replies": 1 if AT_ONCE in said else 2, "plan_beside": BESIDE in said}
+    return knobs.model_copy(
+        update={name: value for name, value in heard.items() if getattr(knobs, name) == "told"}
+    )
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,16 @@ class Mind:
         if failed and self.knobs.on_failure != "fakes":
             return f"Done, but for what is not possible: {', '.join(failed)}."
         return STOP if self.steps else self.final
+
+    def graded(self) -> dict[str, Any]:
+        """What it says as a grader of its own work: what it believes to be left, unless it is lenient."""
+        left = [] if self.dice.tosses("lenient") else [self.steps[number].label for number in self._left()]
+        gap = {"gap": f"left: {', '.join(left)}"} if left else {}
+        return {
+            "result": "needs_revision" if left else "satisfied",
+            "explanation": gap.get("gap", STOP),
+            "criteria": [{"name": "Every part is done.", "passed": not left, **gap}],
+        }
 
     def _distracted(self, tools: Collection[str]) -> Intent | None:
         """A reply that is not what is due, or a stop."""
@@ -168,7 +191,7 @@ class Mind:
 
     def _working(self, left: Sequence[int], moves: tuple[Move, ...]) -> Intent:
         """The list's calls, and with them or after them the next step; at last a text."""
-        if moves and (self.knobs.replies > 1 or not left):
+        if moves and (self.knobs.replies != 1 or not left):
             return Intent("update", moves=moves)
         if left:
             return Intent("work", moves=(*moves, *self._doing(left[:1])))

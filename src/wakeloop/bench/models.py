@@ -6,6 +6,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
+from wakeloop.bench.drafts import dice
 from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.study import one_of
 from wakeloop.bench.task import Task
@@ -27,7 +28,8 @@ def is_weak(text: str) -> bool:
 def model_of(text: str, task: Task, seed: int) -> BaseChatModel:
     """Make the model of a cell: `NAME`, `PROVIDER:NAME`, `NAME@URL`, or `weak:KNOB=VALUE,…`."""
     if is_weak(text):
-        return WeakModel(task, seed, knobs_of(text))
+        own = dice(f"{task.family}/{task.parts}/{seed}").getrandbits(32)  # or all tasks would be one toss
+        return WeakModel(task, own, knobs_of(text))
     return _real(text)
 
 

@@ -1,5 +1,6 @@
 """Peers in environments of their own, spoken to by lines."""
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -54,6 +55,13 @@ class Peer:
         made = python.parent.parent / "made"
         if self.is_here or made.exists():
             return
+        where.mkdir(parents=True, exist_ok=True)
+        with made.parent.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another run may be making it; the lock falls with its process
+            if not made.exists():
+                self._make(made, python, told)
+
+    def _make(self, made: Path, python: Path, told: Callable[[str], None]) -> None:
         told(f"installing {', '.join(self.pins)} into {made.parent} …")
         venv.create(made.parent, with_pip=True, clear=True)
         command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *self.pins]

@@ -60,17 +60,41 @@ def in_order(rows: Sequence[Row], study: Study) -> list[Row]:
     return sorted(rows, key=place)
 
 
-def page(results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None) -> str:
-    """Return a page of some studies; `shown` is what stands at a study's end, such as its plots."""
+def page(
+    results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None, whole: bool = True
+) -> str:
+    """Return a page of some studies; `shown` is what stands at a study's end, such as its plots.
+
+    Without `whole` what is said model by model is left to pages of its own: see `details`.
+    """
     parts = [head]
     for result in results:
-        parts += [section(result), *filter(None, [(shown or {}).get(result.study.name)])]
+        more = "\n" + details(result).replace("## ", "### ") if whole else ""
+        parts += [section(result, more), *filter(None, [(shown or {}).get(result.study.name)])]
     who = tables.who([row for result in results for row in result.rows])
     return "\n\n".join([*parts, _words("legend.md").template.strip(), "## Who is who", who]) + "\n"
 
 
-def section(result: Result) -> str:
-    """Return what there is to say of one study."""
+def details(result: Result) -> str:
+    """Return what a study says of each model: comparisons, losses, figures."""
+    study, rows = result.study, result.rows
+    tasks = {(row["family"], row["parts"], row["results"]) for row in rows}
+    return (
+        _words("details.md")
+        .substitute(
+            reference=study.reference,
+            subject=study.subject,
+            unit="whole tasks" if len(tasks) >= ENOUGH else "single runs (of few tasks: it holds for these)",
+            comparisons=tables.comparisons(rows, study),
+            every=tables.losses(rows, study),
+            agents=tables.agents(rows, study),
+        )
+        .strip()
+    )
+
+
+def section(result: Result, more: str = "") -> str:
+    """Return what there is to say of one study, `more` at its end."""
     study, rows = result.study, result.rows
     tasks = {(row["family"], row["parts"], row["results"]) for row in rows}
     return (
@@ -87,10 +111,8 @@ def section(result: Result) -> str:
             smallest=_smallest(study),
             runs=f"{len(tasks)} tasks, {study.seeds} seeds; at most {study.max_requests} requests a run.",
             prices=_prices(study),
-            unit="whole tasks" if len(tasks) >= ENOUGH else "single runs (of few tasks: it holds for these)",
-            losses=tables.losses(rows, study),
-            comparisons=tables.comparisons(rows, study),
-            agents=tables.agents(rows, study),
+            losses=tables.losses(rows, study, every=False),
+            details=more,
             spend=tables.at_equal_spend(rows, study),
             overview=tables.overview(rows, study),
             lengths=_part("By length, and size of the tools' results", tables.by_length(rows, study)),

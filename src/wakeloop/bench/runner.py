@@ -78,12 +78,7 @@ def plan(study: Study, *, offline: bool = False) -> list[Cell]:
             check_model(model)
     for agent in (*study.agents, study.reference):
         agent_named(agent)
-    return [cell for cell in cells(study) if _plays(cell)]
-
-
-def _plays(cell: Cell) -> bool:
-    agent = agent_named(cell.agent)
-    return agent.exists and not (agent.judges and is_weak(cell.model))
+    return [cell for cell in cells(study) if agent_named(cell.agent).exists]
 
 
 def run(

@@ -1,6 +1,7 @@
 """The tables of a study, as Markdown."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from wakeloop.bench import figures as of
@@ -92,19 +93,37 @@ def overview(rows: Sequence[Row], study: Study) -> str:
 
     def cell(some: Sequence[Row], _model: str) -> str:
         found = of.figures(some, study)
-        return f"{percent(found.completed.value)} ({number(found.requests)})" if some else ""
+        harm = f", {percent(found.damage)} damaged" if found.damage else ""
+        return f"{percent(found.completed.value)} ({number(found.requests)}){harm}" if some else ""
 
     return by_model(rows, cell)
 
 
 def at_equal_spend(rows: Sequence[Row], study: Study) -> str:
-    """What each agent completes for what the reference spends on the same tasks, and for twice as much."""
+    """What each agent completes for no more than the reference's dearest run; what it spends beside it.
+
+    A table for each size of the tools' results.
+    """
+    sizes = split(rows, "results")
+    parts = []
+    for (size,), some in sorted(sizes.items()):
+        head = f"**Results of {size:,} tokens**\n\n" if len(sizes) > 1 else ""
+        parts.append(head + _at_equal_spend(some, study))
+    return "\n\n".join(parts)
+
+
+def _at_equal_spend(rows: Sequence[Row], study: Study) -> str:
     groups = split(rows, "model", "agent")
 
     def cell(some: Sequence[Row], model: str) -> str:
-        budgets = of.budgets_of(groups.get((model, study.reference), ()), study)
-        shares = [percent(of.within(some, study, budgets, times).value) for times in of.BUDGETS]
-        return " · ".join(shares) if some and budgets else ""
+        theirs = groups.get((model, study.reference), ())
+        if not some or not theirs:
+            return ""
+        inside = of.within(some, study, of.budgets_of(theirs, study, most=True), 1.0)
+        mine, other = of.figures(some, study), of.figures(theirs, study)
+        each = mine.cost_completed / other.cost_completed
+        job = "never" if math.isinf(each) else "" if math.isnan(each) else f"{each:.2f}"
+        return f"{percent(inside.value)} · {mine.cost / other.cost:.2f} · {job}"
 
     return by_model(rows, cell)
 
@@ -136,29 +155,27 @@ def comparisons(rows: Sequence[Row], study: Study) -> str:
 
 
 def by_length(rows: Sequence[Row], study: Study) -> str:
-    """A table for each model: completed, requests, tokens in, by the number of parts and size of results."""
-    if len(split(rows, "results", "parts")) < 2:  # noqa: PLR2004 - nothing to set side by side
+    """A table for each model: completed, requests, spent, by the number of parts and size of results."""
+    if len(split(rows, "parts")) < 2:  # noqa: PLR2004 - nothing to set side by side
         return ""
+    agents_of = [str(agent) for (agent,) in split(rows, "agent")]
     parts = []
     for (model,), group in split(rows, "model").items():
-        sizes = sorted({(row["results"], row["parts"]) for row in group})
-        lines = [
-            [f"`{agent}`", *_cells(some, sizes, study)] for (agent,), some in split(group, "agent").items()
-        ]
-        head = [f"{parts} parts" + (f", {results} tokens" if results else "") for results, parts in sizes]
-        parts.append(f"**`{model}`**: completed · requests · tokens in\n\n" + table(["agent", *head], lines))
+        cells = split(group, "parts", "results", "agent")
+        lines = []
+        for length, size in sorted({(row["parts"], row["results"]) for row in group}):
+            shown = [_cell(cells.get((length, size, agent), ()), study) for agent in agents_of]
+            lines.append([f"{length}", f"{size:,}", *shown])
+        head = ["parts", "results", *(f"`{agent}`" for agent in agents_of)]
+        parts.append(f"**`{model}`**: completed · requests · spent\n\n" + table(head, lines))
     return "\n\n".join(parts)
 
 
-def _cells(rows: Sequence[Row], sizes: Sequence[tuple[int, int]], study: Study) -> Iterable[str]:
-    groups = split(rows, "results", "parts")
-    for size in sizes:
-        some = groups.get(size)
-        if some is None:
-            yield ""
-            continue
-        found = of.figures(some, study)
-        yield f"{percent(found.completed.value)} · {number(found.requests)} · {number(found.input)}"
+def _cell(some: Sequence[Row], study: Study) -> str:
+    found = of.figures(some, study)
+    return (
+        f"{percent(found.completed.value)} · {number(found.requests)} · {number(found.cost)}" if some else ""
+    )
 
 
 def by_kind(rows: Sequence[Row], study: Study) -> str:
@@ -174,8 +191,8 @@ def by_kind(rows: Sequence[Row], study: Study) -> str:
     return table(["agent", *kinds], lines)
 
 
-def losses(rows: Sequence[Row], study: Study) -> str:
-    """Where another agent does better than the study's subject."""
+def losses(rows: Sequence[Row], study: Study, *, every: bool = True) -> str:
+    """Where another agent does better than the study's subject: on every model, or on the worst for it."""
     found = of.losses(rows, study)
     if max(map(len, split(rows, "model", "agent").values()), default=0) < FEWEST:
         return "There are too few runs to say."
@@ -184,11 +201,14 @@ def losses(rows: Sequence[Row], study: Study) -> str:
             f"In nothing that was measured does another agent do better than `{study.subject}` beyond chance."
         )
     lines = []
-    for loss in found:
+    models = Counter(loss.figure for loss in found)
+    shown = found if every else list({loss.figure: loss for loss in reversed(found)}.values())[::-1]
+    for loss in shown:
+        others = "" if every or models[loss.figure] == 1 else f" and {models[loss.figure] - 1} more"
         show = number if loss.figure in of.CHEAPER else percent
         more = number if loss.figure in of.CHEAPER else points
         best = f"`{loss.agent}`" + (f" and {loss.others} more" if loss.others else "")
-        words = (f"`{loss.model}`", loss.figure, best, show(loss.theirs), show(loss.ours))
+        words = (f"`{loss.model}`{others}", loss.figure, best, show(loss.theirs), show(loss.ours))
         lines.append([*words, between(loss.difference, more)])
     return table(["model", "figure", "does better", "its", "ours", "difference [95 %]"], lines)
 

@@ -10,14 +10,16 @@ from pydantic import PrivateAttr
 from wakeloop.bench.belief import believed
 from wakeloop.bench.drafts import dice, read
 from wakeloop.bench.knobs import Knobs
-from wakeloop.bench.mind import Dice, Mind
+from wakeloop.bench.mind import Dice, Mind, told
 from wakeloop.bench.task import Step, Task
 from wakeloop.bench.usage import Meter
 from wakeloop.testing.arguments import example
 from wakeloop.testing.careful import Intent
 from wakeloop.testing.recording import RecordingModel
 from wakeloop.testing.replies import calls, malformed, says
-from wakeloop.testing.vocabulary import Move
+from wakeloop.testing.vocabulary import Move, updated
+
+GRADER = "GraderResponse"  # the tool by which the grader of Deep Agents' rubric answers
 
 
 class WeakModel(RecordingModel):
@@ -26,8 +28,8 @@ class WeakModel(RecordingModel):
     What it did to the world is the truth; what it believes it reads from each request alone: which of its
     calls were accepted, what the list shows, what was asked last. It knows the todo tools of our dialects and
     of `write_todos` by their names, and works without a list where none is bound. Asked to go on, it goes on
-    if it believes that something is left. The same seed and the same requests give the same replies. It
-    reports its usage, from the size of the request.
+    if it believes that something is left; as the grader of a rubric it judges what it last worked on. The
+    same seed and the same requests give the same replies. It reports its usage, from the size of the request.
     """
 
     seed: int = 0
@@ -37,6 +39,7 @@ class WeakModel(RecordingModel):
     _steps: tuple[Step, ...] = PrivateAttr()
     _dice: Dice = PrivateAttr()
     _meter: Meter = PrivateAttr(default_factory=Meter)
+    _worked: Mind | None = PrivateAttr(None)
 
     def __init__(self, task: Task, seed: int = 0, knobs: Knobs | None = None, **fields: Any) -> None:
         super().__init__(seed=seed, knobs=knobs or Knobs(), **fields)
@@ -55,18 +58,21 @@ class WeakModel(RecordingModel):
             self._steps,
             self._task.spoils,
             self._task.final,
-            self.knobs,
+            told(self.knobs, request),
             self._dice,
             belief,
             len(self.requests),
         )
         form = options.get("response_format")
-        if isinstance(form, dict):
+        if GRADER in names:
+            reply = calls(*self._numbered([Move(GRADER, (self._worked or mind).graded())]))
+        elif isinstance(form, dict):
             schema = form.get("json_schema", {}).get("schema", {"type": "object"})
             reply = says(json.dumps(example(schema, dice(f"{self.seed}/form"), mind.closing())))
         elif not names or options.get("tool_choice") == "none":
             reply = says(mind.closing())
         else:
+            self._worked = mind
             reply = self._befallen(mind.next(names), names)
         return reply.model_copy(update={"usage_metadata": self._meter.usage(tools, request, reply)})
 
@@ -74,7 +80,7 @@ class WeakModel(RecordingModel):
         """The reply, with what may befall any reply."""
         if self._dice.tosses("empty"):
             return says("")
-        moves = [_fitted(move, tools) for move in intent.moves]
+        moves = _together([_fitted(move, tools) for move in intent.moves], tools)
         if self._dice.tosses("cut"):
             moves = [*moves[:-1], *(_halved(move) for move in moves[-1:])]
             text = intent.text[: len(intent.text) // 2]
@@ -95,6 +101,27 @@ def _fitted(move: Move, tools: dict[str, Any]) -> Move:
     if "path" in move.args and "path" not in takes and "file_path" in takes:
         return Move(move.name, {"file_path" if name == "path" else name: v for name, v in move.args.items()})
     return move
+
+
+def _together(moves: Sequence[Move], tools: dict[str, Any]) -> list[Move]:
+    """Neighbouring updates to one status as a single call, where the tool that is bound takes `ids`."""
+    made: list[Move] = []
+    takes = tools.get("todo_update", {}).get("parameters", {}).get("properties", {})
+    for move in moves:
+        last = made[-1] if made else None
+        if "ids" in takes and last and _same_but_for_ids(last, move):
+            made[-1] = Move(move.name, {"ids": [*updated(last.args), *updated(move.args)], **_rest(move)})
+        else:
+            made.append(move)
+    return made
+
+
+def _same_but_for_ids(one: Move, other: Move) -> bool:
+    return one.name == other.name == "todo_update" and _rest(one) == _rest(other)
+
+
+def _rest(move: Move) -> dict[str, Any]:
+    return {name: value for name, value in move.args.items() if name not in ("id", "ids")}
 
 
 def _halved(move: Move) -> Move:

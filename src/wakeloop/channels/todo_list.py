@@ -58,6 +58,11 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     return merged
 
 
+def fold_todos(old: Sequence[Todo], new: Any) -> list[Todo]:
+    """Do the same for one write: the reducer of a plain channel, whose value is the list."""
+    return merge_todos(old, [new])
+
+
 def _stored(state: Sequence[Todo]) -> Todos:
     """Read a list as it was stored: one written by hand in mid-run waits for its ids."""
     todos = Todos(sound_todos(state))

@@ -1,6 +1,7 @@
 """Makes the agent of a recipe: model, tools, graph."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -10,41 +11,71 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 
 from wakeloop.agent import build_todo_graph
+from wakeloop.cli.around import is_here
+from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.outside import Group, Outside
 from wakeloop.cli.recipe import Recipe, is_openai
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
+from wakeloop.dialects import dialect_named
 from wakeloop.guesses.models import check_name
 from wakeloop.model.named import model_named, openai_model
-from wakeloop.presets import preset
-from wakeloop.settings import LoopSettings, WholeSettings
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
 from wakeloop.tools.verifier import command_verifier
 
+DECISIONS = {"allowed_decisions": ["approve", "edit", "reject"]}  # on a call of a server's tool
+
 
 def graph_of(
-    recipe: Recipe, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
+    recipe: Recipe, outside: Outside, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
 ) -> StateGraph[Any, Any, Any, Any]:
-    """Build the graph of a recipe, not compiled; `more` are tools beside the recipe's.
+    """Build the graph of a recipe, not compiled; `more` are tools of sessions, `outside` holds servers.
 
-    `ask` puts each shell command to the person first; setting `stop` ends running ones, and no request
-    follows it.
+    `ask` puts each shell command and each call of a server to the person first; setting `stop` ends running
+    ones, and no request follows it.
     """
     settings = settings_of(recipe)
     if not Path(recipe.root).is_dir():
         raise CommandError(
             f"The folder {recipe.root!r} of this thread is not there: name another with --root."
         )
-    tools = [*tools_of(recipe, ask=ask, stop=stop), *more]
+    model = model_of(recipe, stop)
+    tools = apart(
+        [
+            (
+                "the tools " + (", ".join(name for name in recipe.tools if ":" not in name) or "of the demo"),
+                tools_of(recipe, ask=ask, stop=stop),
+            ),
+            ("the tools of sessions", more),
+            *outside.groups(recipe, ask=ask),
+        ],
+        dialect_named(settings.dialect).names,
+    )
     check = command_verifier(recipe.verify, recipe.root, stop=stop) if recipe.verify else None
-    return build_todo_graph(model_of(recipe, stop), tools, recipe.system or None, settings, verify=check)
+    asked = {tool.name: question for tool in tools if (question := getattr(tool, "asked", ""))}
+    return build_todo_graph(
+        model,
+        tools,
+        recipe.system or None,
+        settings,
+        verify=check,
+        interrupt_on={name: {**DECISIONS, "description": question} for name, question in asked.items()},
+    )
 
 
-def settings_of(recipe: Recipe) -> LoopSettings:
-    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole."""
-    settings = preset(recipe.preset).model_copy(update=recipe.settings)
-    return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
+def apart(groups: Sequence[Group], todo_tools: Collection[str]) -> list[BaseTool]:
+    """All tools in a list. Raises `CommandError` where two have one name: it names both owners."""
+    owners = dict.fromkeys(todo_tools, "the todo tools")
+    for owner, tools in groups:
+        for tool in tools:
+            if (other := owners.setdefault(tool.name, owner)) != owner:
+                raise usage(
+                    f"Two tools are called {tool.name!r}, one of {other} and one of {owner}: leave one out, "
+                    'by --tools, or by "disabled": true in the file of the servers.'
+                )
+    return [tool for _, tools in groups for tool in tools]
 
 
 def model_of(recipe: Recipe, stop: Event) -> BaseChatModel:
@@ -67,6 +98,8 @@ def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
         check_name(recipe.model)
     if is_openai(recipe.model):
         address = {"base_url": recipe.base_url} if recipe.base_url else {}
+        if is_here(recipe.base_url) and not os.environ.get("OPENAI_API_KEY"):
+            address["api_key"] = "none"  # the client wants one; a server on this machine does not
         return openai_model(recipe.model.removeprefix("openai:"), **address, **stopping(stop))
     if recipe.base_url:
         raise usage(

@@ -8,8 +8,10 @@ from typing import Any, TextIO
 
 from langgraph.types import Interrupt
 
+from wakeloop.cli.editor import edited_answer, wants_editor
+from wakeloop.cli.failures import CommandError
 from wakeloop.display.screen import Line
-from wakeloop.display.words import APPROVAL, question, wants_approval
+from wakeloop.display.words import APPROVAL, PLANNED, plan_in, question, wants_approval
 
 
 def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callable[..., dict[str, Any] | None]:
@@ -22,18 +24,32 @@ def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callabl
             return None
         answers: dict[str, Any] = {}
         for interrupt in interrupts:
-            *shown, hint = asked(interrupt)
-            for line in shown:
-                say(line)
-            forget_typed(typed)  # an answer is typed by who has seen the question
-            say(hint)
-            answer = typed.readline()
-            if not answer:
-                return None
-            answers[interrupt.id] = answer.rstrip("\r\n")
+            answer = None
+            while answer is None:
+                *shown, hint = asked(interrupt)
+                for line in shown:
+                    say(line)
+                forget_typed(typed)  # an answer is typed by who has seen the question
+                say(hint)
+                entry = typed.readline()
+                if not entry:
+                    return None
+                answer = answer_of(interrupt.value, entry.rstrip("\r\n"), say)
+            answers[interrupt.id] = answer
         return answers
 
     return ask
+
+
+def answer_of(value: Any, typed: str, say: Callable[[Line], None]) -> str | None:
+    """Return the answer that is meant: what was typed, or what an editor leaves; None asks again."""
+    if not wants_editor(value, typed):
+        return typed
+    try:
+        return edited_answer(value)
+    except CommandError as error:
+        say(Line("error", str(error)))
+        return None
 
 
 def forget_typed(terminal: TextIO) -> None:
@@ -55,6 +71,8 @@ def forget_typed(terminal: TextIO) -> None:
 def asked(interrupt: Interrupt) -> list[Line]:
     """A question as lines, and what may be typed."""
     hint = f"{APPROVAL}:" if wants_approval(interrupt.value) else "Your answer, on one line:"
+    if plan_in(interrupt.value) is not None:
+        hint = f"{PLANNED}:"
     return [Line("question", f"question: {text}") for text in question(interrupt.value)] + [
         Line("question", hint)
     ]

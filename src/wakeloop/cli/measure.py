@@ -12,12 +12,13 @@ from typing import Any
 from wakeloop.bench.estimate import Estimate, estimate
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.profile import profile_of, write_profile
-from wakeloop.bench.report import JOURNAL, Result, page
+from wakeloop.bench.report import JOURNAL, Result, details, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
-from wakeloop.cli.failures import FAILED, SETTLED, CommandError
-from wakeloop.display.words import plural
+from wakeloop.cli.failures import FAILED, SETTLED, usage
+from wakeloop.errors import BenchError
+from wakeloop.text.characters import plural
 
 MINUTE, HOUR = 60, 3600
 PRICED = ("input", "cached", "output")
@@ -25,11 +26,17 @@ PRICED = ("input", "cached", "output")
 
 def chosen(study: str, prices: str | None, base_url: str | None, **changes: Any) -> Study:
     """A study by its name or file, varied by what was typed."""
-    found = study_named(study)
+    with words():
+        return _chosen(study_named(study), prices_of(prices), base_url, changes)
+
+
+def _chosen(
+    found: Study, prices: dict[str, float] | None, base_url: str | None, changes: dict[str, Any]
+) -> Study:
     if agents := changes.get("agents"):
         changes["reference"] = found.reference if found.reference in agents else agents[0]
         changes["subject"] = found.subject if found.subject in agents else agents[-1]
-    found = found.varied(prices=prices_of(prices), **{key: value or None for key, value in changes.items()})
+    found = found.varied(prices=prices, **{key: value or None for key, value in changes.items()})
     if base_url:
         named = [
             model if model.startswith("weak") or "@" in model else f"{model}@{base_url}"
@@ -46,15 +53,27 @@ def prices_of(text: str | None) -> dict[str, float] | None:
     try:
         return dict(zip(PRICED, map(float, text.split(",")), strict=True))
     except ValueError:
-        raise CommandError(
+        raise usage(
             f"--prices takes IN,CACHED,OUT a million tokens, as 0.25,0.025,2, not {text!r}."
         ) from None
 
 
+@contextmanager
+def words() -> Iterator[None]:
+    """What is wrong with what was typed is an error of whoever typed it."""
+    try:
+        yield
+    except BenchError as error:
+        raise usage(str(error)) from None
+
+
 def estimated(study: Study, workers: int) -> Iterator[str]:
     """What the study will take."""
-    found: Estimate = estimate(study, plan(study, offline=True), workers)
-    yield f"{found.cells:,} cells, with a model that stops at nothing (a weaker one is asked more often):"
+    with words():
+        ahead = plan(study, offline=True)
+    found: Estimate = estimate(study, ahead, workers)
+    cells = plural(found.cells, "cell")
+    yield f"{cells}, with a model that stops at nothing (a weaker one is asked more often):"
     yield f"  {found.requests:,.0f} requests, at most {found.most_requests:,}"
     yield f"  {found.input:,.0f} tokens in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
     unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""
@@ -63,6 +82,8 @@ def estimated(study: Study, workers: int) -> Iterator[str]:
 
 def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: Callable[[str], None]) -> int:
     """Run a study into a folder and say how it went; the exit code."""
+    with words():
+        plan(study)
     with line(say) as shown:
         done = run(study, out, workers=workers, max_cost=max_cost, told=say, shown=shown)
     missing = done.whole - len(done.rows)
@@ -78,10 +99,16 @@ def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: 
 
 
 def reported(
-    folders: Sequence[Path], file: Path | None, plots: Path | None, kept: Path | None, head: str
+    folders: Sequence[Path],
+    file: Path | None,
+    plots: Path | None,
+    kept: Path | None,
+    head: str,
+    apart: Path | None = None,
 ) -> str:
-    """The page of some runs; with files, plots and compressed rows are written beside it."""
-    results = [Result.of(folder) for folder in folders]
+    """The page of some runs; with files, plots, rows and pages of details are written beside it."""
+    with words():
+        results = [Result.of(folder) for folder in folders]
     beside = file.parent if file else Path()
     shown: dict[str, list[str]] = {result.study.name: [] for result in results}
     for result in results:
@@ -95,12 +122,19 @@ def reported(
             rows = kept / f"{name}.jsonl.gz"
             result.kept(rows)
             shown[result.study.name] += [f"[Every row of it]({os.path.relpath(rows, beside)})"]
-    return page(results, head, shown={name: "\n\n".join(lines) for name, lines in shown.items() if lines})
+        if apart:
+            own = apart / f"{name}.md"
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.write_text(f"# {name}, model by model\n\n{details(result)}\n", encoding="utf-8")
+            shown[result.study.name] += [f"[Model by model]({os.path.relpath(own, beside)})"]
+    lines = {name: "\n\n".join(some) for name, some in shown.items() if some}
+    return page(results, head, shown=lines, whole=apart is None)
 
 
 def profiled(folder: Path, file: Path) -> list[str]:
     """Write what a run says of its models into a profile; what it says and where, for a person."""
-    result = Result.of(folder)
+    with words():
+        result = Result.of(folder)
     found = profile_of(result.rows, result.study)
     write_profile(file, found)
     return [

@@ -1,6 +1,7 @@
 """How a thread's agent is made: why `resume` needs no options."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -11,6 +12,7 @@ from wakeloop.cli.failures import usage
 from wakeloop.config import TOOLS
 from wakeloop.text.secrets import NAMES_A_SECRET
 
+OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
 WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
 
 
@@ -20,7 +22,8 @@ class Recipe:
 
     `levels` are those that it all came from, `role` and `agent` the files among them; `switched_on` says that
     nobody asked for auto_continue and the preset leaves it off; without `function_calling` the model counts
-    as one that cannot call tools; `verify` is the command that items are checked by.
+    as one that cannot call tools; `verify` is the command that items are checked by; `mcp` is the file of MCP
+    servers, "" where there are to be none; `imports` is the folder of the user's own tools.
     """
 
     model: str = ""
@@ -38,6 +41,8 @@ class Recipe:
     switched_on: bool = False
     function_calling: bool = True
     verify: str = ""
+    mcp: str | None = None
+    imports: str = ""
 
     @classmethod
     def read(cls, text: str) -> "Self | None":
@@ -99,12 +104,15 @@ def value_of(text: str) -> Any:
 
 
 def tool_names(text: str) -> tuple[str, ...]:
-    """Read `files,shell`; `none` is no tools."""
+    """Read `files,shell,MODULE:NAME`; `none` is no tools."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if names in ((), ("none",)):
         return ()
-    if wrong := next((name for name in names if name not in TOOLS), None):
-        raise usage(f"There are no tools {wrong!r}; --tools takes {', '.join(TOOLS)} or none.")
+    if wrong := next((name for name in names if name not in TOOLS and not OWN.fullmatch(name)), None):
+        raise usage(
+            f"There are no tools {wrong!r}; --tools takes {', '.join(TOOLS)}, MODULE:NAME for your own, or "
+            "none."
+        )
     return names
 
 
@@ -121,6 +129,16 @@ def check_command(text: str) -> str:
             f"The command for --verify begins with {name!r}, which /bin/sh does not find: write its path."
         )
     return text
+
+
+def servers_file(text: str) -> str:
+    """Read the file of `--mcp`; `none` is no servers."""
+    if text.strip() == "none":
+        return ""
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise usage(f"There is no file {text!r} for --mcp.")
+    return str(path.resolve())
 
 
 def folder(path: Path, how: str = "name another with --root") -> str:
@@ -152,10 +170,14 @@ def options(
     role: str | None = None,
     agent: str | None = None,
     verify: str | None = None,
+    mcp: str | None = None,
     **bounds: str | None,
 ) -> dict[str, Any]:
     """The options that were given, read and checked; of `bounds`, a None that was typed is no limit."""
-    refuse_halves(model, base_url, preset, *(settings or ()), tools, role, agent, verify, *bounds.values())
+    refuse_halves(
+        model, base_url, preset, *(settings or ()), tools, role, agent, verify, mcp, *bounds.values()
+    )
+    named = None if tools is None else tool_names(tools)
     given: dict[str, Any] = {
         "model": model or None,
         "base_url": base_url or None,
@@ -163,10 +185,12 @@ def options(
         "preset": preset,
         "settings": dict(map(setting, settings or ())) or None,
         "root": None if root is None else folder(root),
-        "tools": None if tools is None else tool_names(tools),
+        "tools": named,
+        "imports": str(Path.cwd()) if any(":" in name for name in named or ()) else None,
         "role": role,
         "agent": agent,
         "verify": None if verify is None else check_command(verify),
+        "mcp": None if mcp is None else servers_file(mcp),
     }
     limits = {key: value_of(text.strip()) for key, text in bounds.items() if text is not None}
     return {key: value for key, value in given.items() if value is not None} | limits

@@ -19,7 +19,7 @@ from wakeloop.loop.overrides import FIXED
 from wakeloop.presets import preset
 from wakeloop.settings import ALIASES, LoopSettings, WholeSettings, canonical
 
-BESIDE = ("model", "base_url", "preset", "tools", "system_prompt", "function_calling")  # no settings
+BESIDE = ("model", "base_url", "preset", "tools", "mcp", "system_prompt", "function_calling")  # no settings
 
 
 @dataclass(frozen=True)
@@ -214,12 +214,17 @@ def _checked_beside(document: Document, given: str, key: str, value: Any) -> Any
         if names_given in (["none"], [""]):
             names_given = []
         if not isinstance(names_given, list) or any(name not in TOOLS for name in names_given):
-            raise document.error(given, f"tools must be a list of {', '.join(TOOLS)}, not {value!r}.")
+            own = isinstance(names_given, list) and any(":" in str(name) for name in names_given)
+            hint = " Your own tools are named on the command line alone: --tools MODULE:NAME." if own else ""
+            raise document.error(given, f"tools must be a list of {', '.join(TOOLS)}, not {value!r}.{hint}")
         return tuple(names_given)
     if key == "function_calling":
         return _checked_switch(document, given, value)
     if not isinstance(value, str):
         raise document.error(given, f"{key} must be a text, not {value!r}.")
+    if key == "mcp":
+        path = document.path.parent / Path(value).expanduser()  # beside the file that says it
+        return "" if value in ("", "none") else str(path.resolve())
     if key == "preset":
         try:
             preset(value)

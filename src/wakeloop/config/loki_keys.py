@@ -12,6 +12,7 @@ ALIASES_BESIDE = MappingProxyType(
 """What loki calls a key beside the settings."""
 _CLIENT = "it belongs to the model's client: in Python, make the model with it, as in ChatOpenAI(…)"
 _TOOLS = "tools are named by --tools, or tools: in a file"
+_MCP = "MCP servers stand in a file that --mcp names, or mcp: in a file"
 _THREADS = "every thread is kept; --db names the database"
 _SUMMARY = "nothing is compressed by itself; in Python pre_model_hook shortens what is sent"
 _DOCUMENTS = "documents are read by a tool"
@@ -22,8 +23,9 @@ WAYS = MappingProxyType(
         **dict.fromkeys(("temperature", "top_p", "max_output_tokens"), _CLIENT),
         **dict.fromkeys(("stream", "clients", "patches", "max_input_tokens", "user_agent"), _CLIENT),
         **dict.fromkeys(("enabled_tools", "use_tools", "visible_tools", "mapping_tools"), _TOOLS),
-        **dict.fromkeys(("global_tools", "mapping_mcp_servers"), _TOOLS),
-        **dict.fromkeys(("enabled_mcp_servers", "mcp_servers", "mcp_server_support"), _TOOLS),
+        "global_tools": _TOOLS,
+        **dict.fromkeys(("enabled_mcp_servers", "mcp_servers", "mcp_server_support"), _MCP),
+        "mapping_mcp_servers": _MCP,
         **dict.fromkeys(("save", "save_session", "save_shell_history", "agent_session"), _THREADS),
         **dict.fromkeys(("compression_threshold", "compress_threshold", "summarize_prompt"), _SUMMARY),
         **dict.fromkeys(("summarization_prompt", "summary_context_prompt", "summary_prompt"), _SUMMARY),

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from wakeloop.text.marks import kind_of, parts_of
+from wakeloop.text.marks import by_user, kind_of, parts_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def events(messages: Sequence[BaseMessage]) -> list[Event]:
     for message in messages:
         mark = kind_of(message) or ""
         if isinstance(message, HumanMessage):
-            told.append(Event("graph" if mark else "person", message.text, mark))
+            told.append(Event("person" if by_user(message) else "graph", message.text, mark))
         elif isinstance(message, AIMessage) and message.tool_calls:
             told += [call_event(call, results.get(call["id"] or "")) for call in message.tool_calls]
         elif isinstance(message, AIMessage) and not mark:

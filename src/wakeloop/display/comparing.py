@@ -63,13 +63,14 @@ class Comparison:
             cells: dict[str, Any] = {**row}
             cost: list[object] = [round(row["cost"], 4) if row["cost"] is not None else ""] if priced else []
             end = row["error"] or row["reason"]
-            closed, time = f"{row['closed']}/{row['items']}", f"{row['seconds']:.1f} s"
-            rows.append([row["preset"], closed, *(cells[key] for key in counts), *cost, time, end])
+            closed, took = f"{row['closed']}/{row['items']}", f"{row['seconds']:.1f} s"
+            rows.append([row["preset"], closed, *(cells[key] for key in counts), *cost, took, end])
         return ["preset", "closed", *counts, *(["cost"] if priced else []), "time", "end"], rows
 
     def __str__(self) -> str:
         head, rows = self._table()
-        told = [[one_line(str(cell), 80) for cell in row] for row in [head, *rows]]
+        every: list[list[object]] = [[*head], *rows]
+        told = [[one_line(str(cell), 80) for cell in row] for row in every]
         wide = [max(map(len, column)) for column in zip(*told, strict=True)]
         lines = ("  ".join(map(str.ljust, row, wide)).rstrip() for row in told)
         return "\n".join(lines)

@@ -12,6 +12,7 @@ from wakeloop.display.clean import clean
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import STREAM, Line, Screen
 from wakeloop.display.shown import View, list_html, list_text, paragraph, preformatted, show
+from wakeloop.text.characters import plural
 from wakeloop.text.plain_html import safe
 from wakeloop.thread.editing import Graph, aupdate_todos, update_todos
 from wakeloop.thread.held import ASKED
@@ -172,7 +173,7 @@ class TodoPanel:
         if self.running:
             parts.append(preformatted("\n".join([*told[-RECENT:], clean(self.screen.streamed)[-SAID:]])))
         elif told:
-            folded = f"<details><summary>{words.plural(len(told), 'event')}</summary>"
+            folded = f"<details><summary>{plural(len(told), 'event')}</summary>"
             parts.append(f"{folded}{preformatted(chr(10).join(told))}</details>")
         return "\n".join(["<div>", *parts, "</div>"])
 

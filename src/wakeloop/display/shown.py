@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
+from wakeloop.text.characters import plural
 from wakeloop.text.plain_html import safe, table
 from wakeloop.thread.held import held, nothing_of
 from wakeloop.thread.standing import answer_of, session_of
@@ -68,11 +69,11 @@ def show(given: object) -> View:
 def standing(session: Mapping[str, Any]) -> str:
     """How a thread stands, what it took, and what went wrong on the way."""
     told = [words.ending(session)]
-    took = [words.plural(session["wakes"], "wake")] if session.get("wakes") else []
+    took = [plural(session["wakes"], "wake")] if session.get("wakes") else []
     if spent := session.get("spent"):
         took.append(words.spending(spent))
     if failed := words.failed_calls(session):
-        took.append(f"{words.plural(failed, 'call')} failed")
+        took.append(f"{plural(failed, 'call')} failed")
     return " ".join([*told, *([", ".join(took) + "."] if took else [])])
 
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop.display.clean import one_line
+from wakeloop.loop.approval import PLAN
 from wakeloop.stream import Spent
-from wakeloop.text.characters import escaped, is_seen
+from wakeloop.text.characters import escaped, is_seen, plural
 from wakeloop.todos.items import Todo, is_closed
 
 LIMITS = {
@@ -23,7 +24,7 @@ ENDINGS = {
     "disabled": "Idle with {open} open: it does not go on by itself (auto_continue off, or no budget).",
     "drained": "Stopped with {open} open: the run was asked to come to rest.",
     "step_limit": "The run came near the limit of supersteps and was parked, {open} open.",
-    "wake_budget": "Idle with {open} open: all {budget} wakes of this activation are spent.",
+    "wake_budget": "Idle with {open} open: the {budget} of this activation {are} spent.",
     "repeated_reply": "Idle with {open} open: the model said the same again over the same list.",
     "stalled": "Idle with {open} open: several wakes in a row brought no progress.",
     **{
@@ -37,6 +38,7 @@ ENDINGS = {
     "malformed_calls": "The model's tool calls were malformed again and again; {open} open.",
     "refused": "The model refused, or its reply was filtered; what it said is above, {open} open.",
     "handed_over": "Handed over to a parent graph, {open} open.",
+    "ended_elsewhere": "Another middleware, or a tool, ended the run with {open} open.",
 }
 UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."
@@ -52,7 +54,9 @@ def ending(session: Mapping[str, Any]) -> str:
     if reason is None:
         by_hand = BY_HAND if blanks["budget"] else NOT_BEGUN  # a thread that has run had a budget
         return (UNFINISHED if session.get("state") == "running" else by_hand).format(**blanks)
-    blanks["named"] = one_line(str(reason))
+    budget = blanks["budget"]
+    blanks["named"], blanks["are"] = one_line(str(reason)), "is" if budget == 1 else "are"
+    blanks["budget"] = plural(budget, "wake") if isinstance(budget, int) else budget
     return ENDINGS.get(reason, "Ended: {named}; {open} open.").format(**blanks)
 
 
@@ -121,11 +125,6 @@ def _percent(share: float) -> str:
     return f"{int(share * 100 + 1e-9)}%"
 
 
-def plural(count: int, word: str) -> str:
-    """A count with its word."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
-
-
 def elapsed(seconds: float) -> str:
     """A time span: 4.2 s, 3 min 05 s, 2 h 07 min."""
     hours, rest = divmod(seconds, 3600)
@@ -137,11 +136,33 @@ def elapsed(seconds: float) -> str:
 
 LONG_LINES, LONG_TEXT = 20, 1000  # of a question: more may have scrolled away
 APPROVAL = "y for yes; anything else is a no, and is passed on"
+ITEM = {"id", "content", "status"}
+SHAPE = {"action_requests", "review_configs", "on", "error"}
+PLANNED = "y takes the list, e edits it; anything else is a no, and is passed on"
 
 
 def wants_approval(value: Any) -> bool:
     """Tell whether an interrupt asks for leave; one of an older release says no more than the command."""
     return isinstance(value, Mapping) and ("command" in value or value.get("on") == "approval")
+
+
+def plan_in(value: Any) -> list[Any] | None:
+    """Return the list that an interrupt puts to the person; None where it puts something else."""
+    actions = actions_in(value)
+    if [action["name"] for action in actions] != [PLAN] or actions[0]["args"].keys() != {"todos"}:
+        return None
+    todos = actions[0]["args"]["todos"]
+    sound = isinstance(todos, list) and all(isinstance(t, Mapping) and t.keys() >= ITEM for t in todos)
+    return todos if sound else None
+
+
+def actions_in(value: Any) -> list[Mapping[str, Any]]:
+    """Return what an interrupt in LangChain's shape asks about; nothing of another."""
+    found = value.get("action_requests") if isinstance(value, Mapping) else None
+    sound = isinstance(found, list) and all(
+        isinstance(one, Mapping) and isinstance(one.get("args"), Mapping) and "name" in one for one in found
+    )
+    return found if sound and found else []
 
 
 def question(value: Any) -> list[str]:
@@ -150,15 +171,43 @@ def question(value: Any) -> list[str]:
         return whole(value)
     if not isinstance(value, Mapping):
         return whole(as_text(value))
-    asked = value.get("question")
+    plan, asked, error = plan_in(value), value.get("question"), str(value.get("error", ""))
     lines = whole(asked) if isinstance(asked, str) else []
-    for key, more in value.items():
-        if key == "question" and lines:
-            continue
-        first, *rest = whole(more if isinstance(more, str) else as_text(more))
-        name = escaped(str(key)).replace("\n", "\\n")
-        lines += [f"  {name}: {first}", *(f"  | {line}" for line in rest)]
+    known = {"question"} if lines else set()
+    if plan is not None:  # its description shows the list as well, but not where an item ends
+        lines = [*whole(f"{error}\nGo on with this list?".lstrip())]
+        lines += [
+            line for todo in plan for line in _named(MARKS.get(todo["status"], "[?]"), _whole_item(todo))
+        ]
+        known = SHAPE
+    elif actions := actions_in(value):
+        lines = [line for action in actions for line in _asked(action, named=wants_approval(value))]
+        known = SHAPE - ({"error"} if error not in str(actions[0].get("description")) else set())
+    lines += [line for key, more in value.items() if key not in known for line in _named(key, more)]
     return lines or ["{}"]
+
+
+def _asked(action: Mapping[str, Any], *, named: bool) -> list[str]:
+    """What is asked of one action: its description, and each part of it that this does not say already."""
+    told = str(action.get("description") or f"{action['name']}?")
+    parts = [(key, more) for key, more in action.items() if key not in ("args", "description", "name")]
+    if named and str(action["name"]) not in told:
+        parts = [("tool", action["name"]), *parts]
+    parts += [(key, more) for key, more in action["args"].items() if more != told]
+    return [*whole(told), *(line for key, more in parts for line in _named(key, more))]
+
+
+def _whole_item(todo: Mapping[str, Any]) -> str:
+    more = [str(todo[key]) for key in ("reason", "evidence") if todo.get(key)]
+    told = f" ({', '.join(more)})" if more else ""
+    return f"{todo['id']} {todo['content']}{told}"
+
+
+def _named(name: Any, value: Any) -> list[str]:
+    """One part of a question under its name, all of it."""
+    first, *rest = whole(value if isinstance(value, str) else as_text(value))
+    label = escaped(str(name)).replace("\n", "\\n")
+    return [f"  {label}: {first}", *(f"  | {line}" for line in rest)]
 
 
 def whole(text: str) -> list[str]:

@@ -40,6 +40,10 @@ AGENT: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("recursion_limit", "max_steps", "max_iterations", "max_turns"), _STEPS),
         **dict.fromkeys(("interrupt_before", "interrupt_after", "debug", "cache"), _COMPILE),
         **dict.fromkeys(("verifier", "validator", "validate", "check"), "a verifier is verify=…"),
+        **dict.fromkeys(("hitl", "human_in_the_loop", "approvals", "approve", "ask_for"), (
+            "tools to be asked about are interrupt_on={'NAME': True}, "
+            "and the plan is settings={'approve_plan': 'first'}"
+        )),
         "post_model_hook": "there is none; verify is asked before an item is completed",
         **dict.fromkeys(("hook", "pre_hook", "message_hook"), "a hook is pre_model_hook=…"),
         **dict.fromkeys(("thread_id", "thread", "config"), (
@@ -52,7 +56,7 @@ AGENT: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 GRAPH: Mapping[str, str] = MappingProxyType(
-    {**AGENT, **dict.fromkeys(("checkpointer", "store", "name"), "the graph's own compile(…) takes it")}
+    {**AGENT, **dict.fromkeys(("checkpointer", "store"), "the graph's own compile(…) takes it")}
 )
 EDIT: Mapping[str, str] = MappingProxyType(
     {

@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from wakeloop.guesses.runs import check_place, check_run
+from wakeloop.guesses.runs import check_place, check_run, without_changes
 from wakeloop.platform.traces import as_agent
 from wakeloop.text.drawing import svg
 
@@ -34,12 +34,12 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` comes by here, too."""
         self._check(input, config)
-        return super().stream(input, as_agent(config, self), **more)
+        return super().stream(without_changes(input), as_agent(config, self), **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` comes by here, too."""
         self._check(input, config)
-        return super().astream(input, as_agent(config, self), **more)
+        return super().astream(without_changes(input), as_agent(config, self), **more)
 
     def _check(self, given: Any, config: Any) -> None:
         bound = (self.config or {}).get("configurable", {})

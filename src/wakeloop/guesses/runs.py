@@ -6,11 +6,14 @@ from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.runnables import ensure_config
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
 from wakeloop.text.characters import half_in, shorten
+from wakeloop.todos.changes import Changes, check_changes
+from wakeloop.todos.items import Refused
 
 SENT = "agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})"
 MEANT = MappingProxyType(
@@ -27,6 +30,7 @@ MEANT = MappingProxyType(
 PLACE = ("thread_id", "checkpoint_id", "checkpoint_ns")
 NEAR = 0.85  # `tools`, which chat clients send, is 0.8 of `todos`
 THREADS = frozenset(("thread", "threadid", "thread-id", "id", "session", "session_id", "sessionid"))
+PLACES = {"thread_id", "checkpoint_ns", "checkpoint_id"}  # of a thread: LangGraph wants one of them
 OURS = "__pregel"  # how LangGraph's own keys begin, in the config of a graph within another
 
 
@@ -44,6 +48,7 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
         return
     if config is not None:
         _check_config(config, where, keeps=keeps)
+    _check_thread(config, keeps=keeps)
     if isinstance(given, str | int | BaseMessage) or (isinstance(given, list | tuple) and given):
         raise InputError(f"An input is a mapping, not {shorten(repr(given))}: {SENT}.")
     if not isinstance(given, Mapping):
@@ -59,6 +64,18 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
         raise InputError(f"An input of {told} has nothing for this agent; it takes {', '.join(channels)}.")
     if "messages" in given:
         _check_messages(given["messages"])
+
+
+def without_changes(given: Any) -> Any:
+    """Leave out a write of the list in the list's place: a client that saw it in mid-run sends it back."""
+    todos = given.get("todos") if isinstance(given, Mapping) else None
+    if not (isinstance(todos, dict) and todos and Changes.__annotations__.keys() >= todos.keys()):
+        return given
+    try:
+        check_changes(todos)
+    except Refused:
+        return given  # the reducer sets it aside, with the sentence
+    return {key: value for key, value in given.items() if key != "todos"}
 
 
 def _check_messages(given: Any) -> None:
@@ -102,6 +119,14 @@ def check_place(config: object) -> None:
                 f"The {name} is refused: half a pair of characters ({half}) is in it, "
                 "which UTF-8 cannot hold."
             )
+
+
+def _check_thread(config: Any, *, keeps: bool) -> None:
+    if keeps and not PLACES & (ensure_config(config).get("configurable") or {}).keys():  # also a caller's own
+        raise InputError(
+            "This agent has a checkpointer, so each run is of a thread: name it, as in "
+            "config={'configurable': {'thread_id': 'notes'}}."
+        )
 
 
 def _check_config(config: Any, where: Any, *, keeps: bool) -> None:

@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from wakeloop.loop.earned import earned
 from wakeloop.loop.gates import Case
 from wakeloop.loop.ledger import PASSING, Ledger, without
+from wakeloop.loop.spending import told
+from wakeloop.settings import LoopSettings
 from wakeloop.stream import Ending, Session
+from wakeloop.todos.items import Todo, count_open
 
 
 def yields(reason: Ending, open_count: int) -> Literal["waiting", "dormant", "idle"]:
@@ -32,6 +36,19 @@ def session_at(case: Case, reason: Ending, waiting_on: Sequence[Any] = (), write
     if session["state"] == "waiting":
         session["on"] = waits_on(waiting_on)
     return session
+
+
+def session_from(
+    notes: Ledger,
+    todos: Sequence[Todo],
+    settings: LoopSettings,
+    reason: Ending,
+    waiting_on: Sequence[Any] = (),
+) -> Session:
+    """Return the same by an activation's notes, with what it has spent."""
+    wakes = notes.get("wake_cycles", 0)
+    case = Case(count_open(todos), settings, wakes, earned=earned(notes, settings), items=len(todos))
+    return {**session_at(case, reason, waiting_on, notes.get("writes", 0)), "spent": told(notes)}
 
 
 def waits_on(waiting_on: Sequence[Any]) -> str:

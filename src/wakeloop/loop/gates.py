@@ -18,6 +18,18 @@ class Costs:
 
 
 GRAPH = Costs()
+PLANNED = Costs(wake=7, correction=6, round=8)  # the list is put to a person, and what waited for it runs
+
+
+def costs_between(hooks: int, ends: int) -> Costs:
+    """Return the costs where a round is three supersteps: a request, what follows it, the tools.
+
+    `hooks` are the supersteps of others around each request, `ends` those of a run's end.
+    """
+    turn, round_ = 2 + hooks, 3 + hooks  # up to what follows a reply; and with the tools
+    return Costs(turn + round_ + ends + 1, turn + round_ + ends + 1, 2 * round_ + ends + 1, turn + ends + 1)
+
+
 BORNE = frozenset(("disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"))
 """The gates whose end bears a bad reply's reason, where its turn ended with one (rule 14)."""
 
@@ -63,6 +75,11 @@ class Case:
     def budget(self) -> int:
         """The most wakes, as it stands (rule 2)."""
         return self.settings.max_wake_cycles + self.earned
+
+
+def costs_of(settings: LoopSettings) -> Costs:
+    """Return what the graph needs under these settings."""
+    return GRAPH if settings.approve_plan == "off" else PLANNED
 
 
 def waiting(case: Case) -> StopReason | None:

@@ -26,9 +26,10 @@ def count_round(
 ) -> int:
     """Count the last round, and return how many idle ones in a row it makes; 0 where it brought something.
 
-    A round is counted once: where its notes are gone already, nothing is.
+    A round is counted once: where its notes are gone already, nothing is. Nor is one whose plan a person
+    has rejected: what follows it is asked for.
     """
-    if not settings.max_idle_rounds or "nag" not in ledger:
+    if not settings.max_idle_rounds or "nag" not in ledger or ledger.get("plan") == "rejected":
         return 0
     behind = of_activation(messages)
     if not (made := last_round(behind)):

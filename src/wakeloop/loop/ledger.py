@@ -80,6 +80,13 @@ class Ledger(TypedDict, total=False):
     # the round in hand
     todo_calls: Round[list[str]]
     faults: Round[dict[str, str]]
+    # the plan that a person is asked about: `due` while its round is not judged yet
+    planned: Activation[bool]  # one was accepted
+    plan: Round[Literal["due", "judged", "stands", "edited", "rejected"]]
+    verdicts: Round[
+        list[Annotated[list[Any], _just(int, str, str)]]
+    ]  # of its items: call, id, "" or a refusal
+    held: Round[list[dict[str, Any]]]  # calls outside the todo tools, which run once the plan stands
     # rounds that bring nothing
     idle_rounds: Activation[Count]  # in a row
     pairs: Activation[str]  # prints of calls and their results, from the first call that came again on
@@ -103,6 +110,10 @@ class Ledger(TypedDict, total=False):
     summaries: Thread[list[str]]  # the system messages that a hook wrote
     tail: Thread[str]
     injected: Activation[list[str]]
+    # where others make the loop: supersteps of theirs before a request, the step of the last one, and how
+    # many there are from one to the next without tools
+    hooks: Run[Annotated[list[Any], _just(int, int, int)]]
+    formats: Run[bool]  # a format is asked for in the end
     # the input
     events: Thread[list[str]]
     settings: Activation[dict[str, Any]]

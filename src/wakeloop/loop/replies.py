@@ -1,10 +1,11 @@
 """What a reply means: a round, a turn's end, or again."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from wakeloop.loop.gates import GRAPH, Costs
+from wakeloop.loop.gates import Costs, costs_of
 from wakeloop.loop.ledger import ROUND, Ledger, without
+from wakeloop.loop.plan import may_be_put
 from wakeloop.loop.reminders import count_stale, nag_due
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import Ending
@@ -45,7 +46,7 @@ def noted(
     *,
     open_count: int,
     steps_left: int,
-    costs: Costs = GRAPH,
+    costs: Costs | None = None,
 ) -> Ledger:
     """Return the notes behind an ordinary reply: the end of a turn, a round, or one that is asked again.
 
@@ -66,13 +67,20 @@ def noted(
         new["bad_replies"] = bad
     if reply.calls:
         kind: Ending = "truncated" if reply.cut else "malformed_calls"
-        return _round(new, reply, kind, settings, open_count, steps_left, costs)
+        return _round(new, reply, kind, settings, open_count, steps_left, costs or costs_of(settings))
     return asked_again(new, "cut", "truncated", settings) if reply.cut else new
 
 
 def answered(notes: Ledger) -> Ledger:
     """Return the notes when a reply is there: the round before it and the wish for it are over."""
     return without(notes, ROUND | {"again", "ruling"})
+
+
+def external(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
+    """Return a round's calls outside the todo tools, each with the fault for which it is not run."""
+    todo, faults = notes.get("todo_calls", ()), notes.get("faults", {})
+    outside = (call for call in calls if call["id"] not in todo)
+    return [{**c, "fault": faults[c["id"]]} if c["id"] in faults else c for c in outside]
 
 
 def refused(notes: Ledger) -> Ledger:
@@ -140,6 +148,8 @@ def _round(
         notes["faults"] = dict(reply.faults)
     if reply.wrote:
         notes["writes"] = notes.get("writes", 0) + 1
+        if may_be_put(notes, settings):
+            notes["plan"] = "due"
     sound = reply.calls - len({*reply.todo_calls, *reply.faults})
     if settings.on_no_list == "ask" and sound and not reply.cut and "unlisted" not in notes:
         notes["unlisted"] = "ran"
@@ -150,6 +160,12 @@ def _round(
     notes["nag"] = due and not notes.get("todo_guard_suppressed", False)
     if notes.get("bad_replies", 0) > settings.reply_retries:
         notes["end"] = kind
-    elif steps_left < costs.round:
-        notes["end"] = "step_limit"
+    else:
+        cut_off(notes, steps_left, costs)
     return notes
+
+
+def cut_off(notes: Ledger, steps_left: int, costs: Costs) -> None:
+    """Note the end of the run behind a round after which too few supersteps would be left."""
+    if steps_left < costs.round:
+        notes["end"] = "step_limit"

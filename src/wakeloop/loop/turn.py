@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage
 
 from wakeloop.loop.earned import earned, note_list
-from wakeloop.loop.gates import Case
+from wakeloop.loop.gates import Case, costs_of
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import count_settled, is_repeated, judge_wake
 from wakeloop.loop.replies import fallen
@@ -22,7 +22,8 @@ def case_of(
 ) -> Case:
     """Count on the notes what a turn brought, and put together what the ruling reads.
 
-    `more` is what only the graph knows: `waiting`, `owed`, `drained`, `steps_left`, `unformatted`.
+    `more` is what only the graph knows: `waiting`, `owed`, `drained`, `steps_left`, `unformatted`, and
+    `costs` where they are not the graph's own.
     """
     fell = fallen(notes, settings, count_open(todos))
     again, asking = notes.get("again"), notes.get("asking")
@@ -49,7 +50,7 @@ def case_of(
         over=over(notes, settings),
         reported=notes.get("reported", False),
         listless=is_listless(notes),
-        **more,
+        **{"costs": costs_of(settings), **more},
     )
 
 

@@ -1,9 +1,10 @@
 """The results of calls that were not run, or that failed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from langchain_core.tools import ToolException
 from pydantic import ValidationError
 
@@ -22,6 +23,20 @@ def error_answer(call: Mapping[str, Any], text: str) -> ToolMessage:
     """Return an error result, which says so and is of bounded length."""
     text = text if text.startswith("Error: ") else f"Error: {text}"
     return answer(call, shorten(whole(text), LONGEST), "error")
+
+
+def unanswered(calls: Sequence[Any], messages: Sequence[AnyMessage]) -> list[Any]:
+    """Return those of the last reply's calls that have no result yet."""
+    behind = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
+    there = (
+        {message.tool_call_id for message in behind if isinstance(message, ToolMessage)} if calls else set()
+    )
+    return [call for call in calls if call["id"] not in there]
+
+
+def made_last(messages: Sequence[AnyMessage]) -> list[ToolCall]:
+    """Return the calls of the last reply."""
+    return next((m.tool_calls for m in reversed(messages) if isinstance(m, AIMessage)), [])
 
 
 def no_such_tool(name: str, known: Collection[str]) -> str:

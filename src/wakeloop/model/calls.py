@@ -57,14 +57,19 @@ def is_legal_name(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-def is_legal_speaker(name: str | None) -> bool:
-    """Tell whether every server takes the name of who speaks; none is fine."""
-    return not name or _SPEAKER.fullmatch(name) is not None
+def is_legal_speaker(message: BaseMessage) -> bool:
+    """Tell whether every server takes the name of who speaks, an assistant's as strictly as a tool's."""
+    name = message.name
+    return not name or (_NAME if message.type == "ai" else _SPEAKER).fullmatch(name) is not None
 
 
-def legal_speaker(name: str) -> str:
-    """Return the name of who speaks as every server takes it."""
-    return _UNSPOKEN.sub("_", name)[:64]
+def legal_speaker(message: BaseMessage) -> str | None:
+    """Return the name of who speaks as every server takes it; None where an assistant's has nothing left."""
+    name = message.name or ""
+    if message.type != "ai":
+        return _UNSPOKEN.sub("_", name)[:64]
+    legal = _UNNAMED.sub("_", name)[:64]
+    return legal if legal.strip("_-") else None
 
 
 def id_from(*told: object) -> str:
@@ -173,6 +178,6 @@ def _parsed(text: str) -> Any:
 
 def renamed(message: BaseMessage) -> BaseMessage:
     """Return a message whose speaker's name every server takes."""
-    if is_legal_speaker(message.name):
+    if is_legal_speaker(message):
         return message
-    return message.model_copy(update={"name": legal_speaker(message.name or "")})
+    return message.model_copy(update={"name": legal_speaker(message)})

@@ -43,7 +43,7 @@ def is_legal(messages: Sequence[Any]) -> bool:
 
 def _may_stand(message: Any) -> bool:
     """Tell whether a message of a user or an assistant is sound in itself."""
-    if message.name and not is_legal_speaker(message.name):
+    if message.name and not is_legal_speaker(message):
         return False
     if message.type != "ai":
         return bool(message.type == "human" and is_fit(message))

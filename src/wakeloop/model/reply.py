@@ -1,6 +1,6 @@
 """What a model's reply is: cut, empty, malformed, or fine."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -140,17 +140,23 @@ def _fault(
     if dialect is not None and name in names:
         if why is not None:
             return dialect.error(why)
-        try:
-            dialect.read(name, call["args"])
-        except Misfit as misfit:
-            return dialect.error(str(misfit))
-        except Refused:
-            return None  # a soft error: for the round to say
-    elif why is not None:
+        return unfit(dialect, name, call["args"])
+    if why is not None:
         return f"Error: {why}"
-    elif name not in tools:
+    if name not in tools:
         known = ", ".join((*sorted(names), *sorted(tools))) or "none"
         return f"Error: there is no tool {shorten(name)!r}; there are {known}."
+    return None
+
+
+def unfit(dialect: Dialect, name: str, args: Mapping[str, Any]) -> str | None:
+    """Return the error result of a todo call whose arguments do not fit, or None."""
+    try:
+        dialect.read(name, args)
+    except Misfit as misfit:
+        return dialect.error(str(misfit))
+    except Refused:
+        return None  # a soft error: for the round to say
     return None
 
 
@@ -163,6 +169,11 @@ def _stored(raw: AIMessage, pairs: Sequence[Pair], known: Callable[[str], bool])
         update["id"] = new_id()
     reply = raw.model_copy(update=update) if update else raw
     return unmarked(renamed(reply.model_copy(update=holding(reply, pairs))))  # type: ignore[return-value]
+
+
+def spoken_by(name: str | None, message: AIMessage) -> AIMessage:
+    """Return a reply under the agent's name, as it was given; what goes out again has a legal one."""
+    return message if name is None else message.model_copy(update={"name": name})
 
 
 def without_calls(raw: AIMessage, no_text: str = "") -> AIMessage:

@@ -35,11 +35,16 @@ class TimedNode(DiscreetNode):
 
 def with_time(update: Any, call_id: str, seconds: float) -> Any:
     """Write on the results of a call, in whatever its node returns, how long it took."""
+    return with_results(update, call_id, lambda result: timed(result, seconds))
+
+
+def with_results(update: Any, call_id: str, change: Callable[[ToolMessage], ToolMessage]) -> Any:
+    """Change the results of a call, in whatever its node returns."""
     for part in update if isinstance(update, list) else [update]:
         written = part.update if isinstance(part, Command) else part
         if isinstance(written, dict) and "messages" in written:
             written["messages"] = [
-                timed(message, seconds)
+                change(message)
                 if isinstance(message, ToolMessage) and message.tool_call_id == call_id
                 else message
                 for message in written["messages"]

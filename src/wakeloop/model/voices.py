@@ -27,6 +27,31 @@ class Voice:
     may_call: bool = True
 
 
+LAST_WORDS = ("explain", "report")
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Which tools a request goes out with: the list's, the caller's own; and whether one may be called."""
+
+    todos: bool
+    own: bool
+    may_call: bool = True
+
+
+def tools_for(asking: str | None, *, called: bool, todo_tools: bool, own: bool) -> Tools:
+    """Return the tools of a request; `called` tells whether its history has calls, `own` of other tools.
+
+    Many servers refuse a request without tools over a history with calls: for a last word they are there,
+    and none may be called.
+    """
+    if asking in LAST_WORDS:
+        return Tools(called and (todo_tools or not own), called, may_call=False)
+    if not todo_tools and called and not own:
+        return Tools(todos=True, own=True, may_call=False)
+    return Tools(todo_tools, own=True)
+
+
 @dataclass(frozen=True, eq=False)
 class Voices:
     """The model with all tools, without the todo tools, without any, in a format; `full` is None without.
@@ -100,20 +125,18 @@ class Voices:
     def voice(self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool) -> Voice:
         """Return the model as a request needs it; `asking` for a format, a last word, or None."""
         if asking == "format" and self.formatted is not None:
-            beside = self.formatted_with_tools if _has_calls(wire) else None
+            beside = self.formatted_with_tools if has_calls(wire) else None
             return Voice(beside or self.formatted)
-        own = self.quiet_without_todos
-        if asking in ("explain", "report"):
-            quiet = own if own is not None and not todo_tools else self.quiet
-            return Voice((quiet if _has_calls(wire) else None) or self.bare, may_call=False)
-        if self.full is not None and todo_tools:
-            return Voice(self.full)
-        if self.quiet is not None and own is None and _has_calls(wire):
-            return Voice(self.quiet, may_call=False)
-        return Voice(self.without_todos)
+        own, todos = self.quiet_without_todos, todo_tools and self.full is not None
+        tools = tools_for(asking, called=has_calls(wire), todo_tools=todos, own=own is not None)
+        quiet = self.quiet if tools.todos else own if tools.own else None
+        if tools.may_call or (quiet is None and asking not in LAST_WORDS):
+            return Voice(self.full if tools.todos and self.full is not None else self.without_todos)
+        return Voice(quiet or self.bare, may_call=False)
 
 
-def _has_calls(wire: Sequence[BaseMessage]) -> bool:
+def has_calls(wire: Sequence[BaseMessage]) -> bool:
+    """Tell whether a history has calls in it."""
     return any(isinstance(message, AIMessage) and message.tool_calls for message in wire)
 
 

@@ -11,6 +11,7 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.channels.reducers import Goal, Overrides
 from wakeloop.channels.session import Told
+from wakeloop.channels.shapes import check_channels
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.loop.activation import anew, gone_on
@@ -24,7 +25,7 @@ from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import tell, write
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.state import TodoState, check_channels, ledger_of
+from wakeloop.state import TodoState, ledger_of
 from wakeloop.stream import todos_changed
 from wakeloop.thread.echoes import Sent, set_aside
 from wakeloop.thread.opening import Opening, asked_for, inbox_fault
@@ -41,7 +42,8 @@ class Activate(Node):
     settings: LoopSettings
     asynchronous_verify: bool
     todo_tools: bool
-    model: str = ""  # its name, for its price
+    model: str | None = ""  # its name, for its price; None where only a request shows it
+    watched: bool = True  # whether the end looks for other runs
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
@@ -84,7 +86,7 @@ class Activate(Node):
         )
         ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
         note_list(ledger, todos, settings, begins=True)
-        began = beginning(config, state["remaining_steps"])
+        began = beginning(config, state["remaining_steps"]) if self.watched else None
         ledger |= {"began": list(began)} if began else {}
         ledger |= {"settings": overrides} if overrides else {}
         if is_unasked(opening, ledger, todos):
@@ -94,15 +96,13 @@ class Activate(Node):
         if messages and (opening.came_in or not ledger.get("unasked")):
             update["messages"] = messages
         update |= opening.taken(state, ledger)
-        if state.get("todo_handoff"):
-            update["todo_handoff"] = {"clear": True}
+        update |= {"todo_handoff": {"clear": True}} if state.get("todo_handoff") else {}
         if state.get("structured_response") is not None:
             update["structured_response"] = None
         counts = {"open": count_open(todos), "budget": ledger["budget"]}
         tell({"type": "activated", "sources": opening.sources, **counts}, ledger)
         if woken:
-            event = {"cycle": ledger["wake_cycles"], **counts, "reasons": woken}
-            tell({"type": "wake", **event}, ledger)
+            tell({"type": "wake", "cycle": ledger["wake_cycles"], **counts, "reasons": woken}, ledger)
         return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": ledger}
 
     def written(
@@ -150,7 +150,8 @@ class Activate(Node):
         """Check what a thread overrides, also against what its model can do."""
         overrides = check_overrides(self.settings, asked)
         settings = effective(self.settings, overrides)
-        check_priced(settings, self.model)
+        if self.model is not None:
+            check_priced(settings, self.model)
         if not self.todo_tools and self.dialect.active(settings):
             raise SettingsError("This agent's model cannot call tools, so auto_continue stays off.")
         return overrides
@@ -186,8 +187,7 @@ def _numbered(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], 
 def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:
     """Put list, goal and settings back as they were; `call_model` raises the sentence."""
     update: dict[str, Any] = {"todo_ledger": {**old, "refused": sentence}}
-    before = getattr(state["todos"], "before", None)
-    if before is not None:
+    if (before := getattr(state["todos"], "before", None)) is not None:
         update["todos"] = {"all": before}
     if inbox_fault(state):
         update["todo_inbox"] = []

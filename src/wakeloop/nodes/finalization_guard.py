@@ -11,8 +11,8 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.ending import at_rest, session_at
-from wakeloop.loop.gates import Case
+from wakeloop.loop.ending import at_rest, session_from
+from wakeloop.loop.gates import Case, Costs, costs_of
 from wakeloop.loop.idle_rounds import repeats
 from wakeloop.loop.inbox import replies_owed
 from wakeloop.loop.ledger import Ledger
@@ -20,7 +20,7 @@ from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.overrides import in_force
 from wakeloop.loop.progress import measured
 from wakeloop.loop.ruling import rule, stop, unreported
-from wakeloop.loop.spending import note_round, told
+from wakeloop.loop.spending import note_round
 from wakeloop.loop.turn import GUARD, case_of
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import tell, write
@@ -41,6 +41,7 @@ class FinalizationGuard(Node):
     settings: LoopSettings
     formats: bool = False
     saver: BaseCheckpointSaver[Any] | None = None  # the one that the graph was compiled with
+    costs: Costs | None = None  # where they are not the graph's own
 
     def __call__(self, state: Any, config: RunnableConfig) -> Any:
         """Return the update that the ruling brings; the fork reads the ruling in it."""
@@ -101,6 +102,7 @@ class FinalizationGuard(Node):
             owed=bool(replies_owed(state)),
             drained=get_runtime().drain_requested,
             steps_left=state["remaining_steps"],
+            costs=self.costs or costs_of(settings),
             unformatted=self.formats and ledger.get("asking") != "format" and ledger.get("spoke", False),
         )
 
@@ -163,8 +165,7 @@ class FinalizationGuard(Node):
 
     def end(self, state: Any, ledger: Ledger, case: Case, reason: Ending) -> Any:
         """End the run, by way of the parent if it is handed over."""
-        session = session_at(case, reason, state.get("waiting_on") or (), ledger.get("writes", 0))
-        session["spent"] = told(ledger)
+        session = session_from(ledger, state["todos"], case.settings, reason, state.get("waiting_on") or ())
         if reason == "handed_over":
             return handed_over(state, session)
         if ledger.get("asking") == "explain":

@@ -18,11 +18,12 @@ from wakeloop.errors import ToolError
 from wakeloop.model.answers import answer, error_answer, no_such_tool, sentence_of
 from wakeloop.model.redaction import secrets_of
 from wakeloop.model.timing import TimedNode
-from wakeloop.platform.direct_calls import Direct, unheard
+from wakeloop.platform.direct_calls import Direct, takes_injection, unheard
 from wakeloop.state import PRIVATE
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import new_id, unmarked
 from wakeloop.text.secrets import without_secrets
+from wakeloop.thread.reviewing import Reviews
 from wakeloop.todos.items import Refused, read_list
 
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
@@ -42,23 +43,36 @@ class RunTools(TimedNode):
     model: object = None  # whose secrets no error may tell
     clock: Callable[[], float] = monotonic
     todo_tools: frozenset[str] = frozenset()  # which a call to a tool that is gone is told of, too
+    reviews: Reviews = field(default_factory=Reviews)  # the tools whose calls are put to a person first
 
     @classmethod
-    def of(
-        cls, tools: Mapping[str, BaseTool], model: object = None, todo_tools: frozenset[str] = frozenset()
-    ) -> Self:
+    def of(cls, tools: Mapping[str, BaseTool], model: object = None, **more: Any) -> Self:
         """Sort the tools by the way they are called."""
         injected = {name: ToolNode([tool]) for name, tool in tools.items() if takes_injection(tool)}
         direct = {
             name: way for name, tool in tools.items() if (way := Direct.of(tool)) and name not in injected
         }
-        return cls(tools, injected, direct, model, todo_tools=todo_tools)
+        return cls(tools, injected, direct, model, **more)
 
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
-        """Run the call and return its result as an update."""
+        """Run the call, as a person has it where one is asked, and return its result as an update."""
+        call, answered = self.begun(state)
+        return answered or self.reviews.told(state, call, self.run(call, config))
+
+    async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
+        """Run the call and return its result as an update; the same, waiting."""
+        call, answered = self.begun(state)
+        return answered or self.reviews.told(state, call, await self.arun(call, config))
+
+    def begun(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Return the call that is to run, or the update that answers it without."""
         if fault := self.fault(state):
-            return {"messages": [error_answer(state, fault)]}
+            return state, {"messages": [error_answer(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
+        return self.reviews.put(call, self.tools[call["name"]])
+
+    def run(self, call: dict[str, Any], config: RunnableConfig) -> Any:
+        """Call the tool; what it raises is its result."""
         tool = self.tools[call["name"]]
         if _only_async(tool):
             raise ToolError(
@@ -73,11 +87,8 @@ class RunTools(TimedNode):
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
             return _raised(call, error, self.model)
 
-    async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
-        """Run the call and return its result as an update; the same, waiting."""
-        if fault := self.fault(state):
-            return {"messages": [error_answer(state, fault)]}
-        call = {key: state[key] for key in ("name", "args", "id", "type")}
+    async def arun(self, call: dict[str, Any], config: RunnableConfig) -> Any:
+        """Call the tool and wait for it."""
         tool = self.tools[call["name"]]
         try:
             if node := self.injected.get(tool.name):
@@ -98,17 +109,6 @@ class RunTools(TimedNode):
 
 def _only_async(tool: BaseTool) -> bool:
     return getattr(tool, "coroutine", None) is not None and getattr(tool, "func", True) is None
-
-
-def takes_injection(tool: BaseTool) -> bool:
-    """Tell whether the graph gives a tool arguments that the model does not send (state, store, runtime)."""
-    if isinstance(tool.args_schema, dict):
-        return False
-    told: Any = tool.tool_call_schema
-    taken: Any = tool.get_input_schema()
-    return bool(
-        set(taken.model_fields) - set(told["properties"] if isinstance(told, dict) else told.model_fields)
-    )
 
 
 def _update(call: dict[str, Any], result: Any) -> Any:

@@ -1,77 +1,73 @@
 """Applies a round's todo calls to the list, one result each."""
 
-from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
-from inspect import isawaitable
-from typing import Any
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphBubbleUp
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import VerifyError
-from wakeloop.guesses.values import verdict_of
 from wakeloop.loop.idle_rounds import unless_further
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import in_force
-from wakeloop.model.answers import answer, no_such_tool
-from wakeloop.model.redaction import secrets_of
+from wakeloop.loop.replies import external
+from wakeloop.model.answers import answer, error_answer, made_last, no_such_tool, unanswered
 from wakeloop.platform.codeless_tools import AnsweringNode
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.traces import write
+from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of, taken_in
-from wakeloop.text.secrets import without_secrets
+from wakeloop.thread.asking import Judged, judge
+from wakeloop.thread.verifying import Verifier, Verify
 from wakeloop.todos.changes import changed_ids, changes
-from wakeloop.todos.items import Refused, Todo
+from wakeloop.todos.items import Refused
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
-from wakeloop.todos.rounds import play_round
 from wakeloop.todos.verdicts import remembered
-
-NONE = AIMessage("")
-
-Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
-Round = Generator[Question, str | None, tuple[Board, list[Outcome]]]
 
 
 @dataclass(frozen=True, eq=False)
 class ValidateTodos(AnsweringNode):
-    """Play the round's todo calls; the verifier is asked in between."""
+    """Play the round's todo calls; the verifier is asked in between, a person about the plan they make."""
 
     dialect: Dialect
     settings: LoopSettings
     verify: Verify | None = None
     model: object = None  # whose secrets no refusal may tell
 
+    @computed_once
+    def verifier(self) -> Verifier:
+        """Whoever is asked about items that are to be completed."""
+        return Verifier(self.verify, self.model)
+
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the list's changes and one tool result a call."""
-        calls, board, play = self.begun(state)
-        verdict: str | None = None
+        play, verdict = self.played(state), None
         try:
             while True:
-                verdict = self.ask(play.send(verdict), state)
+                verdict = self.verifier.ask(play.send(verdict), state)
         except StopIteration as done:
-            return self.written(state, calls, board, *done.value)
+            return cast(dict[str, Any], done.value)
 
     async def acall(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; an asynchronous verifier is awaited."""
-        calls, board, play = self.begun(state)
-        verdict: str | None = None
+        play, verdict = self.played(state), None
         try:
             while True:
-                verdict = await self.aask(play.send(verdict), state)
+                verdict = await self.verifier.aask(play.send(verdict), state)
         except StopIteration as done:
-            return self.written(state, calls, board, *done.value)
+            return cast(dict[str, Any], done.value)
 
     def asked(self, state: TodoState) -> list[ToolCall]:
         """Find the round's todo calls in the last reply."""
-        replies = (m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
-        wanted = set(state["todo_ledger"].get("todo_calls", ()))
-        return [call for call in next(replies, NONE).tool_calls if call["id"] in wanted]
+        wanted = state["todo_ledger"].get("todo_calls", ())
+        return [call for call in made_last(state["messages"]) if call["id"] in wanted]
 
-    def begun(self, state: TodoState) -> tuple[list[Any], Board, Round]:
-        """Set the board, and play the round's calls on it."""
+    def played(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
+        """Play the round off the last reply; the update, or the notes that come before a plan is put."""
         ledger, calls = ledger_of(state), self.asked(state)
+        notes: Ledger = {**ledger}
         todos, written = state["todos"], taken_in(state["todos"], ledger)
         board = Board(
             todos=todos if written is None else written,
@@ -85,7 +81,14 @@ class ValidateTodos(AnsweringNode):
             one_write=self.dialect.replaces,
             repeats=self.settings.repeats,
         )
-        return calls, board, play_round(board, [self.operation(c, board, ledger) for c in calls], rules)
+        settings = in_force(self.settings, ledger)
+        operations = [self.operation(call, board, ledger) for call in calls]
+        verified = self.verify is not None
+        judged = yield from judge(board, operations, rules, notes, settings, verified=verified)
+        if not isinstance(judged, Judged):
+            return {"todo_ledger": judged}
+        beside = external(ledger, made_last(state["messages"])) if "plan" in ledger else ()
+        return self.written(state, calls, board, judged, unanswered(beside, state["messages"]))
 
     def operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
@@ -103,69 +106,86 @@ class ValidateTodos(AnsweringNode):
                     return operation
         return Replace((), why) if self.dialect.replaces and call["name"] in self.dialect.writes else why
 
-    def ask(self, question: Question, state: TodoState) -> str | None:
-        """Ask the verifier; what it raises is a refusal that names it."""
-        if self.verify is None:
-            return None
-        try:
-            verdict = self.verify(question.todo, state)
-        except GraphBubbleUp:  # it asks a person
-            raise
-        except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
-            return self.failed(error)
-        if isawaitable(verdict):
-            if hasattr(verdict, "close"):
-                verdict.close()
-            raise VerifyError
-        return verdict_of(verdict)
-
-    async def aask(self, question: Question, state: TodoState) -> str | None:
-        """Ask the verifier and wait for it."""
-        if self.verify is None:
-            return None
-        try:
-            verdict = self.verify(question.todo, state)
-            verdict = await verdict if isawaitable(verdict) else verdict
-        except GraphBubbleUp:
-            raise
-        except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
-            return self.failed(error)
-        return verdict_of(verdict)
-
-    def failed(self, error: Exception) -> str:
-        """Name what a verifier raised; it may have asked a model of the same key."""
-        said = f"the verifier failed: {type(error).__name__}: {error}"
-        return without_secrets(said, secrets_of(self.model))
-
     def written(
-        self, state: TodoState, calls: list[Any], before: Board, after: Board, outcomes: list[Outcome]
+        self, state: TodoState, calls: list[Any], before: Board, judged: Judged, beside: list[Any]
     ) -> dict[str, Any]:
-        """Turn the outcomes into tool results, the list's changes, counters and events."""
+        """Turn the outcomes into tool results, the list's changes, counters and events.
+
+        The calls `beside` the todo calls have waited for a plan: they run now, or are answered.
+        """
         ledger, by_hand = ledger_of(state), taken_in(state["todos"], {}) is not None
+        settings, after = in_force(self.settings, ledger), judged.board
         ledger["next_id"] = after.next_id
         if after.refusals:
             ledger["refusals"] = remembered(after)
         elif "refusals" in ledger:
             del ledger["refusals"]
+        outcomes = self.rejected(judged, settings)
         results = [self.answer(call, outcome, ledger) for call, outcome in zip(calls, outcomes, strict=True)]
-        if results and in_force(self.settings, ledger).max_idle_rounds:
+        if results and settings.max_idle_rounds:
             results[0].artifact = unless_further(before.todos, after.todos)
         if any(outcome.wrote for outcome in outcomes):
             ledger["todo_guard_suppressed"] = False
-        for result, outcome in zip(results, outcomes, strict=True):
-            if outcome.error is None and self.dialect.shows(outcome):
-                ledger["shown"] = result.id or ""
+        shown = (o.error is None and self.dialect.shows(o) for o in outcomes)
+        if showing := [result.id or "" for result, shows in zip(results, shown, strict=True) if shows]:
+            ledger["shown"] = showing[-1]
+        if "plan" in ledger:
+            results += self.ruled(ledger, judged, results, beside, settings)
         update: dict[str, Any] = {"messages": results}
         if ledger != state.get("todo_ledger"):  # most rounds leave it alone: a row less
             update["todo_ledger"] = ledger
         if after.goal != before.goal:
             update["todo_goal"] = after.goal
-        self.report(outcomes, after)
-        if (difference := changes(before.todos, after.todos)) or by_hand:
-            update["todos"] = {"all": list(after.todos)} if by_hand else difference
-            event = {"type": "todos", "todos": list(after.todos), "changed": changed_ids(difference)}
-            write(event)
+        changed = changes(before.todos, after.todos)
+        if changed or by_hand:
+            update["todos"] = {"all": list(after.todos)} if by_hand else changed
+        self.report(outcomes, after, changed if changed or by_hand else None)
         return update
+
+    def report(self, outcomes: Sequence[Outcome], after: Board, changed: Any) -> None:
+        """Stream what the verifier said, and the list where it was written."""
+        for event in self.verifier.told(outcomes, after):
+            write(event)
+        if changed is not None:
+            write({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
+
+    def rejected(self, judged: Judged, settings: LoopSettings) -> Sequence[Outcome]:
+        """Say with the calls that a person has refused what the person said."""
+        if judged.ruling is None or not judged.rejected:
+            return judged.outcomes
+        why = fill("plan_rejected", self.dialect.texts, settings.prompts, words=judged.ruling.words)
+        return [
+            replace(outcome, error=why) if place in judged.rejected else outcome
+            for place, outcome in enumerate(judged.outcomes)
+        ]
+
+    def ruled(
+        self,
+        ledger: Ledger,
+        judged: Judged,
+        results: Sequence[ToolMessage],
+        beside: Sequence[Any],
+        settings: LoopSettings,
+    ) -> list[ToolMessage]:
+        """Note what a person made of the plan, tell an edit once, and answer calls beside it."""
+        ruling = judged.ruling
+        ledger["plan"] = kind = "stands" if ruling is None else ruling.kind
+        ledger.pop("verdicts", None)
+        if ruling is not None and kind != "rejected":
+            ledger["planned"] = True
+        if kind == "stands":
+            ledger["held"] = list(beside)
+            return []
+        if kind == "edited":
+            ledger["writes"] = ledger.get("writes", 0) + 1
+            listing = self.dialect.listing(judged.board.todos, judged.board.goal, settings)
+            told = fill("plan_edited", self.dialect.texts, settings.prompts, list=listing)
+            last = results[-1]
+            last.content = f"{last.content}\n\n{told}"
+            ledger["shown"] = last.id or ""
+        why = fill(f"held_{kind}", self.dialect.texts, settings.prompts)
+        ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in beside}}
+        return [error_answer(call, call.get("fault") or why) for call in beside]
 
     def answer(self, call: Any, outcome: Outcome, ledger: Ledger) -> ToolMessage:
         """Render one call's result; a refused one is an error result."""
@@ -177,16 +197,3 @@ class ValidateTodos(AnsweringNode):
             text = self.dialect.result(outcome)
             status = "success" if isinstance(outcome.operation, Show) or outcome.wrote else "error"
         return answer(call, text, status)
-
-    def report(self, outcomes: list[Outcome], after: Board) -> None:
-        """Stream what the verifier said of each item that it was asked about."""
-        if self.verify is None:
-            return
-        for outcome in outcomes:
-            for key in outcome.touched:
-                todo = outcome.board.find(key)
-                why = outcome.denied.get(key)
-                if todo is None or (why is None and todo["status"] != "completed"):
-                    continue
-                event = {"type": "verify", "id": key, "content": todo["content"], "accepted": why is None}
-                write({**event, "reason": why, "refusals": after.refusals.get(str(key), 0)})

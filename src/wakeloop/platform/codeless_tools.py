@@ -62,4 +62,4 @@ def _named(call: ToolCall) -> dict[str, Any]:
 
 def _result(update: Any, call: ToolCall) -> Any:
     """Find a call's result in what the node wrote."""
-    return next((m for m in update["messages"] if getattr(m, "tool_call_id", None) == call["id"]), "")
+    return next((m for m in update.get("messages", ()) if getattr(m, "tool_call_id", None) == call["id"]), "")

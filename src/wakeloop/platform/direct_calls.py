@@ -77,3 +77,14 @@ def content_of(result: Any) -> str | list[Any]:
 
 def _is_block(part: Any) -> bool:
     return isinstance(part, str) or (isinstance(part, dict) and part.get("type") in TOOL_MESSAGE_BLOCK_TYPES)
+
+
+def takes_injection(tool: BaseTool) -> bool:
+    """Tell whether the graph gives a tool arguments that the model does not send (state, store, runtime)."""
+    if isinstance(tool.args_schema, dict):
+        return False
+    told: Any = tool.tool_call_schema
+    taken: Any = tool.get_input_schema()
+    return bool(
+        set(taken.model_fields) - set(told["properties"] if isinstance(told, dict) else told.model_fields)
+    )

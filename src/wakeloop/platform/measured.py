@@ -21,13 +21,25 @@ def measured(name: str, parts: int | None = None, file: str | Path | None = None
     Raises `SettingsError` where there is none.
     """
     path = Path(file or os.environ.get("WAKELOOP_PROFILE") or FILE)
-    lengths = models_in(path).get(bare(name), {})
+    lengths = _of(models_in(path), bare(name))
     known = sorted(int(length) for length in lengths if length != ANY)
     if parts is None or not known:
         entry = lengths.get(ANY, {})
     else:
         entry = lengths[str(max((length for length in known if length <= parts), default=known[0]))]
     return dict(entry.get("settings", {}))
+
+
+def _of(models: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return what is known of a name; with a provider or without it is the same, if only one model has it."""
+    if name in models:
+        return models[name]
+    found = [entry for other, entry in models.items() if _tail(other, name) or _tail(name, other)]
+    return found[0] if len(found) == 1 else {}
+
+
+def _tail(whole: str, name: str) -> bool:
+    return whole.endswith((f":{name}", f"/{name}"))
 
 
 def models_in(path: Path) -> dict[str, dict[str, Any]]:

@@ -34,8 +34,15 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "cut_call": frozenset(),
     "unanswered": frozenset(),
     "unanswered_todo": frozenset(),
+    "unrun": frozenset(),
     "broken_off": frozenset(),
     "empty_reply": frozenset(),
+    "plan_edited": frozenset(("list",)),
+    "plan_rejected": frozenset(("words",)),
+    "held_edited": frozenset(),
+    "held_rejected": frozenset(),
+    "call_edited": frozenset(("args",)),
+    "call_rejected": frozenset(("words",)),
 }
 """Every text by name, with the blanks that it may leave to be filled."""
 

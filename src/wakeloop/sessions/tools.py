@@ -7,14 +7,16 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 
 from wakeloop.errors import SessionError, ToolNameError
+from wakeloop.loop.approval import request
 from wakeloop.loop.inbox import WakeEvent, replies_owed
 from wakeloop.sessions.host import SessionHost, agent_of
 from wakeloop.sessions.runs import answer_to, answered
 from wakeloop.sessions.tool_call import Call
 from wakeloop.text.told import told
+from wakeloop.thread.asking import put
 
 NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
 SHORT = 10  # characters of a handle's own part: the model repeats it
@@ -89,7 +91,9 @@ class SessionTools:
 
     @told("Ask the person you work for and wait for the answer: only what you cannot find out yourself.")
     def ask_user(self, question: str) -> str:
-        return str(interrupt({"question": _text(question, "question"), "on": "human"}))
+        text = _text(question, "question")
+        asked = request("ask_user", {"question": text}, text, ("respond",), on="human")
+        return put(asked, lambda decision: decision.words)
 
     @told("Ask another agent something. The reply comes as a message after your turn has ended.")
     def talk_to_agent(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:

@@ -35,7 +35,7 @@ def user_faults(message: BaseMessage) -> Iterator[str]:
 
 def name_faults(message: BaseMessage) -> Iterator[str]:
     """The faults in the name of who speaks, or of the tool that answers."""
-    allowed = _NAME if isinstance(message, ToolMessage) else _SPEAKER
+    allowed = _NAME if isinstance(message, ToolMessage | AIMessage) else _SPEAKER
     if message.name and not allowed.fullmatch(message.name):
         yield f"the message's name {message.name!r} is not one that every server takes"
 

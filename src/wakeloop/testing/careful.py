@@ -94,12 +94,13 @@ def _rounds(messages: Sequence[BaseMessage]) -> list[list[str]]:
 
 
 def _is_planned(desk: Desk) -> bool:
-    """Whether the list was written since the user last asked; what the graph wrote is no request."""
+    """Whether the list was written since the user last asked; what others put in is no request."""
     asked = max(
         (
             place
             for place, message in enumerate(desk.messages)
-            if isinstance(message, HumanMessage) and "wakeloop" not in message.additional_kwargs
+            if isinstance(message, HumanMessage)
+            and not message.additional_kwargs.keys() & {"wakeloop", "lc_source"}
         ),
         default=-1,
     )

@@ -18,7 +18,9 @@ PLACES = {
 }
 """Where the nodes of the graph stand; others stand in rows beneath them."""
 BENDS = {
-    ("run_tools", "finalization_guard"): -90,
+    ("run_tools", "finalization_guard"): -140,
+    ("validate_todos", "run_tools"): 16,
+    ("finalization_guard", "__end__"): 16,
     ("activate", "finalization_guard"): 70,
     ("run_tools", "nag"): 16,
 }
@@ -75,21 +77,25 @@ def _box(node: str, x: int, y: int) -> str:
 
 def _way(places: Mapping[str, tuple[int, int]], start: str, end: str, words: str) -> str:
     (x1, y1), (x2, y2) = places[start], places[end]
+    if start == end:
+        loop = f"M{x1 - 18} {y1 + HALF}C{x1 - 18} {y1 + 44} {x1 + 18} {y1 + 44} {x1 + 18} {y1 + HALF}"
+        return _drawn(loop, words, x1 - 20, y1 + 36, "end")
     length = hypot(x2 - x1, y2 - y1) or 1
     right = (-(y2 - y1) / length, (x2 - x1) / length)
     bend = BENDS.get((start, end), BEND)
     middle = ((x1 + x2) / 2 - right[0] * bend, (y1 + y2) / 2 - right[1] * bend)
     (ax, ay), (bx, by) = _edge_of(start, (x1, y1), middle), _edge_of(end, (x2, y2), middle)
-    line = (
-        f'<path d="M{ax:.1f} {ay:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {bx:.1f} {by:.1f}" fill="none"'
-        f' stroke="{GREY}" marker-end="url(#tip)"/>'
-    )
-    if not words:
-        return line
     side = (-right[0], -right[1]) if bend > 0 else right  # where the line bulges: the words stand outside
     tx, ty = (ax + 2 * middle[0] + bx) / 4 + 8 * side[0], (ay + 2 * middle[1] + by) / 4 + 4 + 12 * side[1]
     anchor = "start" if side[0] > 0.3 else "end" if side[0] < -0.3 else "middle"  # noqa: PLR2004 - a slope
-    return line + f'<text x="{tx:.1f}" y="{ty:.1f}" text-anchor="{anchor}" fill="{GREY}">{safe(words)}</text>'
+    curve = f"M{ax:.1f} {ay:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {bx:.1f} {by:.1f}"
+    return _drawn(curve, words, tx, ty, anchor)
+
+
+def _drawn(line: str, words: str, x: float, y: float, anchor: str) -> str:
+    path = f'<path d="{line}" fill="none" stroke="{GREY}" marker-end="url(#tip)"/>'
+    at = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{GREY}"'
+    return f"{path}<text {at}>{safe(words)}</text>" if words else path
 
 
 def _edge_of(node: str, at: tuple[int, int], toward: tuple[float, float]) -> tuple[float, float]:

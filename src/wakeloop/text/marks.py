@@ -12,6 +12,8 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from wakeloop.text.characters import whole
 
 KEY = "wakeloop"
+SOURCE = "lc_source"  # LangChain's word for who has put a message in that the user never wrote
+HIDDEN = "do-not-render-"  # chat UIs show no message whose id begins so
 TOOK = "wakeloop_ms"  # on a result, how long its call took: no provider is sent what stands there
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
 KINDS: frozenset[str] = frozenset(get_args(Kind))
@@ -30,14 +32,25 @@ def new_id() -> str:
     return urlsafe_b64encode(_draw.getrandbits(96).to_bytes(12, "big")).decode()
 
 
+def new_hidden_id() -> str:
+    """Mint the id of a message that the graph injects: chat UIs hide it."""
+    # it is noted, too: eight characters are enough for the few that a thread has
+    return HIDDEN + urlsafe_b64encode(_draw.getrandbits(48).to_bytes(6, "big")).decode()
+
+
 def new_call_id() -> str:
     """Mint a call's id: nine letters and digits, which the strictest server asks for."""
     return "".join(_draw.choices(_LETTERS, k=9))
 
 
 def mark(kind: Kind, **more: Any) -> dict[str, Any]:
-    """Return the `additional_kwargs` of a message that the graph writes."""
+    """Return the mark of a message that the graph has a hand in."""
     return {KEY: {"kind": kind, **more}}
+
+
+def injected(kind: Kind, **more: Any) -> dict[str, Any]:
+    """Return the `additional_kwargs` of an injected message: LangChain's word beside the mark."""
+    return {**mark(kind, **more), SOURCE: KEY}
 
 
 def kind_of(message: BaseMessage) -> str | None:
@@ -45,6 +58,20 @@ def kind_of(message: BaseMessage) -> str | None:
     found = message.additional_kwargs.get(KEY)
     kind = found.get("kind") if isinstance(found, dict) else None
     return kind if isinstance(kind, str) and kind in KINDS else None
+
+
+def source_of(message: BaseMessage) -> str | None:
+    """Return who else has put a message in that no user wrote and no model: a framework, or a chat UI.
+
+    None for the user's and the model's own, and for ours. Whoever sends input may say so: it is no ground to
+    trust a message.
+    """
+    if kind_of(message) is not None:
+        return None
+    source = message.additional_kwargs.get(SOURCE)
+    if isinstance(source, str) and source.strip():
+        return source.strip()
+    return "hidden" if (message.id or "").startswith(HIDDEN) else None
 
 
 def added_to(message: BaseMessage) -> int:
@@ -72,19 +99,20 @@ def timed(result: ToolMessage, seconds: float) -> ToolMessage:
 
 def as_user(kind: Kind, text: str) -> HumanMessage:
     """Write a user message on behalf of the graph."""
-    return HumanMessage(whole(text), id=new_id(), additional_kwargs=mark(kind))
+    return HumanMessage(whole(text), id=new_hidden_id(), additional_kwargs=injected(kind))
 
 
 def as_assistant(kind: Kind, text: str) -> AIMessage:
     """Write an assistant's message on behalf of the graph."""
-    return AIMessage(text, id=new_id(), additional_kwargs=mark(kind))
+    return AIMessage(text, id=new_hidden_id(), additional_kwargs=injected(kind))
 
 
 def unmarked(message: BaseMessage) -> BaseMessage:
-    """Return a message without a mark: one from outside may not carry it."""
-    if KEY not in message.additional_kwargs:
+    """Return a message without our mark: one from outside may not carry it. Others' words for theirs stay."""
+    extra = message.additional_kwargs
+    if KEY not in extra and extra.get(SOURCE) != KEY:
         return message
-    kept = {key: value for key, value in message.additional_kwargs.items() if key != KEY}
+    kept = {key: value for key, value in extra.items() if key != KEY and (key, value) != (SOURCE, KEY)}
     return message.model_copy(update={"additional_kwargs": kept})
 
 
@@ -138,11 +166,11 @@ def of_activation(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
         yield message
 
 
-def by_model(message: AnyMessage) -> bool:
+def by_model(message: BaseMessage) -> bool:
     """Tell whether a message is a reply that the model wrote."""
-    return isinstance(message, AIMessage) and kind_of(message) is None
+    return isinstance(message, AIMessage) and kind_of(message) is None and source_of(message) is None
 
 
-def by_user(message: AnyMessage) -> bool:
-    """Tell whether a message is the user's own: never one that the graph injected."""
-    return isinstance(message, HumanMessage) and kind_of(message) is None
+def by_user(message: BaseMessage) -> bool:
+    """Tell whether a message is the user's own: never one that the graph injected, or another framework."""
+    return isinstance(message, HumanMessage) and kind_of(message) is None and source_of(message) is None

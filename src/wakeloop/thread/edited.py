@@ -13,7 +13,7 @@ from wakeloop.errors import ArgumentError, EditError
 from wakeloop.guesses.runs import thread_of
 from wakeloop.loop.ledger import notes_of
 from wakeloop.platform.overwriting import in_place_of
-from wakeloop.thread.standing import LAST, unfinished
+from wakeloop.thread.standing import LAST, last_node, unfinished
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 SESSION = ("todo_session", "todo_goal")
@@ -51,9 +51,9 @@ class Edited:
                 f"The graph {graph.name!r} keeps no threads: build it with checkpointer=…, such as "
                 "InMemorySaver()."
             )
-        if place or LAST in graph.nodes:
-            agent: Any = _kept_below(graph, place) if place else graph
-            return cls(graph, config, LAST, agent.builder.nodes[LAST].runnable.dialect.renumbers)
+        last = last_node(_kept_below(graph, place) if place else graph)
+        if last is not None:
+            return cls(graph, config, last[0], last[1].dialect.renumbers)
         if "todos" in graph.channels:
             return cls(graph, config, None)
         raise EditError(_way_down(graph))

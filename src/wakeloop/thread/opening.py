@@ -1,7 +1,8 @@
 """What an input brought: people, events, kicks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Self
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -12,7 +13,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import TodoState
 from wakeloop.text.characters import indented, one_line, shorten, whole
-from wakeloop.text.marks import mark, new_id
+from wakeloop.text.marks import HIDDEN, injected, new_id, source_of
 
 REMEMBERED_EVENTS = 64
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
@@ -54,6 +55,7 @@ class Opening:
     events: tuple[WakeEvent, ...]
     known: bool
     waits: tuple[Any, ...] = ()
+    of_others: bool = False  # all that is new was put in by a framework or a chat UI
 
     @classmethod
     def of(cls, state: TodoState, old: Ledger) -> Self:
@@ -69,6 +71,7 @@ class Opening:
             events=tuple(fresh.values()),
             known=bool(old),
             waits=tuple(state.get("waiting_on") or ()),
+            of_others=_of_others(messages),
         )
 
     @property
@@ -90,7 +93,10 @@ class Opening:
     @property
     def sources(self) -> list[str]:
         """What woke this activation, once each."""
-        kinds = [*(["human"] if self.new_input else []), *(str(e.get("kind")) for e in self.events)]
+        kinds = [
+            *(["human"] if self.new_input and not self.of_others else []),
+            *(str(e.get("kind")) for e in self.events),
+        ]
         return list(dict.fromkeys(kinds)) or ["kick"]
 
     # -- what it answers, and what is to be answered -----------------------------------------------------
@@ -99,7 +105,7 @@ class Opening:
     def arrived(self) -> list[Any]:
         """The ids of what the thread waited for and has now: by correlation id, or a person's word."""
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWERS}
-        person = self.new_input or bool(self.people)
+        person = (self.new_input and not self.of_others) or bool(self.people)
         entries = [w if isinstance(w, Mapping) else {"id": w} for w in self.waits]
         here = (w for w in entries if w.get("id") in answered or (person and w.get("on") in PERSONS))
         return [w.get("id") for w in here]
@@ -159,9 +165,18 @@ class Opening:
         written: list[BaseMessage] = [HumanMessage(whole(e["text"]), id=_event_id(e)) for e in self.people]
         if self.others:
             kinds = list(dict.fromkeys(str(e.get("kind")) for e in self.others))
-            marked = mark("event", events=[str(e.get("id", "")) for e in self.others], kinds=kinds)
-            written.append(HumanMessage(text, id=_event_id(self.others[0]), additional_kwargs=marked))
+            marked = injected("event", events=[str(e.get("id", "")) for e in self.others], kinds=kinds)
+            written.append(
+                HumanMessage(text, id=HIDDEN + _event_id(self.others[0]), additional_kwargs=marked)
+            )
         return written
+
+
+def _of_others(messages: Sequence[BaseMessage]) -> bool:
+    """Tell whether no user's message is among those that wait, but others' are."""
+    waiting = takewhile(lambda m: m.type in ("human", "system"), reversed(messages))
+    told = [source_of(m) for m in waiting if isinstance(m, HumanMessage)]
+    return bool(told) and None not in told
 
 
 def _event_id(event: WakeEvent) -> str:

@@ -16,7 +16,7 @@ from langchain_core.messages import (
 from wakeloop.loop.ledger import Ledger
 from wakeloop.state import TodoState
 from wakeloop.text.characters import whole
-from wakeloop.text.marks import as_assistant, as_user, kind_of, mark, new_id, unmarked
+from wakeloop.text.marks import as_assistant, as_user, injected, kind_of, new_hidden_id, source_of, unmarked
 
 Say = Callable[[str], str]
 
@@ -60,18 +60,18 @@ def repairs(
 ) -> Repairs:
     """Return what makes a history legal, with the input behind it.
 
-    `arrived` are the messages of events. Where no user message is left to answer, one is added: the `nudge`,
-    or a word to go on; not behind another agent's results where they answer every call, as after its
-    hand-over: such a history is in order as it is.
+    `arrived` are the messages of events. Where no user message is left to answer (what others have put in is
+    none), one is added: the `nudge`, or a word to go on; not behind another agent's results where they answer
+    every call, as after its hand-over: such a history is in order as it is.
     """
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
     head = messages[: len(messages) - len(tail)]
     waiting = [m if m.id in old.get("injected", ()) else _whole(unmarked(m)) for m in tail]
-    behind, closing = list(arrived), closed(head, todo_tools, say)
+    behind, closing = list(arrived), closed(head, todo_tools, say, old.get("plan", ""))
     if not (behind or waiting) and _ends_in_answers(head, closing) and not _is_own(state, old):
         closing = []
-    elif not behind and not any(isinstance(m, HumanMessage) for m in waiting):
+    elif not behind and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
         behind = [as_user("activate", say("activate") if nudge is None else nudge)]
     return Repairs(
         closing=closing,
@@ -89,20 +89,26 @@ def _whole(message: BaseMessage) -> BaseMessage:
     return message.model_copy(update={"content": content, "name": name})
 
 
-def closed(head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say) -> list[BaseMessage]:
-    """Answer the calls that a broken run left open, and close it with a line."""
+def closed(
+    head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say, plan: str = ""
+) -> list[BaseMessage]:
+    """Answer the calls that a broken run left open, and close it with a line.
+
+    While a `plan` waits for its approval, no call beside it has run.
+    """
+    beside = "unrun" if plan in ("due", "judged") else "unanswered"
     results_behind = takewhile(lambda m: isinstance(m, ToolMessage), reversed(head))
     answered = {m.tool_call_id for m in results_behind if isinstance(m, ToolMessage)}
     last = next((m for m in reversed(head) if not isinstance(m, ToolMessage)), None)
     calls = last.tool_calls if isinstance(last, AIMessage) else []
     results: list[BaseMessage] = [
         ToolMessage(
-            say("unanswered_todo" if call["name"] in todo_tools else "unanswered"),
-            id=new_id(),
+            say("unanswered_todo" if call["name"] in todo_tools else beside),
+            id=new_hidden_id(),
             name=call["name"],
             tool_call_id=call["id"] or "",
             status="error",
-            additional_kwargs=mark("repair"),
+            additional_kwargs=injected("repair"),
         )
         for call in calls
         if call["id"] not in answered

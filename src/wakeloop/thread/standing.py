@@ -1,11 +1,9 @@
 """How a thread stands, and what it answered."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import AnyMessage
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.loop.ledger import notes_of
@@ -15,9 +13,14 @@ from wakeloop.text.marks import by_model, by_user, opens, text_of
 from wakeloop.thread.held import Held, held, messages_of
 from wakeloop.todos.items import count_open
 
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import StateSnapshot
+
 LAST = "finalization_guard"
+AFTER_AGENT = ".after_agent"
 NUMBERS = ("open", "wakes", "budget", "list", "items", "spent")
-WORDS = frozenset(("state", "reason", "on", *NUMBERS))
+WORDS = frozenset(("state", "reason", "on", "error", *NUMBERS))
 
 
 def session_of(given: object) -> Session:
@@ -27,7 +30,8 @@ def session_of(given: object) -> Session:
     interrupt says `"on": "approval"`, else on a human; one that broke off, or is being run, is `running`,
     without numbers; one that has not begun is `dormant`, or `idle` with items by hand, without a reason. Of a
     result of a run that is parked, the numbers are there that it shows; of a parent's values without a list
-    there are none.
+    there are none. Where the last input was refused, `error` says why, until one is taken; for clients of a
+    server, which keeps the exception's words to itself.
 
     Args:
         given: A snapshot, a run's result, a state, or a thread's state as the SDK has it. Of a parent graph
@@ -41,6 +45,8 @@ def session_of(given: object) -> Session:
         return cast(Session, dict(given))  # a session itself
     view = held(given)
     session = cast(dict[str, Any], counted(view))
+    if refused := notes_of(view.values).get("refused"):
+        session["error"] = refused
     if session["state"] == "running" or not view.whole:
         return cast(Session, {key: session[key] for key in session if key not in NUMBERS})
     if session["reason"] == "interrupted" and "todo_ledger" not in view.values:  # a result has no counters
@@ -48,7 +54,7 @@ def session_of(given: object) -> Session:
     return cast(Session, session)
 
 
-def counted(given: Held | StateSnapshot) -> Session:
+def counted(given: "Held | StateSnapshot") -> Session:
     """Read how a thread stands, with its numbers also while it is running."""
     view = given if isinstance(given, Held) else held(given)
     todos, ledger = view.values.get("todos") or [], notes_of(view.values)
@@ -76,20 +82,32 @@ def counted(given: Held | StateSnapshot) -> Session:
     return session
 
 
-def resting_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> str:
+def last_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> tuple[str, Any] | None:
+    """Return the node after which a run ends, and what has its rules; None for a graph that has none.
+
+    In an agent with the middleware that is the last of its hooks.
+    """
+    for name, spec in graph.builder.nodes.items():
+        owner = getattr(getattr(spec.runnable, "func", None), "__self__", spec.runnable)
+        if name == LAST or (name.endswith(AFTER_AGENT) and hasattr(owner, "dialect")):
+            return name, owner
+    return None
+
+
+def resting_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> str:
     """Return the node that an ended thread is written as: the one after which a run ends.
 
     Raises `EditError` for a graph that has none, such as the parent of an agent.
     """
-    if LAST not in graph.nodes:
+    if (last := last_node(graph)) is None:
         raise EditError(
             f"The graph {graph.name!r} is no todo agent: edit the list by the agent's own graph, or the "
             "parent's channel by its own update_state."
         )
-    return LAST
+    return last[0]
 
 
-def unfinished(snapshot: StateSnapshot) -> bool:
+def unfinished(snapshot: "StateSnapshot") -> bool:
     """Tell whether a thread is in mid-run.
 
     `next` would not: it leaves out tasks whose results are stored, as after a kill between two supersteps.

@@ -4,7 +4,7 @@ Operations come from a dialect, a round applies them in order, and the verifier 
 so that a synchronous and an asynchronous caller share one body.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -29,20 +29,28 @@ from wakeloop.todos.whole_list import replaced
 
 
 def play_round(
-    board: Board, calls: Sequence[Operation | str], rules: Rules
+    board: Board,
+    calls: Sequence[Operation | str],
+    rules: Rules,
+    verdicts: Verdicts | None = None,
+    rejected: Collection[int] = (),
 ) -> Generator[Question, str | None, tuple[Board, list[Outcome]]]:
     """Apply the operations of one round in order; a string stands for a call that is refused already.
 
     Yields a `Question` for each item that is to be completed and is sent None (accepted) or the reason of
     the refusal. Returns the board that the round leaves and one outcome a call. Whether too many items are
     in progress is judged on that last board; then the calls that started items are refused, the last first.
+
+    Of a round that is played once more, `verdicts` are what was answered before (what is answered now is
+    added), and `rejected` the places of calls that a person has refused.
     """
-    refused = {i: why for i, call in enumerate(calls) if (why := _refused_already(call)) is not None}
+    refused = dict.fromkeys(rejected, "rejected")
+    refused |= {i: why for i, call in enumerate(calls) if (why := _refused_already(call)) is not None}
     writes = [i for i, call in enumerate(calls) if isinstance(call, Replace)]
     if rules.one_write and len(writes) > 1:
         twice = "the list was sent more than once in one reply; send it once, whole"
         refused = dict.fromkeys(writes, twice) | refused
-    verdicts: Verdicts = {}
+    verdicts = {} if verdicts is None else verdicts
     limit: Limit | None = None
     while True:
         after, outcomes = yield from _play(board, calls, rules, refused, verdicts, limit)

@@ -13,13 +13,12 @@ from threading import Event
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from langgraph.types import interrupt
 
+from wakeloop.loop.approval import Decision, request, said
 from wakeloop.text.secrets import is_secret
 from wakeloop.text.told import told
+from wakeloop.thread.asking import put
 
-YES = ("y", "yes")
-NO = ("", "n", "no")
 CHUNK = 65_536
 TICK = 0.01
 
@@ -34,11 +33,12 @@ def shell_tool(
 ) -> BaseTool:
     """Return the tool `run_shell`, which runs a command line by `/bin/sh` in a folder.
 
-    With `ask` each command is put to a person first: the run stops at LangGraph's `interrupt`, whose value is
-    `{"question": …, "command": …, "on": "approval"}`, so the agent needs a checkpointer. Answer by running it
-    again with `Command(resume=answer)`, where several wait with `Command(resume={interrupt.id: answer})`:
-    `True`, `"y"`, `"yes"` or `{"approved": True}` is a yes, and anything else a no, which the model reads in
-    your words (a text, or `{"approved": False, "message": …}`).
+    With `ask` each command is put to a person first: the run stops at an `interrupt` whose value is of
+    LangChain's shape (`action_requests`, `review_configs`), so the agent needs a checkpointer. Answer by
+    running it again with `Command(resume=answer)`, where several wait with `Command(resume={interrupt.id:
+    answer})`: `{"decisions": [{"type": "approve"}]}`, `True`, `"y"`, `"yes"` or `{"approved": True}` is a
+    yes, and anything else a no, which the model reads in your words (a text, `{"decisions": [{"type":
+    "reject", "message": …}]}`, or `{"approved": False, "message": …}`).
 
     It is no sandbox: a command has the rights of this process. The environment is passed on without variables
     that look like secrets, and nothing can be typed into a command. A command that fails is no error of the
@@ -77,9 +77,9 @@ class Shell:
         if self.stop.is_set():
             raise ToolException("The run is being stopped; the command was not run.")
         if self.ask:
-            answer = interrupt({"question": "Run this command?", "command": command, "on": "approval"})
-            if not approved(answer):
-                return refusal(answer)
+            decision = put(asked(command), lambda decision: decision)
+            if decision.kind != "approve":
+                return refusal(decision)
         output = Output(self.limit)
         code = run(command, self.root, self.timeout, output, self.stop)
         why = (
@@ -91,20 +91,14 @@ class Shell:
         return f"[{how}]\n{output.text() or '(no output)'}"
 
 
-def approved(answer: Any) -> bool:
-    """Whether the person said yes, and not something that could be taken for it."""
-    if isinstance(answer, Mapping):
-        return answer.get("approved") is True
-    return answer is True or (isinstance(answer, str) and answer.strip().lower() in YES)
+def asked(command: str) -> dict[str, Any]:
+    """What a person is asked: to let a command run as it is, or not."""
+    return request("run_shell", {"command": command}, "Run this command?", ("approve", "reject"))
 
 
-def refusal(answer: Any) -> str:
+def refusal(decision: Decision, what: str = "command; it was not run") -> str:
     """What the model reads when the person did not say yes, with the person's own words."""
-    if isinstance(answer, Mapping):
-        answer = next((answer[key] for key in ("message", "reason", "text") if answer.get(key)), "")
-    words = answer.strip() if isinstance(answer, str) else ""
-    said = f' They said: "{words}"' if words.lower() not in NO else ""
-    return f"The person refused this command; it was not run.{said}"
+    return f"The person refused this {what}.{said(decision)}"
 
 
 @dataclass

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wakeloop import create_todo_agent
+from wakeloop import LoopSettings, create_todo_agent
 from wakeloop.bench.profile import SETTINGS, write_profile
 from wakeloop.errors import SettingsError
 from wakeloop.testing import ScriptedModel, calls, says
@@ -42,6 +42,34 @@ def test_on_and_unknown_are_the_default(profile: Path, name: str) -> None:
     write_profile(profile, {name: {"any": {"list": "on", "settings": SETTINGS["on"]}}})
     model = Named(calls(("todo_write", {"items": ["a"]})), *[says("Later.")] * 7)
     assert wakes(model) == 5
+
+
+OFF = {"any": {"list": "off", "settings": SETTINGS["off"]}}
+
+
+@pytest.mark.parametrize(
+    ("written", "asked", "found"),
+    [
+        ("anthropic:small", "small", True),  # measured by name, and built from a model object
+        ("small", "models/small", True),
+        ("anthropic:small", "anthropic:small", True),
+        ("anthropic:small", "mall", False),
+        ("small", "smaller", False),
+    ],
+)
+def test_a_provider_before_the_name_makes_no_other_model(
+    profile: Path, written: str, asked: str, found: bool
+) -> None:
+    write_profile(profile, {written: OFF})
+    assert (LoopSettings.for_model(asked) == LoopSettings()) is not found
+    model = Named(*[says("Hello.")], model_name=asked)
+    create_todo_agent(model, settings="auto").invoke({"messages": [("user", "go")]})
+    assert (model.bound == [[]]) is found
+
+
+def test_a_name_of_two_providers_is_none(profile: Path) -> None:
+    write_profile(profile, {"anthropic:small": OFF, "bedrock:small": OFF})
+    assert LoopSettings.for_model("small") == LoopSettings()
 
 
 def test_without_a_profile_it_is_refused_when_the_agent_is_built(profile: Path) -> None:

@@ -35,12 +35,44 @@ def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("knobs", "requests"),
-    [({}, 42), ({"replies": 1}, 23), ({"replies": 1, "plan_beside": True}, 22), ({"list_from": 21}, 21)],
+    [
+        ({}, 22),
+        ({"plan_beside": False}, 23),
+        ({"replies": 2}, 41),
+        ({"replies": 2, "plan_beside": False}, 42),
+        ({"list_from": 21}, 21),
+    ],
 )
 def test_a_reliable_model_makes_as_many_requests_as_the_study_says(
     knobs: dict[str, Any], requests: int, tmp_path: Path
 ) -> None:
     assert ours(tmp_path, Knobs(**knobs), parts=20).facts == (True, requests, "settled")
+
+
+@pytest.mark.parametrize(
+    ("varied", "requests"),
+    [
+        ({}, 22),
+        ({"prompts": {"instructions": "Close it in the reply that begins the next one."}}, 23),
+        ({"prompts": {"instructions": "Plan beside the first call."}}, 41),
+        ({"inject_todo_instructions": False}, 42),
+        ({"statuses": ("done", "blocked")}, 42),
+    ],
+)
+def test_it_does_as_it_is_told(varied: dict[str, Any], requests: int, tmp_path: Path) -> None:
+    settings = preset("wakeloop").model_copy(update=varied)
+    assert ours(tmp_path, parts=20, settings=settings).facts == (True, requests, "settled")
+
+
+def test_several_items_are_closed_in_one_call_where_the_tool_takes_several(tmp_path: Path) -> None:
+    def closings(name: str) -> list[dict[str, Any]]:
+        settings = preset(name).model_copy(update=AWAKE)
+        run = ours(tmp_path / name, Knobs(forget=1, replies=2, plan_beside=False), settings=settings)
+        made = [call for message in run.messages for call in getattr(message, "tool_calls", ())]
+        return [call["args"] for call in made if call["name"] == "todo_update"]
+
+    assert closings("wakeloop") == [{"ids": [1, 2, 3, 4, 5], "status": "done"}]
+    assert closings("agentparley") == [{"id": number, "status": "done"} for number in range(1, 6)]
 
 
 @pytest.mark.parametrize("name", SPOKEN)
@@ -52,7 +84,10 @@ def test_it_speaks_every_vocabulary_also_where_parts_are_found(
     settings = preset(name).model_copy(update=AWAKE)
     found = {"list_from": 1} if family == "follow-trail" else {}
     run = ours(
-        tmp_path, Knobs.model_validate({"replies": replies, **found}), settings=settings, family=family
+        tmp_path,
+        Knobs.model_validate({"replies": replies, "plan_beside": False, **found}),
+        settings=settings,
+        family=family,
     )
     assert run.facts == (True, requests, "settled")
     assert [todo["status"] for todo in run.todos] == ["completed"] * 5
@@ -95,19 +130,19 @@ def test_it_plays_every_kind_of_family_without_a_list(name: str, tmp_path: Path)
 
 
 HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
-    "stop": ({"stop": 1}, (False, 8, "stalled"), 0),
-    "false done": ({"false_done": 1}, (False, 7, "settled"), 0),
-    "forget": ({"forget": 1}, (True, 9, "settled"), 1),
-    "repeat": ({"repeat": 1}, (True, 13, "settled"), 1),
-    "malformed": ({"malformed": 1}, (False, 5, "malformed_calls"), 0),
+    "stop": ({"stop": 1}, (False, 8, "stalled"), 0.2),
+    "false done": ({"false_done": 1}, (False, 3, "settled"), 0.2),
+    "forget": ({"forget": 1}, (True, 8, "settled"), 1),
+    "repeat": ({"repeat": 1}, (True, 8, "settled"), 1),
+    "malformed": ({"malformed": 1}, (True, 10, "malformed_calls"), 1),
     "cut": ({"cut": 1}, (False, 5, "truncated"), 0),
     "empty": ({"empty": 1}, (False, 5, "empty_reply"), 0),
     "no list": ({"no_list": 1}, (True, 6, "settled"), 1),
-    "can't, blocks": ({"cannot": 1}, (False, 12, "settled"), 0.8),
-    "can't, says": ({"cannot": 1, "on_failure": "says"}, (False, 17, "stalled"), 0.8),
-    "can't, retries": ({"cannot": 1, "on_failure": "retries"}, (False, 23, "stalled"), 0.8),
-    "can't, busy": ({"cannot": 1, "on_failure": "busy"}, (False, 71, "wake_budget"), 0.8),
-    "can't, fakes": ({"cannot": 1, "on_failure": "fakes"}, (False, 12, "settled"), 0.8),
+    "can't, blocks": ({"cannot": 1}, (False, 7, "settled"), 0.8),
+    "can't, says": ({"cannot": 1, "on_failure": "says"}, (False, 12, "stalled"), 0.8),
+    "can't, retries": ({"cannot": 1, "on_failure": "retries"}, (False, 18, "stalled"), 0.8),
+    "can't, busy": ({"cannot": 1, "on_failure": "busy"}, (False, 66, "wake_budget"), 0.8),
+    "can't, fakes": ({"cannot": 1, "on_failure": "fakes"}, (False, 7, "settled"), 0.8),
 }
 
 
@@ -123,7 +158,20 @@ def test_a_false_done_that_is_refused_is_followed_by_the_work(tmp_path: Path) ->
         name = todo["content"].removeprefix("write ")
         return None if (tmp_path / "notes" / f"{name}.txt").exists() else "the file is missing"
 
-    assert ours(tmp_path, Knobs(false_done=1), verify=verify).facts == (True, 17, "settled")
+    assert ours(tmp_path, Knobs(false_done=1), verify=verify).facts == (True, 9, "settled")
+
+
+def test_what_is_feigned_and_refused_for_ever_ends(tmp_path: Path) -> None:
+    """Two items that their tool refuses, closed as if they were done: each is held after three refusals."""
+
+    def verify(todo: Any, state: Any) -> str | None:
+        name = todo["content"].removeprefix("write ")
+        return None if (tmp_path / "notes" / f"{name}.txt").exists() else "the file is missing"
+
+    knobs = Knobs(cannot=2, on_failure="fakes")
+    run = ours(tmp_path, knobs, verify=verify)
+    assert (run.facts, run.share) == ((False, 28, "looping"), 0.6)
+    assert [todo["status"] for todo in run.todos][3:] == ["blocked", "blocked"]
 
 
 def test_a_false_done_without_a_list_is_never_done(tmp_path: Path) -> None:
@@ -136,7 +184,7 @@ def test_pushed_on_it_spoils_what_was_finished(tmp_path: Path) -> None:
     asked = plain(tmp_path / "b", Knobs(spoil=1), asks=1)
     assert (finished.facts, asked.facts) == ((True, 6, ""), (False, 8, ""))
     assert len(damage(finished.checks, asked.checks)) == 1
-    assert ours(tmp_path / "c", Knobs(spoil=1)).facts == (True, 12, "settled")
+    assert ours(tmp_path / "c", Knobs(spoil=1)).facts == (True, 7, "settled")
 
 
 def test_asked_to_go_on_after_a_stop_it_goes_on(tmp_path: Path) -> None:
@@ -210,6 +258,25 @@ def test_where_no_call_is_allowed_it_answers_and_where_a_format_is_asked_for_it_
     assert (reply.text, reply.tool_calls) == ('{"said": "All done."}', [])
 
 
+@pytest.mark.parametrize(
+    ("lenient", "verdict"), [(0, ("needs_revision", "left: write b")), (1, ("satisfied", "All done."))]
+)
+def test_as_a_grader_it_judges_what_it_last_worked_on(lenient: float, verdict: tuple[str, str]) -> None:
+    """As the grader of Deep Agents' rubric asks it: by a tool, of a transcript that is one text."""
+    task = task_of("make-files", 2)
+    model = WeakModel(task, 0, Knobs(stop=1, lenient=lenient))
+    [(name, args)] = task.steps[0].calls
+    tools = [tool for tool in task.tools(Path()) if tool.name == name]
+    done = [HumanMessage("do it"), calls((name, args, "w")), ToolMessage("Wrote it.", tool_call_id="w")]
+    assert model.bind_tools(tools).invoke(done).text == "All done."
+    grader = {"type": "function", "function": {"name": "GraderResponse", "parameters": {"type": "object"}}}
+    [call] = model.bind_tools([grader]).invoke([HumanMessage("Is it done?")]).tool_calls
+    assert call["name"] == "GraderResponse"
+    told = verdict[1].replace("write b", task.steps[1].label)
+    assert (call["args"]["result"], call["args"]["explanation"]) == (verdict[0], told)
+    assert [one["passed"] for one in call["args"]["criteria"]] == [verdict[0] == "satisfied"]
+
+
 def test_a_cut_call_has_half_of_its_last_text() -> None:
     [call] = asked(Knobs(cut=1, no_list=1), PLANNED[:1]).tool_calls
     whole = task_of("make-files", 2).steps[0].calls[0].args["content"]
@@ -230,13 +297,14 @@ def test_the_same_seed_gives_the_same_run_and_another_habit_leaves_the_dice_as_t
     assert [weak._dice.tosses("stop") for _ in range(50)] == [more._dice.tosses("stop") for _ in range(50)]
 
 
-def test_one_seeded_cell_of_the_study(tmp_path: Path) -> None:
-    runs = [ours(tmp_path / str(seed), Knobs(stop=0.3), parts=20, seed=seed) for seed in (0, 3, 4)]
-    assert [run.facts for run in runs] == [
-        (True, 56, "settled"),
-        (True, 64, "settled"),
-        (True, 64, "settled"),
-    ]
+@pytest.mark.parametrize(
+    ("knobs", "requests"),
+    [({}, [31, 32, 31]), ({"replies": 2, "plan_beside": False}, [56, 64, 64])],
+)
+def test_one_seeded_cell_of_the_study(knobs: dict[str, Any], requests: list[int], tmp_path: Path) -> None:
+    weak = Knobs(stop=0.3, **knobs)
+    runs = [ours(tmp_path / str(seed), weak, parts=20, seed=seed) for seed in (0, 3, 4)]
+    assert [run.facts for run in runs] == [(True, number, "settled") for number in requests]
 
 
 def test_usage_is_the_size_of_the_request_and_what_it_shares_with_the_one_before() -> None:
@@ -287,5 +355,6 @@ def test_a_fit_finds_the_knobs_again(tmp_path: Path) -> None:
     runs = [ours(tmp_path / str(seed), knobs, parts=10, seed=seed) for seed in range(6)]
     fitted = fit([run.messages for run in runs])
     counts = {habit: tuple(fitted.counts[habit]) for habit in ("stop", "malformed", "cut", "false_done")}
-    assert counts == {"stop": (21, 80), "malformed": (6, 78), "cut": (14, 119), "false_done": (10, 37)}
-    assert fitted.knobs.stop == 21 / 80
+    assert counts == {"stop": (9, 34), "malformed": (4, 36), "cut": (9, 58), "false_done": (3, 32)}
+    assert fitted.knobs.stop == 9 / 34
+    assert (fitted.knobs.replies, fitted.knobs.plan_beside) == (1, True)

@@ -9,7 +9,7 @@ import pytest
 from forms import FORMS, Anthropic, Said, all_ids, names_of
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from rig import Rig, marks, results, write
+from rig import Rig, close, marks, results, write
 
 from wakeloop import answer_of
 from wakeloop.testing import calls, wire_faults
@@ -75,6 +75,25 @@ def test_c33_in_a_history_from_elsewhere(rig: Rig, name: str) -> None:
     assert wire_faults([asked]) == []
     assert [m.name for m in asked[1:4]][:2] == ["a_person", "my_agent"]
     rig.follow_up()
+
+
+NAMED = {"coder": "coder", "my agent": "my_agent", "a.b": "a_b", "研究员": None, "n" * 70: "n" * 64}
+
+
+@IN_FORM
+@pytest.mark.parametrize("name", NAMED)
+def test_c33_replies_carry_the_agents_name_and_a_legal_one_goes_out(quick: Rig, form: Any, name: str) -> None:
+    """Chat completions alone are sent one; without anything legal in it, none is."""
+    quick.speaks(form).build(write("a"), close(1), "bye", name=name)
+    out = quick.run("go")
+    quick.model.assert_done()
+    assert [m.name for m in out["messages"] if m.type == "ai"] == [name] * 3
+    payload = quick.model.payloads[-1]
+    told = [
+        m.get("name") for m in payload.get("messages") or payload["input"] if m.get("role") == "assistant"
+    ]
+    assert told == [NAMED[name]] * 2 if form.name == "chat" else set(told) <= {None}
+    quick.follow_up()
 
 
 # -- C34, C35 --------------------------------------------------------------------------------------------

@@ -291,9 +291,9 @@ def test_c04_no_list_in_the_input(kept: Rig, todos: Any) -> None:
     before = kept.todos, kept.session
     kept.then()
     for given in ({"messages": [("user", "again")], "todos": todos}, None):
-        with pytest.raises(InputError, match="todos"):
+        with pytest.raises(InputError, match="todos") as raised:
             kept.run(given)
-        assert (kept.todos, kept.session) == before
+        assert (kept.todos, kept.session) == (before[0], {**before[1], "error": str(raised.value)})
     assert kept.model.requests == []
     kept.follow_up()
 

@@ -12,6 +12,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import InjectedState
 from langgraph.types import Command
+from langgraph_supervisor import create_supervisor
+from langgraph_supervisor.handoff import create_forward_message_tool
 
 from wakeloop import answer_of, create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, wire_faults
@@ -99,3 +101,26 @@ def test_a_wrapped_model_is_refused_with_the_way_out() -> None:
         create_todo_agent(one.with_fallbacks([two]))  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"bind.+ScriptedModel\(…, stop=\[…\]\)"):
         create_todo_agent(one.bind(stop=["x"]))  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")  # langgraph-supervisor's own
+def test_a_supervisor_finds_an_agents_reply_by_its_name() -> None:
+    plan, done = calls(("todo_write", {"items": ["a"]})), calls(("todo_update", {"id": 1, "status": "done"}))
+    gardener = create_todo_agent(ScriptedModel(plan, "Soon.", done, "Watered."), name="gardener")
+    boss = ScriptedModel(
+        calls(("transfer_to_gardener", {})), calls(("forward_message", {"from_agent": "gardener"}))
+    )
+    supervisor = create_supervisor(
+        [gardener], model=boss, tools=[create_forward_message_tool()], output_mode="full_history"
+    )
+    out = supervisor.compile().invoke({"messages": [("user", "go")]})
+    boss.assert_done()
+    told = [(m.name, m.text) for m in out["messages"] if m.type == "ai" and m.text]
+    assert told == [
+        ("gardener", "Soon."),
+        ("gardener", "Watered."),
+        ("gardener", "Transferring back to supervisor"),
+        ("supervisor", "Watered."),
+    ]
+    hidden = [m.id for m in out["messages"] if (m.id or "").startswith("do-not-render-")]
+    assert len(hidden) == 1  # the nudge

@@ -21,6 +21,7 @@ SAME = {
     "earn_wakes": 0,
     "retries_fall": False,
     "on_no_list": "accept",
+    "approve_plan": "off",
     "max_tokens": None,
     "max_cost": None,
     "prices": {},
@@ -59,16 +60,17 @@ CUBEPI = {
     "max_wake_cycles": 0,
     "max_idle_wakes": 0,
 }
+FINISHING = {
+    "repeats": "name",
+    "max_idle_wakes": 5,
+    "earn_wakes": 100,
+    "guard_rearms": True,
+    "reply_retries": 4,
+    "retries_fall": True,
+}
 TABLE: dict[str, dict[str, Any]] = {
-    "wakeloop": {
-        **WAKELOOP,
-        "repeats": "name",
-        "max_idle_wakes": 5,
-        "earn_wakes": 100,
-        "guard_rearms": True,
-        "reply_retries": 4,
-        "retries_fall": True,
-    },
+    "wakeloop": {**WAKELOOP, **FINISHING},
+    "langchain": {**WAKELOOP, **FINISHING, "dialect": "write_todos", "in_progress": "any"},
     "agentparley": {
         **WAKELOOP,
         **UNBOUNDED,
@@ -229,6 +231,7 @@ PLAN = {
 }
 COST = {
     "wakeloop": (8, "stalled", 5, 1),
+    "langchain": (8, "stalled", 5, 1),
     "agentparley": (27, "wake_budget", 25, 0),
     "loki": (3, "repeated_reply", 1, 0),
     "lesson": (2, "disabled", 0, 0),
@@ -240,6 +243,7 @@ COST = {
 BEGUN = ["activate", "call_model", "validate_todos", "call_model", "finalization_guard"]
 WALKS = {  # behind the plan and the first text
     "wakeloop": [*["wake"] * 5, "correct"],
+    "langchain": [*["wake"] * 5, "correct"],
     "agentparley": ["wake"] * 25,
     "loki": ["wake"],
     "lesson": [],

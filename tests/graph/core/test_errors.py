@@ -364,6 +364,11 @@ def readings(agent: Any) -> dict[str, Any]:
     return {**read, "session_of": agent.session}
 
 
+def refused(before: dict[str, Any], sentence: str) -> dict[str, Any]:
+    """The same with why the last input was refused, where a client reads it."""
+    return {**before, "session_of": {**before["session_of"], "error": sentence}}
+
+
 @pytest.mark.parametrize("given", [{"messages": [("user", "bad")]}, {}], ids=["with words", "without"])
 @pytest.mark.parametrize("name", BAD)
 def test_a_refused_input_leaves_list_goal_settings_and_session_as_they_were(
@@ -380,12 +385,12 @@ def test_a_refused_input_leaves_list_goal_settings_and_session_as_they_were(
         agent.run({**given, **BAD[name], "todo_goal": "new goal"})
     sentence = str(raised.value)
     assert sentence.endswith((".", "?"))
-    assert readings(agent) == before
+    assert readings(agent) == refused(before, sentence)
     for _ in range(2):
         with pytest.raises(InputError) as again:
             agent.run(None)
         assert str(again.value) == sentence
-        assert readings(agent) == before
+        assert readings(agent) == refused(before, sentence)
     with pytest.raises(EditError, match="message"):
         update_todos(agent.graph, agent.at(), add=["b"])
     assert agent.asked == asked
@@ -443,9 +448,9 @@ def test_a_refused_input_on_a_thread_that_broke_off(thread: Make) -> None:
     with pytest.raises(OSError, match="no network"):
         agent.run("go")
     before = readings(agent)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError) as raised:
         agent.run({"messages": [("user", "bad")], "todos": 3})
-    assert readings(agent) == before
+    assert readings(agent) == refused(before, str(raised.value))
     assert agent.walk("good") == [*START, *TODO, *END]
 
 

@@ -1,5 +1,6 @@
 """The picture, the nodes, two supersteps a round, one Send a call."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -10,13 +11,22 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
-from langgraph.prebuilt import InjectedState, InjectedStore
+from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send, interrupt
 
 import wakeloop
-from wakeloop import TodoState, build_todo_graph, create_todo_agent, join_todos, merge_messages, preset
+from wakeloop import (
+    LoopSettings,
+    TodoState,
+    build_todo_graph,
+    create_todo_agent,
+    join_todos,
+    merge_messages,
+    preset,
+)
+from wakeloop.loop.overrides import FIXED
 from wakeloop.nodes import activate, call_model, finalization_guard, nag, run_tools, validate_todos, wake
 from wakeloop.testing import ScriptedModel, calls, walk
 
@@ -50,6 +60,8 @@ def test_the_edges_and_the_words_on_them() -> None:
         (source, target, word) for source in ("run_tools", "validate_todos") for word, target in ways.items()
     }
     assert edges == rounds | {
+        ("validate_todos", "validate_todos", "judged"),
+        ("validate_todos", "run_tools", "plan stands"),
         ("__start__", "activate", None),
         ("activate", "call_model", "something to answer"),
         ("activate", "finalization_guard", "nothing to answer"),
@@ -338,6 +350,8 @@ def test_results_of_one_superstep_are_behind_their_call_in_every_request(thread:
 def test_interfaces_can_read_what_goes_in_and_comes_out() -> None:
     agent = create_todo_agent(ScriptedModel([]))
     given, gives = agent.get_input_jsonschema(), agent.get_output_jsonschema()
+    fields = [*given["properties"].values(), *gives["properties"].values()]
+    assert [field for field in fields if not field.get("description", "").endswith(".")] == []
     assert list(given["properties"]) == [
         "messages", "todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings"
     ]  # fmt: skip
@@ -357,3 +371,42 @@ def test_interfaces_can_read_what_goes_in_and_comes_out() -> None:
         "cancelled",
         "blocked",
     ]
+
+
+def test_a_context_is_a_form_of_the_settings_that_may_vary() -> None:
+    agent = create_todo_agent(ScriptedModel([]), settings={"preset": "loki", "max_wake_cycles": 7})
+    schema = agent.get_context_jsonschema()
+    assert schema is not None
+    assert list(schema["properties"]) == ["todo_settings"]
+    form = schema["$defs"]["TodoSettings"]["properties"]
+    assert list(form) == [name for name in LoopSettings.model_fields if name not in FIXED]
+    assert form["max_wake_cycles"] == {
+        "description": "Wakes that one activation may spend (agentparley's maxWakeCycles); 0 never wakes. "
+        "This agent's: 7.",
+        "maximum": 2**53,
+        "minimum": 0,
+        "title": "Max Wake Cycles",
+        "type": "integer",
+    }
+    assert form["on_guard_exhausted"]["enum"] == ["proceed", "block"]
+    assert form["prompts"]["type"] == "object"
+
+
+def test_a_context_of_ones_own_stays_what_it_is(thread: Make) -> None:
+    @dataclass
+    class Own:
+        user: str
+
+    agent = create_todo_agent(ScriptedModel([]), context_schema=Own)
+    schema = agent.get_context_jsonschema()
+    assert schema is not None
+    assert list(schema["properties"]) == ["user"]
+
+    @tool
+    def who(runtime: ToolRuntime[Any, Any]) -> str:
+        """Who asks."""
+        return str(runtime.context)
+
+    unnamed = thread(calls(("who", {})), "bye", tools=[who])
+    unnamed.run("go", context={"user": "ada", "max_tokens": 1})
+    assert unnamed.messages[-2].text == "{'user': 'ada', 'max_tokens': 1}"

@@ -37,9 +37,9 @@ def test_a_bad_event_is_refused_once_and_does_not_stay(events: Any, why: str) ->
     agent.invoke({"messages": [("user", "first")]}, THREAD)
     before = session_of(agent.get_state(THREAD))
     for given in ({"todo_inbox": events}, None):
-        with pytest.raises(InputError, match=why):
+        with pytest.raises(InputError, match=why) as raised:
             agent.invoke(given, THREAD)
-    assert session_of(agent.get_state(THREAD)) == before
+        assert session_of(agent.get_state(THREAD)) == {**before, "error": str(raised.value)}
     assert agent.invoke({"messages": [("user", "again")]}, THREAD)["messages"][-1].text == "two"
     assert len(model.requests) == 2
 

@@ -380,7 +380,7 @@ def test_the_nudge_is_a_marked_user_message_with_the_live_list(thread: Make) -> 
     agent.run("go")
     nudge = agent.model.requests[3][-1]
     assert nudge.type == "human"
-    assert nudge.additional_kwargs == {"wakeloop": {"kind": "wake"}}
+    assert nudge.additional_kwargs == {"wakeloop": {"kind": "wake"}, "lc_source": "wakeloop"}
     lines = [line for line in nudge.text.splitlines() if line.startswith("  ")]
     assert lines == ["  [1] a", "  [2] b (blocked: no key)", "  [3] c (in progress)"]
     assert 'todo_update(id, "done")' in nudge.text
@@ -426,7 +426,7 @@ def test_the_correction_carries_the_list_in_the_same_way(thread: Make) -> None:
     )
     agent.run("go")
     correction = agent.model.requests[3][-1]
-    assert correction.additional_kwargs == {"wakeloop": {"kind": "guard"}}
+    assert correction.additional_kwargs == {"wakeloop": {"kind": "guard"}, "lc_source": "wakeloop"}
     lines = [line for line in correction.text.splitlines() if line.startswith("  ")]
     assert lines == ["  [1] a", "  [3] c"]
     assert "1 more (2 open, 1 blocked in all)" in correction.text
@@ -659,7 +659,7 @@ def test_blocked_is_set_while_the_explanation_is_awaited(thread: Make) -> None:
     assert {s.values["todo_ledger"]["todo_guard_blocked"]["guard"] for s in waiting} == {"open_todos"}
     message = waiting[0].values["todo_ledger"]["todo_guard_blocked"]["message"]
     assert message == agent.messages[-2].text
-    assert agent.messages[-2].additional_kwargs == {"wakeloop": {"kind": "guard"}}
+    assert agent.messages[-2].additional_kwargs == {"wakeloop": {"kind": "guard"}, "lc_source": "wakeloop"}
 
 
 def test_guard_and_nag_stay_off_until_an_accepted_write(thread: Make) -> None:

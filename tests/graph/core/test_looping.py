@@ -171,8 +171,8 @@ def test_the_correction_names_what_was_repeated(thread: Make) -> None:
     agent.run("go")
     before, line, correction = agent.model.requests[-1][-3:]
     assert isinstance(before, ToolMessage)
-    assert line.additional_kwargs == {"wakeloop": {"kind": "repair"}}
-    assert correction.additional_kwargs == {"wakeloop": {"kind": "guard"}}
+    assert line.additional_kwargs == {"wakeloop": {"kind": "repair"}, "lc_source": "wakeloop"}
+    assert correction.additional_kwargs == {"wakeloop": {"kind": "guard"}, "lc_source": "wakeloop"}
     assert correction.text == (
         'The last 10 rounds brought nothing new: look(path="x"), look(path="y"). The next round like them '
         "ends this run, and the list still counts 1 open. Go another way, or bring the list up to date, as "

@@ -314,10 +314,12 @@ class AnyRun(RuleBasedStateMachine):
     @rule(bad=st.sampled_from(BAD))
     def a_bad_input(self, bad: dict[str, Any]) -> None:
         before, parked, asked = self.stands(), self.parked, len(self.model.requests)
-        with pytest.raises(InputError):
+        with pytest.raises(InputError) as raised:
             self.invoke({"messages": [("user", "no")], **bad}, 400)
         assert len(self.model.requests) == asked
         after = self.stands()
+        before["session"].pop("error", None)  # of one before it
+        assert after["session"].pop("error", "") == (str(raised.value) if self.saver is not None else "")
         if parked:  # new input ends it, whether it is good or bad
             before |= {"session": after["session"], "todos": self.kept}
         assert after == before

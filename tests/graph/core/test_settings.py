@@ -180,6 +180,21 @@ def test_a_context_ranks_as_the_threads(thread: Make) -> None:
     assert agent.session == stalled(1, 1)
 
 
+def test_a_context_ranks_over_the_channel_field_by_field(thread: Make) -> None:
+    agent = thread(write("a"), *["."] * 20, left=True, change={"max_idle_wakes": 0, **QUIET})
+    own = {"max_wake_cycles": 3, "nudge_items": 9}
+    agent.run(
+        {"messages": [("user", "go")], "todo_settings": own},
+        context={"todo_settings": {"max_wake_cycles": 2, "nag_after": 7}},
+    )
+    assert agent.session == stalled(2, 2)
+    noted = agent.values["todo_ledger"]["settings"]
+    assert noted == {"max_wake_cycles": 2, "nudge_items": 9, "nag_after": 7}
+    assert agent.values["todo_settings"] == own
+    agent.run("go")  # the thread's own stand again
+    assert agent.session == stalled(3, 3)
+
+
 def test_a_resume_goes_on_with_what_its_activation_began_with(thread: Make) -> None:
     def ask(question: str) -> str:
         """Ask."""

@@ -97,6 +97,7 @@ def test_losses_name_the_best_in_every_figure() -> None:
         ("damage after completion", "plain", 1, 0.0, 1.0),
         ("requests", "plain", 1, 2.0, 9.0),
         ("tokens in", "plain", 1, 1000.0, 5000.0),
+        ("spent", "plain", 1, 690.0, 4690.0),
     ]
 
 

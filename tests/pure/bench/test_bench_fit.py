@@ -46,7 +46,7 @@ AT_ONCE = ((PLAN, work("a")), (close(1), work("b")), (close(2),), "All done.")
 
 def test_a_reliable_transcript_fits_a_reliable_model() -> None:
     fitted = fit([thread(*RELIABLE)] * 2)
-    assert fitted.knobs == Knobs()
+    assert fitted.knobs == Knobs(replies=2, plan_beside=False)
     assert {habit: tuple(count) for habit, count in fitted.counts.items()} == {
         "stop": (0, 8),
         "after_stop": (0, 0),
@@ -111,6 +111,17 @@ def test_stickiness_is_what_a_stop_adds() -> None:
     stops = thread(*RELIABLE[:3], "Done.", "Done.", "Done.", *RELIABLE[3:])
     assert fit([stops]).knobs.stop == pytest.approx(1 / 4)
     assert fit([stops]).knobs.stick == pytest.approx(2 / 3 - 1 / 4)
+
+
+def test_a_rate_has_an_interval() -> None:
+    found = fit([thread(*RELIABLE[:2], "Done.", *RELIABLE[2:])]).counts["stop"]
+    assert [round(share, 2) for share in found.interval] == [0.25, 0.05, 0.7]
+
+
+def test_several_items_closed_in_one_call_are_several() -> None:
+    both = ("todo_update", {"ids": [1, 2], "status": "done"})
+    found = fit([thread((PLAN, work("a")), (work("b"),), (both,), "All done.")])
+    assert (found.counts["false_done"], found.counts["forget"]) == ((0, 2), (0, 2))
 
 
 def test_no_transcripts_are_no_habits() -> None:

@@ -31,15 +31,31 @@ def test_completed_and_requests() -> None:
 
 
 def test_at_equal_spend() -> None:
-    """What `plain` spends on average: 1,690, its dear runs 2,690; `wakeloop` spends 1,290."""
+    """`plain` spends 690 where it completes and 2,690 where not, 1,690 on average; `wakeloop` 1,290."""
     assert (
         tables.at_equal_spend(ROWS, STUDY)
         == """\
 | agent | `weak` | `other` |
 |---|--:|--:|
-| `plain` | 50% · 50% | 50% · 50% |
-| `wakeloop` | 100% · 100% |  |"""
+| `plain` | 50% · 1.00 · 1.00 | 50% · 1.00 · 1.00 |
+| `wakeloop` | 100% · 0.76 · 0.38 |  |"""
     )
+
+
+def test_at_equal_spend_by_the_size_of_results() -> None:
+    dear = [one | {"results": 2000, "input": 3000} for one in ROWS if one["agent"] == "wakeloop"]
+    cheap = [one | {"results": 2000} for one in ROWS[:5]]
+    text = tables.at_equal_spend([*ROWS, *dear, *cheap], STUDY)
+    assert [line for line in text.splitlines() if line.startswith("**")] == [
+        "**Results of 0 tokens**",
+        "**Results of 2,000 tokens**",
+    ]
+    assert text.splitlines()[-2:] == ["| `wakeloop` | 0% · 3.90 · 3.90 |", "| `plain` | 100% · 1.00 · 1.00 |"]
+
+
+def test_what_was_damaged_stands_beside_what_was_completed() -> None:
+    harmed = [row("plain", seed, damage=int(seed > 1), completed=seed == 1) for seed in range(1, 5)]
+    assert tables.overview(harmed, STUDY).splitlines()[-1] == "| `plain` | 25% (2), 75% damaged |"
 
 
 def test_comparisons_leave_out_the_reference() -> None:
@@ -69,6 +85,13 @@ def test_losses_in_words() -> None:
         .splitlines()[2]
         .startswith("| `weak` | completed | `wakeloop` | 100% | 50% | -50.0 [-80.0 to -20.0] |")
     )
+
+
+def test_losses_in_short_are_the_worst_of_each_figure() -> None:
+    study = STUDY.varied(subject="plain")
+    also = [one | {"model": "strong"} for one in ROWS if one["model"] == "weak"]
+    lines = tables.losses([*ROWS, *also], study, every=False).splitlines()[2:]
+    assert [line.split(" | ")[:2] for line in lines] == [["| `weak` and 1 more", "completed"]]
 
 
 def test_numbers_have_the_decimals_that_they_need() -> None:

@@ -137,3 +137,4 @@ def test_nodes_of_a_callers_own_stand_in_rows_beneath() -> None:
     assert len(set(boxes)) == len(PLACES) + 6
     assert boxes[-6:] == [(92, 484), (242, 484), (392, 484), (542, 484), (692, 484), (92, 544)]
     assert (picture.get("height"), texts(picture)[0]) == ("590", "again")
+    assert [way.get("d") for way in picture.findall("{*}path")] == ["M92 516C92 544 128 544 128 516"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
+from wakeloop.cli.editor import line, read
 from wakeloop.cli.failures import CommandError, code_of, redacted, sentence_of
 from wakeloop.cli.recipe import Recipe, setting, tool_names, without_user
 from wakeloop.cli.report import exit_code
+from wakeloop.cli.show import as_plain, told
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import ENDINGS, elapsed, ending, question
 from wakeloop.text.characters import escaped
@@ -127,9 +131,61 @@ def test_questions_hide_nothing() -> None:
     assert question("a\nb\x1b") == ["a", "b\\x1b", unseen]
     told = ["Run?", "  command: x\\ry", f"  | {unseen}", "  to: a", "  | b"]
     assert question({"question": "Run?", "command": "x\ry", "to": "a\nb"}) == told
+    action: Any = {"name": "send", "args": {"to": "a", "text": "x\ry"}, "description": "Send it?", "more": 1}
+    asked: Any = {"action_requests": [action], "review_configs": [], "on": "approval", "note": "b"}
+    told = ["Send it?", "  tool: send", "  more: 1", "  to: a", "  text: x\\ry", f"  | {unseen}", "  note: b"]
+    assert question(asked) == told
     assert question([1, 2]) == ["[1, 2]"]
     assert question({}) == ["{}"]
 
 
+def test_a_plan_is_shown_item_by_item() -> None:
+    forged = {"id": 1, "content": "a\n[2] harmless", "status": "pending"}
+    held = {"id": "x", "content": "b\x1b", "status": "blocked", "reason": "no key"}
+    args: dict[str, Any] = {"todos": [forged, held]}
+    action: Any = {"name": "approve_plan", "args": args, "description": "Go on?"}
+    asked: Any = {"action_requests": [action], "review_configs": [], "on": "approval"}
+    unseen = "(1 character of this cannot be seen, spelled out as \\x.. or \\u....)"
+    lines = ["  [ ]: 1 a", "  | [2] harmless", "  [!]: x b\\x1b (no key)", f"  | {unseen}"]
+    assert question(asked) == ["Go on with this list?", *lines]
+    again = {**asked, "error": "No list.", "goal": "g"}
+    assert question(again) == ["No list.", "Go on with this list?", *lines, "  goal: g"]
+    args["more"] = "hidden?"
+    assert "  more: hidden?" in question(asked)
+
+
+def test_the_lines_of_an_editor_are_a_list() -> None:
+    todos = [
+        {"id": 1, "content": "a\nb", "status": "in_progress"},
+        {"id": 2, "content": "c", "status": "pending", "reason": "r"},
+        {"id": "x", "content": "d", "status": "pending"},
+    ]
+    assert [line(todo) for todo in todos] == ["[1] a\\nb", "[2] c", "[x] d"]
+    assert read("# head\n[2] c, rather\n\n[1] a\\nb\nnew\n[9] nine\n[2] twice\n", todos) == [
+        {"id": 2, "content": "c, rather", "status": "pending", "reason": "r"},
+        todos[0],
+        {"content": "new"},
+        {"content": "[9] nine"},
+        {"content": "[2] twice"},
+    ]
+
+
 def test_times() -> None:
     assert [elapsed(s) for s in (4.26, 65, 7500)] == ["4.3 s", "1 min 05 s", "2 h 05 min"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "line", "source"),
+    [
+        ({"lc_source": "summarization"}, "put in by summarization: so far", "summarization"),
+        ({"lc_source": "a\nuser: b"}, "put in by a user: b: so far", "a\nuser: b"),
+        ({"lc_source": " "}, "user: so far", None),
+        ({}, "user: so far", None),
+    ],
+)
+def test_what_others_put_in_is_labelled_with_their_name(
+    extra: dict[str, str], line: str, source: str | None
+) -> None:
+    message = HumanMessage("so far", additional_kwargs=extra)
+    assert list(told(message)) == [line]
+    assert as_plain(message).get("source") == source

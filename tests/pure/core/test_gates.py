@@ -122,7 +122,16 @@ def test_no_correction_where_auto_continue_is_off() -> None:
 
 @pytest.mark.parametrize(
     "reason",
-    [*ORDER, "guard_blocked", "truncated", "empty_reply", "malformed_calls", "refused", "handed_over"],
+    [
+        *ORDER,
+        "guard_blocked",
+        "truncated",
+        "empty_reply",
+        "malformed_calls",
+        "refused",
+        "handed_over",
+        "ended_elsewhere",
+    ],
 )
 def test_what_a_session_yields_as(reason: Any) -> None:
     assert yields(reason, 0) == ("waiting" if reason == "waiting" else "dormant")

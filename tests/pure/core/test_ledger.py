@@ -41,11 +41,24 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     ),
     **dict.fromkeys(("writes", "budget"), 1),
     **dict.fromkeys(
-        ("todo_guard_suppressed", "unasked", "nag", "waking", "worked", "spoke", "reported", "listed"), True
+        (
+            "todo_guard_suppressed",
+            "unasked",
+            "nag",
+            "waking",
+            "worked",
+            "spoke",
+            "reported",
+            "listed",
+            "planned",
+            "formats",
+        ),
+        True,
     ),
     **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused", "pairs"), "x"),
     **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
     **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
+    "formats": True,
     "spent": [1, 2, 0, 3, 4, 0, None],
     "todo_finalization_correction": True,
     "todo_guard_blocked": {"guard": "x", "message": "y"},
@@ -60,7 +73,11 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "asked_at": ["x", 1],
     "best": [1, 2],
     "settled": [1, 2],
+    "hooks": [-1, 2, 0],
     "unlisted": "ran",
+    "plan": "due",
+    "verdicts": [[1, "x", ""]],
+    "held": [{"x": 1}],
     "next": "round",
     "after": "nag",
 }
@@ -81,7 +98,11 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "spent",
             "best",
             "settled",
+            "hooks",
             "unlisted",
+            "plan",
+            "verdicts",
+            "held",
         )
     },
     "open_at_wake": [[5], ["x"]],
@@ -103,10 +124,10 @@ def test_what_is_dropped_when() -> None:
         "events", "listed", "next_id", "refusals", "shown", "summaries", "tail", "todo_guard_suppressed",
         "todo_stale_iterations", "writes",
     ]  # fmt: skip
-    assert sorted(ROUND) == ["after", "faults", "nag", "next", "todo_calls"]
+    assert sorted(ROUND) == ["after", "faults", "held", "nag", "next", "plan", "todo_calls", "verdicts"]
     assert sorted(PASSING - ROUND) == [
-        "again", "asking", "bad_replies", "began", "called_by", "end", "open_at_wake", "unasked", "waking",
-        "worked",
+        "again", "asking", "bad_replies", "began", "called_by", "end", "formats", "hooks", "open_at_wake",
+        "unasked", "waking", "worked",
     ]  # fmt: skip
 
 

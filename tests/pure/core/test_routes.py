@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Send
 
 from wakeloop.loop.ruling import Ruling
-from wakeloop.routes import after_activate, after_call_model, after_guard, after_round
+from wakeloop.routes import after_activate, after_call_model, after_guard, after_round, after_todos
 from wakeloop.testing import calls, says
 
 
@@ -74,6 +74,33 @@ def test_each_external_call_is_sent_alone_and_todo_calls_together() -> None:
     )
     assert (second.node, second.arg["id"], second.arg["fault"]) == ("run_tools", "3", "Error: no")
     assert third == "validate_todos"
+
+
+def test_calls_beside_a_list_wait_where_a_plan_may_be_put() -> None:
+    reply = calls(("a", {"x": 1}, "1"), ("todo_write", {"items": ["b"]}, "2"))
+    state: Any = {**ledger(nag=False, todo_calls=["2"], plan="due"), "messages": [reply]}
+    assert after_call_model(state) == ["validate_todos"]
+
+
+@pytest.mark.parametrize(
+    ("notes", "ways"),
+    [
+        ({"nag": False}, ["go on"]),
+        ({"nag": True, "plan": "stands", "held": []}, ["nag due"]),
+        ({"nag": False, "plan": "judged", "verdicts": [[0, "1", ""]]}, ["judged"]),
+        ({"nag": False, "plan": "rejected"}, ["go on"]),
+        ({"nag": False, "plan": "edited", "end": "step_limit"}, ["cut off"]),
+    ],
+)
+def test_after_todo_calls(notes: Any, ways: list[str]) -> None:
+    assert after_todos(ledger(**notes)) == ways
+
+
+def test_behind_a_plan_that_stands_what_has_waited_is_sent() -> None:
+    made: Any = {"name": "a", "args": {}, "id": "1", "type": "tool_call"}
+    [sent] = after_todos(ledger(nag=False, plan="stands", held=[made]))
+    assert isinstance(sent, Send)
+    assert (sent.node, sent.arg) == ("run_tools", made)
 
 
 def test_todo_calls_alone_send_nothing() -> None:

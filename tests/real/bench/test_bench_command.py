@@ -112,12 +112,15 @@ def test_a_check_that_cannot_be_run_is_no_result(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
-        (("--study", "quik"), 1, "There is no study 'quik'; did you mean 'quick'?"),
-        (("--model", "weak:stp=1"), 1, "There is no knob 'stp'; did you mean 'stop'?"),
-        (("--agent", "loky"), 1, "There is no agent 'loky'; did you mean 'loki'?"),
-        (("--prices", "1,2"), 1, "--prices takes IN,CACHED,OUT a million tokens"),
-        (("report", "nothing"), 1, "nothing cannot be read"),
-        (("profile", "nothing"), 1, "nothing cannot be read"),
+        (("--study", "quik"), 2, "There is no study 'quik'; did you mean 'quick'?"),
+        (("--model", "weak:stp=1"), 2, "There is no knob 'stp'; did you mean 'stop'?"),
+        (("--agent", "loky"), 2, "There is no agent 'loky'; did you mean 'loki'?"),
+        (("--task", "make-file:5"), 2, "There is no family of tasks 'make-file'; did you mean 'make-files'?"),
+        (("--task", "make-files:7"), 2, "The family 'make-files' is made for 1, 5, 20, 60 parts, not for 7."),
+        (("--model", "small@http://u:sk-abcdefghijklmnop@h/v1"), 2, "Leave the key out of the address"),
+        (("--prices", "1,2"), 2, "--prices takes IN,CACHED,OUT a million tokens"),
+        (("report", "nothing"), 2, "nothing cannot be read"),
+        (("profile", "nothing"), 2, "nothing cannot be read"),
     ],
 )
 def test_wrong_words_are_a_sentence(args: tuple[str, ...], code: int, says: str) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from importlib.metadata import version
 from pathlib import Path
+from subprocess import CompletedProcess
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -36,8 +39,10 @@ def ended() -> Any:
 def played(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Plays a cell with one of the peer's agents and a scripted model, which is returned too."""
 
-    def playing(name: str, *replies: AIMessage, **changes: Any) -> tuple[Row, ScriptedModel]:
-        monkeypatch.setattr(agents, "AGENTS", {"peer": _peer(HERE, name, "a peer")})
+    def playing(
+        name: str, *replies: AIMessage, peer: Peer = HERE, **changes: Any
+    ) -> tuple[Row, ScriptedModel]:
+        monkeypatch.setattr(agents, "AGENTS", {"peer": _peer(peer, name, "a peer")})
         model = ScriptedModel(list(replies))
 
         def make(_name: str, _task: Task, _seed: int) -> ScriptedModel:
@@ -76,6 +81,25 @@ def test_the_loop_around_it_begins_it_again_while_items_are_open(played: Any) ->
     assert model.requests[2][-1].text.startswith("Go on")
 
 
+def test_a_rubric_is_graded_by_the_same_model(played: Any) -> None:
+    def graded(passed: bool) -> AIMessage:
+        verdict = {"name": "Every part is done.", "passed": passed} | ({} if passed else {"gap": "amber"})
+        result = "satisfied" if passed else "needs_revision"
+        return calls(("GraderResponse", {"result": result, "explanation": "Seen.", "criteria": [verdict]}))
+
+    row, model = played(
+        "deep rubric",
+        says("Done."),
+        graded(False),
+        calls(WRITE),
+        says("Done."),
+        graded(True),
+        peer=DEEPAGENTS,
+    )
+    assert (row["end"], row["reason"], row["wakes"], row["requests"]) == ("done", "satisfied", 1, 5)
+    assert "GraderResponse" in {tool["function"]["name"] for tool in model.bound[1]}
+
+
 def test_and_not_for_ever(played: Any) -> None:
     row, _ = played("looped", calls(OPEN), *[says("Later.")] * (1 + OUTER))
     assert (row["end"], row["wakes"], row["requests"]) == ("open", OUTER, 2 + OUTER)
@@ -106,6 +130,24 @@ def test_a_process_that_dies_is_a_sentence_and_another_is_started(
             played("create_agent", says("Done."))
     row, _ = played("create_agent", says("Done."))
     assert row["end"] == "done"
+
+
+def test_two_runs_at_once_make_one_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    peer, made, told = Peer(("langchain==0.0.0",)), [], []
+
+    def create(folder: Path, **_options: Any) -> None:
+        made.append(folder)
+        folder.mkdir(parents=True)
+        time.sleep(0.2)  # the other comes meanwhile
+
+    monkeypatch.setattr(peers.venv, "create", create)
+    monkeypatch.setattr(peers.subprocess, "run", lambda *_args, **_options: CompletedProcess((), 0))
+    runs = [Thread(target=peer.prepare, args=(tmp_path, told.append)) for _ in range(2)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert (len(made), len(told)) == (1, 1)
 
 
 def test_an_environment_is_made_where_the_versions_are_not_here(tmp_path: Path) -> None:

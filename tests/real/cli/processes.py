@@ -76,3 +76,16 @@ def until(
             out, err = process.communicate()
             pytest.fail(f"It ended or took too long:\n{out}\n{err}")
         time.sleep(pause)
+
+
+def is_gone(pid: int, seconds: float = 10) -> bool:
+    """Wait for a process to end, whoever its parent is: one that is not waited for has ended, too."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        told = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+        )
+        if not told.stdout.strip() or told.stdout.startswith("Z"):
+            return True
+        time.sleep(0.05)
+    return False

@@ -10,9 +10,8 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from typer.testing import CliRunner
 
-from wakeloop.cli.agent import settings_of
 from wakeloop.cli.commands.app import app
-from wakeloop.cli.configured import configured, stack_of
+from wakeloop.cli.configured import configured, settings_of, stack_of
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe, options
@@ -94,7 +93,7 @@ def test_each_level_is_shown_with_its_place(
 
 def test_every_setting_is_shown_once(folder: Path) -> None:
     assert set(rows()) == {
-        "model", "base_url", "preset", "tools", "system_prompt", "function_calling",
+        "model", "base_url", "preset", "tools", "mcp", "system_prompt", "function_calling",
         *LoopSettings.model_fields,
     }  # fmt: skip
 

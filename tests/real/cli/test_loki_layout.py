@@ -15,6 +15,7 @@ from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.lines import Command, read
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import CommandError
+from wakeloop.cli.outside import Outside
 from wakeloop.cli.recipe import options
 from wakeloop.cli.store import Place, writing
 from wakeloop.config.levels import agent_level, global_levels, names
@@ -150,7 +151,7 @@ def test_a_server_without_function_calling(folder: Path, tmp_path: Path, talk_wi
     (folder / "config.yaml").write_text("function_calling_support: false\npreset: loki\n")
     recipe = configured(None, options(model="m", root=tmp_path))
     assert (recipe.function_calling, recipe.tools, recipe.switched_on) == (False, (), False)
-    graph_of(recipe, ask=False, stop=Event())
+    graph_of(recipe, Outside(), ask=False, stop=Event())
     with pytest.raises(NotImplementedError):
         model_of(recipe, Event()).bind_tools([])
     with pytest.raises(ModelError, match="cannot call tools"):

@@ -25,6 +25,7 @@ STILL = said("Still here.", forever=True)
 
 REQUESTS = {  # 9 replies of the first script and the last one, then the wakes and corrections; 3; 1; 1
     "wakeloop": (10 + 3 + 1, 1, 3 + 3 + 1, 2 + 3 + 1),
+    "langchain": (10 + 3 + 1, 1, 3 + 3 + 1, 2 + 3 + 1),
     "agentparley": (10 + 25, 1, 3 + 25, 2 + 25),
     "loki": (10, 1, 3, 2),
     "loki that wakes": (10 + 1, 1, 3 + 2, 2 + 1),
@@ -34,6 +35,7 @@ REQUESTS = {  # 9 replies of the first script and the last one, then the wakes a
 }
 KINDS = {
     "wakeloop": {"wake", "nag", "guard", "retry", "repair"},
+    "langchain": {"wake", "nag", "guard", "retry", "repair"},
     "agentparley": {"wake", "retry", "repair"},
     "loki": {"retry", "repair"},
     "loki that wakes": {"wake", "retry", "repair"},

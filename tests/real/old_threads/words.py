@@ -103,6 +103,12 @@ class Bound:
 
 BOUND = Bound()
 NUMBERS = {"open", "wakes", "budget"}
+WHY = {  # an input was refused; by how the thread stood before it
+    None: "The setting 'dialect' is fixed when the agent is built; leave it out of todo_settings.",
+    "wake_budget": (
+        "The input is refused: todos item 1 has no content; every item needs a text that is not blank."
+    ),
+}
 
 
 def in_todays_shape(figures: Any) -> Any:
@@ -123,7 +129,11 @@ def in_todays_shape(figures: Any) -> Any:
 
 
 def told_since(figures: dict[str, Any]) -> dict[str, Any]:
-    """Return what the command tells today besides, of a thread in full and in the list of them."""
+    """Return what is told today besides: of a refused input, of a thread in full and in the list of them."""
+    if figures.get("next") == ["call_model"] and (was := figures["session"])["state"] != "running":
+        return {"session": {**in_todays_shape(was), "error": WHY[was["reason"]]}}
     if {"thread", "session", "todos"} <= figures.keys():
         return {"failed_calls": 0, "blocked": 0}
-    return {"raise": None} if {"thread", "changed"} <= figures.keys() else {}
+    if {"thread", "changed"} <= figures.keys():
+        return {"raise": None, "last": "Nothing more." if figures["thread"] == "ended" else "look around"}
+    return {}

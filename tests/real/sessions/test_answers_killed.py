@@ -48,7 +48,7 @@ def test_one_yes_approves_one_command(point: str, named: bool, tmp_path: Path) -
             work.take(agent, "main", RunControl())
     assert Frail.point is None  # it died there
     [next_one] = agent.get_state(CONFIG).interrupts
-    assert next_one.value["command"] == "touch b"
+    assert next_one.value["action_requests"][0]["args"]["command"] == "touch b"
     assert [(tmp_path / name).exists() for name in "ab"] == [True, False]
     assert mailbox.waiting("main") == []
     mailbox.engine.dispose()

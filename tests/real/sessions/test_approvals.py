@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,25 @@ def test_a_second_yes_for_one_question_approves_no_other(host: Stage, tmp_path: 
     assert host.failures[0].startswith(f"The answer is refused: it is for the question '{question}'")
     host.say("ada", "no")
     assert [(tmp_path / name).exists() for name in "ab"] == [True, False]
+    host.done()
+
+
+def test_a_plan_waits_for_an_approval_and_is_edited_by_a_message(host: Stage) -> None:
+    """A text answers as everywhere: words reject, a decision as JSON edits."""
+    again, done = [calls(("todo_write", {"items": [item]})) for item in ("a", "b")], "done"
+    close = calls(("todo_update", {"id": 2, "status": done}))
+    host.agent("ada", *again, close, "Done.", approve_plan="first")
+    host.say("ada", "go")
+    assert host.ending("ada") == ("waiting", "interrupted", "approval")
+    host.say("ada", "Smaller.")
+    assert host.results("ada")[0][1].endswith('They said: "Smaller." Send another one, as they want it.')
+    [question] = asks(host)
+    edit = {"type": "edit", "edited_action": {"name": "approve_plan", "args": {"todos": ["c"]}}}
+    host.send("ada", {"kind": "human", "text": json.dumps(edit), "correlation_id": question})
+    host.settle()
+    assert [(t["id"], t["content"], t["status"]) for t in host.values("ada")["todos"]] == [
+        (2, "c", "completed")
+    ]
     host.done()
 
 

@@ -78,7 +78,17 @@ def test_a_person_is_asked_and_answers(host: Stage) -> None:
     host.say("ada", "Paint it.")
     assert host.ending("ada") == ("waiting", "interrupted", "human")
     assert [i.value for i in host.snapshot("ada").interrupts] == [
-        {"question": "Which colour?", "on": "human"}
+        {
+            "action_requests": [
+                {
+                    "name": "ask_user",
+                    "args": {"question": "Which colour?"},
+                    "description": "Which colour?",
+                }
+            ],
+            "review_configs": [{"action_name": "ask_user", "allowed_decisions": ["respond"]}],
+            "on": "human",
+        }
     ]
     host.say("ada", "Blue.")
     assert host.results("ada") == [("success", "Blue.")]

@@ -11,7 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
-from wakeloop.tools.shell import Output, approved, harmless, refusal, shell_tool
+from wakeloop.loop.approval import Decision, decided
+from wakeloop.tools.shell import Output, asked, harmless, refusal, shell_tool
 
 
 def run(root, command, **options):
@@ -156,18 +157,35 @@ def test_variables_that_look_like_secrets(name, value, kept):
 
 # -- asking
 
-YES = [True, "y", "yes", " YES ", {"approved": True}]
-NO = [False, None, "", "n", "no", 1, "yes please", "true", {"approved": "yes"}, {"approved": 1}, {}, ["y"]]
+YES = [
+    *(True, "y", "yes", " YES ", {"approved": True}),
+    *({"decisions": [{"type": "approve"}]}, {"type": "approve"}, '{"type": "approve"}'),
+]
+NO = [
+    {"decisions": [{"type": "reject", "message": "no"}]},
+    False,
+    None,
+    "",
+    "n",
+    "no",
+    1,
+    "yes please",
+    "true",
+    {"approved": "yes"},
+    {"approved": 1},
+    {},
+    ["y"],
+]
 
 
 @pytest.mark.parametrize("answer", YES)
 def test_yes(answer):
-    assert approved(answer)
+    assert decided(answer, asked("ls")) == Decision("approve")
 
 
 @pytest.mark.parametrize("answer", NO)
 def test_anything_else_is_no(answer):
-    assert not approved(answer)
+    assert decided(answer, asked("ls")).kind == "reject"
 
 
 @pytest.mark.parametrize(
@@ -177,10 +195,12 @@ def test_anything_else_is_no(answer):
         ("no", ""),
         ("use ls instead", ' They said: "use ls instead"'),
         ({"approved": False, "reason": "too risky"}, ' They said: "too risky"'),
+        ({"decisions": [{"type": "reject", "message": "too risky"}]}, ' They said: "too risky"'),
+        ({"decisions": [{"type": "reject"}]}, ""),
     ],
 )
 def test_the_refusal_carries_the_persons_words(answer, said):
-    assert refusal(answer) == f"The person refused this command; it was not run.{said}"
+    assert refusal(decided(answer, asked("ls"))) == f"The person refused this command; it was not run.{said}"
 
 
 class State(TypedDict, total=False):
@@ -203,8 +223,13 @@ PUT = [*((answer, True) for answer in YES), *((answer, False) for answer in NO i
 def test_a_command_runs_only_after_a_yes(tmp_path, answer, ran):
     graph, config = asking(tmp_path), {"configurable": {"thread_id": "1"}}
     parked = graph.invoke({"command": "touch ran"}, config)
-    asked = {"question": "Run this command?", "command": "touch ran", "on": "approval"}
-    assert parked["__interrupt__"][0].value == asked
+    assert parked["__interrupt__"][0].value == {
+        "action_requests": [
+            {"name": "run_shell", "args": {"command": "touch ran"}, "description": "Run this command?"}
+        ],
+        "review_configs": [{"action_name": "run_shell", "allowed_decisions": ["approve", "reject"]}],
+        "on": "approval",
+    }
     assert not (tmp_path / "ran").exists()
     result = graph.invoke(Command(resume=answer), config)["result"]
     assert (tmp_path / "ran").exists() is ran
@@ -221,3 +246,16 @@ def test_no_process_is_left_when_the_wait_is_broken_off(tmp_path, monkeypatch):
         run(tmp_path, "echo $$ > child.tmp; mv child.tmp child; sleep 60")
     assert gone(int((tmp_path / "child").read_text()))
     assert [path.name for path in tmp_path.iterdir()] == ["child"]
+
+
+def test_a_decision_that_cannot_be_taken_is_asked_for_again(tmp_path):
+    graph, config = asking(tmp_path), {"configurable": {"thread_id": "1"}}
+    graph.invoke({"command": "touch ran"}, config)
+    edit = {"type": "edit", "edited_action": {"name": "run_shell", "args": {"command": "rm -r ."}}}
+    parked = graph.invoke(Command(resume={"decisions": [edit]}), config)
+    assert parked["__interrupt__"][0].value["error"] == (
+        "The answer was not taken: run_shell cannot be decided by 'edit'; allowed are approve, reject."
+    )
+    assert not (tmp_path / "ran").exists()
+    graph.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
+    assert (tmp_path / "ran").exists()

@@ -10,10 +10,11 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
 
-from wakeloop.cli.agent import graph_of, model_of, settings_of
-from wakeloop.cli.configured import Stack, configured, stack_of
+from wakeloop.cli.agent import graph_of, model_of
+from wakeloop.cli.configured import Stack, configured, settings_of, stack_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.job import Job
+from wakeloop.cli.outside import Outside
 from wakeloop.cli.play import input_of, view_of
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
@@ -42,6 +43,7 @@ class Conversation:
     recipe: Recipe
     request: str = ""
     ask: bool = True
+    outside: Outside = field(default_factory=Outside)
     held: ExitStack = field(default_factory=ExitStack)
     left: bool = False
 
@@ -98,7 +100,8 @@ class Conversation:
     def reconfigure(self, given: Mapping[str, Any]) -> None:
         """Take another role or agent; what cannot be built changes nothing."""
         recipe = configured(self.recipe, given)
-        graph_of(recipe, ask=self.ask, stop=Event())
+        self.outside.stop = Event()  # the last run's may be set
+        graph_of(recipe, self.outside, ask=self.ask, stop=self.outside.stop)
         self.recipe = recipe
         if self.snapshot.values:
             self.keep()
@@ -164,9 +167,9 @@ class Conversation:
     def run(self, message: str | None) -> tuple[Outcome, View]:
         """Send a message, or the answer that the thread waits for; or go on without one."""
         self.request = self.request or message or ""
-        stop = Event()
+        stop = self.outside.stop = Event()
         job = Job(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
-        graph = graph_of(self.recipe, ask=self.ask, stop=stop)
+        graph = graph_of(self.recipe, self.outside, ask=self.ask, stop=stop)
         self.keep()
         with writing(self.place) as store, alone(store):
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")

@@ -4,29 +4,28 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 from types import FrameType
-from typing import Any, TextIO
+from typing import TextIO
 
 from wakeloop.cli.agent import graph_of
-from wakeloop.cli.ask import asked
+from wakeloop.cli.ask import answer_of, asked
 from wakeloop.cli.budgets import to_set
 from wakeloop.cli.chat import lines
 from wakeloop.cli.chat.completion import Names
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
-from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
-from wakeloop.cli.play import SWITCHED_ON, leave
-from wakeloop.cli.recipe import refuse_halves
+from wakeloop.cli.outside import Outside, unasked
+from wakeloop.cli.play import SWITCHED_ON, forgotten, leave
+from wakeloop.cli.recipe import Recipe, refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
-from wakeloop.cli.start import look_up, new_id, refuse_odd
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import Known, Place, writing
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line
 from wakeloop.display.live import Live, fits
@@ -36,21 +35,19 @@ from wakeloop.display.words import ending, item, progress, trouble
 from wakeloop.thread.standing import counted, unfinished
 
 
-def chat(thread: str | None, given: Mapping[str, Any], place: Place, *, ask: bool) -> int:
+def chat(thread: str, known: Known | None, recipe: Recipe, place: Place, *, ask: bool) -> int:
     """Talk with a thread until the input ends; returns the exit code."""
-    if thread is not None:
-        refuse_odd(thread)
-    known = None if thread is None else look_up(place, thread)
-    recipe = configured(known.recipe if known else None, given)
-    graph_of(recipe, ask=ask, stop=Event())  # what cannot be built leaves no trace
-    with writing(place) as store:
-        talk = Conversation(place, store, "", recipe, known.request if known else "", ask=ask)
-        with talk.held, terminated():
-            talk.hold(thread or new_id())
-            code = Repl(talk, keyboard_for(talk)).whole()
-            if talk.left:
-                leave(code)  # a request or a tool is still at work in this process
-            return code
+    with Outside() as outside:
+        graph_of(recipe, outside, ask=ask, stop=Event())  # what cannot be built leaves no trace
+        with writing(place) as store:
+            talk = Conversation(place, store, "", recipe, known.request if known else "", ask, outside)
+            with talk.held, terminated():
+                talk.hold(thread)
+                code = Repl(talk, keyboard_for(talk), begun="" if known else thread).whole()
+                if talk.left:
+                    outside.close()
+                    leave(code)  # a request or a tool is still at work in this process
+                return code
 
 
 def keyboard_for(talk: Conversation) -> Keyboard:
@@ -95,11 +92,16 @@ def printer(out: TextIO) -> View:
 
 @dataclass
 class Repl:
-    """The loop over one conversation; `worst` is the exit code of what went wrong, for a script."""
+    """The loop over one conversation; `worst` is the exit code of what went wrong, for a script.
+
+    `begun` is the thread that this conversation is the first of.
+    """
 
     talk: Conversation
     keyboard: Keyboard
     worst: int = SETTLED
+    begun: str = ""
+    failed: bool = False
 
     def __post_init__(self) -> None:
         self.out, self.err = printer(sys.stdout), printer(sys.stderr)
@@ -123,6 +125,8 @@ class Repl:
             "note",
             f"Thread {self.talk.thread} ({one_line(self.talk.recipe.title)}); .help lists the commands.",
         )
+        for told in unasked(self.talk.recipe):
+            self.say("note", told)
         if self.talk.recipe.switched_on:
             self.say("note", SWITCHED_ON)
         self.tell_standing()
@@ -151,10 +155,13 @@ class Repl:
     def told(self, error: Exception) -> None:
         """Say what went wrong, in a sentence."""
         self.err.say(Line("error", sentence_of(error)))
-        self.worst = max(self.worst, code_of(error))
+        self.worst, self.failed = max(self.worst, code_of(error)), True
 
     def left(self) -> int:
-        """Say how to come back, and return the exit code."""
+        """Say how to come back, and return the exit code; a thread that was begun in vain is not kept."""
+        talk = self.talk
+        if self.failed and talk.thread == self.begun and forgotten(talk.thread, talk.graph, talk.store):
+            return self.code()
         if self.keyboard.person and self.talk.snapshot.values:
             where = ["--db", str(self.talk.place.path)] if self.talk.place.named else []
             words = ["wakeloop", "chat", "--thread", self.talk.thread, *where]
@@ -179,7 +186,10 @@ class Repl:
         refuse_halves(typed)
         entry = lines.read(typed)
         if isinstance(entry, str):
-            self.run(entry)
+            if (meant := self.meant(entry)) is None:
+                self.tell_standing()
+            else:
+                self.run(meant)
             return False
         if entry.name in ("exit", "resume"):
             lines.nothing(entry)
@@ -188,6 +198,11 @@ class Repl:
         elif entry.name != "exit":
             self.dotted(entry)
         return entry.name == "exit"
+
+    def meant(self, typed: str) -> str | None:
+        """The text, or what a person's editor makes of the plan that waits; None puts the question again."""
+        waits = self.talk.snapshot.interrupts if self.keyboard.person else ()
+        return answer_of(waits[0].value, typed, self.err.say) if waits else typed
 
     def dotted(self, command: lines.Command) -> None:
         """Take a dot command, and say how another thread stands that it went to."""

@@ -83,6 +83,10 @@ def report(
     ] = None,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw plots there.")] = None,
     rows: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the rows there, compressed.")] = None,
+    details: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write what is said model by model there, not on the page."),
+    ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "What was measured",
     intro: Annotated[Path | None, typer.Option(metavar="FILE", help="Text under the title.")] = None,
 ) -> None:
@@ -90,7 +94,7 @@ def report(
     from wakeloop.cli.measure import reported
 
     head = f"# {title}\n\n{intro.read_text(encoding='utf-8')}".strip() if intro else f"# {title}"
-    text = reported(runs, page, plots, rows, head)
+    text = reported(runs, page, plots, rows, head, details)
     if page is None:
         write(text.splitlines())
         return

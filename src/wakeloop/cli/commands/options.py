@@ -9,7 +9,10 @@ from typing import Annotated, Any
 import typer
 
 Thread = Annotated[
-    str, typer.Argument(metavar="THREAD", help="Id of the thread, as wakeloop threads shows it.")
+    str,
+    typer.Argument(
+        metavar="THREAD", help="Id of the thread, as wakeloop threads shows it, or how it begins."
+    ),
 ]
 ThreadOption = Annotated[
     str | None, typer.Option("--thread", metavar="THREAD", help="Thread to continue, or the id of a new one.")
@@ -38,7 +41,11 @@ Root = Annotated[
 ]
 Tools = Annotated[
     str | None,
-    typer.Option(metavar="NAMES", help="files (the default), shell, both as files,shell, or none."),
+    typer.Option(metavar="NAMES", help="files (the default), shell, MODULE:NAME for your own; none."),
+]
+Mcp = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="MCP servers to start, in a file like .mcp.json; none leaves them."),
 ]
 Role = Annotated[
     str | None, typer.Option(metavar="NAME", help="Role from the configuration folder; null leaves it.")
@@ -71,7 +78,7 @@ Todos = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The list to work through: a text a line, or .json or .yaml items."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands without asking for each.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands and MCP calls without asking for each.")]
 Database = Annotated[
     str | None,
     typer.Option(
@@ -89,6 +96,7 @@ OF_AN_AGENT = {
     "settings": Set,
     "root": Root,
     "tools": Tools,
+    "mcp": Mcp,
     "role": Role,
     "agent": Agent,
     "max_requests": MaxRequests,

@@ -13,6 +13,7 @@ from typing import Any
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import SETTLED, CommandError
+from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.play import SWITCHED_ON
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import handled
@@ -25,6 +26,7 @@ from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.host import DEFAULT_AGENT, GRACE, SessionStatus
 from wakeloop.sessions.tools import session_tools
 
+SHARED = ("model", "base_url", "root", "tools", "imports", "mcp")  # what an agent file takes from the options
 LEFT = 10.0  # seconds that a drain leaves to commands and requests under way, before it cuts them short
 
 
@@ -42,8 +44,12 @@ def serve(
     recipes = recipes_of(given, demo, delay)
     host: list[DbosHost] = []
     tools = [] if demo is not None else session_tools(lambda: host[0])
-    graphs = {name: graph_of(recipe, ask=ask, stop=ended, more=tools) for name, recipe in recipes.items()}
     with ExitStack() as stack:
+        outside = stack.enter_context(Outside(ended))
+        graphs = {
+            name: graph_of(recipe, outside, ask=ask, stop=ended, more=tools)
+            for name, recipe in recipes.items()
+        }
         saver, store = stack.enter_context(where.saver())
         agents = {name: graph.compile(checkpointer=saver, name=name) for name, graph in graphs.items()}
         hold = None if store is None else partial(held, store, recipes)
@@ -52,6 +58,8 @@ def serve(
             for name, recipe in recipes.items():
                 if recipe.switched_on:
                     say(f"{name}: {SWITCHED_ON}")
+            for line in unasked(recipes[DEFAULT_AGENT]):
+                say(line)
             say(f"Serving {', '.join(agents)}; Ctrl-C or wakeloop drain ends it, and nothing is lost.")
             while not (stop.wait(LOOK) or running.draining.is_set()):
                 pass
@@ -59,6 +67,7 @@ def serve(
             running.drain(LEFT)
             ended.set()
         if running.running:  # requests that nobody answers; what they wait in would keep the process
+            outside.close()
             say(f"Stopped, with {len(running.running)} cut off in the middle of a step.")
             os._exit(SETTLED)
     say("Stopped.")
@@ -72,9 +81,7 @@ def recipes_of(given: Mapping[str, Any], demo: Path | None, delay: float) -> dic
     recipes = {DEFAULT_AGENT: configured(None, given)}
     for name in names(config_folder(), "agents"):
         own = agent_level(config_folder(), name).values
-        shared = {
-            k: v for k, v in given.items() if k in ("model", "base_url", "root", "tools") and k not in own
-        }
+        shared = {k: v for k, v in given.items() if k in SHARED and k not in own}
         recipes[name] = configured(None, {**shared, "agent": name})
     return recipes
 

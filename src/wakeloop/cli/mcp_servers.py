@@ -1,0 +1,205 @@
+"""Sessions with MCP servers, each held by one task."""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+from anyio import BrokenResourceError, ClosedResourceError
+from langchain_core.tools import ToolException
+from mcp import ClientSession, McpError, StdioServerParameters
+from mcp import types as mcp
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.mcp_file import Server
+from wakeloop.cli.recipe import without_user
+from wakeloop.text.characters import one_line, shorten
+from wakeloop.text.secrets import without_secrets
+
+START = 30.0  # seconds until a server has to be ready
+ANSWER = 300.0  # seconds that a call may take
+LEAVE = 6.0  # seconds that a session has to end: after two its process is asked to, after four it is made to
+LAST_WORDS = 2_000  # bytes of what a server wrote on its stderr
+LONGEST = 300  # characters of a server's words in a sentence
+CLOSED = -32000  # the protocol's code for a connection that was closed
+GONE = (ClosedResourceError, BrokenResourceError, ConnectionError, httpx.TransportError)
+
+for _name in ("mcp", "client"):  # where nobody listens to them, their warnings would go to the terminal
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+class Connected:
+    """One server, held by one task of a loop; what has ended is begun anew by the next call.
+
+    Its methods run in the loop.
+    """
+
+    def __init__(self, server: Server, root: str) -> None:
+        self.server, self.root = server, root
+        self.who = f"the MCP server {server.name!r}"
+        self.lock = asyncio.Lock()
+        self.task: asyncio.Task[None] | None = None
+        self.session: ClientSession | None = None
+        self.listed: list[mcp.Tool] = []
+        self.errors = b""
+
+    async def begun(self) -> ClientSession:
+        """The session, begun if there is none. Raises `CommandError` with a sentence where it cannot be."""
+        async with self.lock:
+            if self.session is None:
+                await self.end()
+                ready: asyncio.Future[ClientSession] = asyncio.get_running_loop().create_future()
+                self.errors = b""
+                self.task = asyncio.create_task(self.hold(ready))
+                try:
+                    async with asyncio.timeout(START):
+                        self.session = await asyncio.shield(ready)
+                except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
+                    await self.end()
+                    why = self.discreet(reason(self.server, error))
+                    raise usage(f"T{self.who[1:]} cannot be used: {why}{self.last_words()}") from None
+            return self.session
+
+    async def hold(self, ready: asyncio.Future[ClientSession]) -> None:
+        """Hold the session until it is cancelled: its beginning and its end belong into one task."""
+        try:
+            async with (
+                self.streams() as (read, write),
+                ClientSession(read, write) as session,
+            ):
+                await session.initialize()
+                self.listed = await all_tools(session)
+                ready.set_result(session)
+                await asyncio.get_running_loop().create_future()
+        except Exception as error:  # noqa: BLE001 - it is told where it is waited for
+            if not ready.done():
+                ready.set_exception(error)
+        finally:
+            if self.task is asyncio.current_task():
+                self.session = None
+            ready.cancel()  # nothing to one that is done
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
+        """The two streams of a connection."""
+        if self.server.url:
+            limits = httpx.Timeout(START, read=ANSWER)
+            async with (
+                httpx.AsyncClient(headers=dict(self.server.headers), timeout=limits) as client,
+                streamable_http_client(self.server.url, http_client=client) as (read, write, _),
+            ):
+                yield read, write
+            return
+        way = StdioServerParameters(
+            command=self.server.command,
+            args=list(self.server.args),
+            env=dict(self.server.env),
+            cwd=Path(self.root) / self.server.cwd,
+        )
+        reads, writes = os.pipe()
+        os.set_blocking(reads, False)
+        asyncio.get_running_loop().add_reader(reads, self.listen, reads)
+        try:
+            with os.fdopen(writes, "w") as errors:
+                async with stdio_client(way, errlog=errors) as streams:
+                    yield streams
+        finally:
+            self.listen(reads)
+            asyncio.get_running_loop().remove_reader(reads)
+            os.close(reads)
+
+    def listen(self, stream: int) -> None:
+        """Keep the end of what the server writes on its stderr: its last words tell why it ended."""
+        with suppress(BlockingIOError):
+            while data := os.read(stream, 65_536):
+                self.errors = (self.errors + data)[-LAST_WORDS:]
+
+    async def end(self) -> None:
+        """End the session; a process has its input closed, is asked to end, and is made to."""
+        task, self.task, self.session = self.task, None, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,), timeout=LEAVE)
+
+    # -- a call ----------------------------------------------------------------------------------------
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> mcp.CallToolResult:
+        """Call a tool. Raises `ToolException` where the server refuses the call, or has ended."""
+        try:
+            session = await self.begun()
+        except CommandError as error:
+            raise ToolException(str(error)) from None
+        asked = asyncio.ensure_future(session.call_tool(name, arguments, timedelta(seconds=ANSWER)))
+        held = {self.task} if self.task else set()
+        try:
+            await asyncio.wait({asked, *held}, return_when=asyncio.FIRST_COMPLETED)
+            if asked.done():
+                return asked.result()
+            raise ToolException(await self.lost(session))
+        except GONE:
+            raise ToolException(await self.lost(session)) from None
+        except McpError as error:
+            if error.error.code == CLOSED:
+                raise ToolException(await self.lost(session)) from None
+            late = error.error.code == httpx.codes.REQUEST_TIMEOUT
+            why = f"it did not answer within {ANSWER:g} s" if late else error.error.message
+            raise ToolException(self.discreet(f"{self.who}: {why}")) from None
+        finally:
+            asked.cancel()
+
+    async def lost(self, session: ClientSession) -> str:
+        """Let go of a session that has ended, and say so to the model."""
+        if self.session is session:
+            await self.end()
+        return (
+            f"{self.who} ended, and with it this call, which may have had its effect; what the server "
+            f"kept is lost. The next call starts it anew.{self.last_words()}"
+        )
+
+    def last_words(self) -> str:
+        """The last line that the server wrote on its stderr."""
+        lines = [line for line in self.errors.decode(errors="replace").splitlines() if line.strip()]
+        return f" Its last words: {shorten(self.discreet(one_line(lines[-1])), LONGEST)}" if lines else ""
+
+    def discreet(self, text: str) -> str:
+        """A text without the file's secrets."""
+        return without_secrets(text, self.server.secrets)
+
+
+async def all_tools(session: ClientSession) -> list[mcp.Tool]:
+    """All tools of a server, page by page."""
+    page = await session.list_tools()
+    found = [*page.tools]
+    while page.nextCursor:
+        page = await session.list_tools(cursor=page.nextCursor)
+        found += page.tools
+    return found
+
+
+def reason(server: Server, error: BaseException) -> str:
+    """Why a session could not be begun."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    where = without_user(server.url)
+    said = one_line(shorten(str(error), LONGEST)) or type(error).__name__
+    match error:
+        case TimeoutError():
+            said = f"it did not answer within {START:g} s"
+        case FileNotFoundError() if server.command:
+            said = f"there is no command {server.command!r}, or no folder {server.cwd or '.'!r}"
+        case httpx.HTTPStatusError():
+            said = f"{where} answered {error.response.status_code}"
+        case httpx.TransportError():
+            said = f"{where} cannot be reached: {said}"
+        case McpError() if error.error.code == CLOSED:
+            said = "it ended at its start"
+        case OSError():
+            said = f"{server.command!r} cannot be started: {error.strerror}"
+    return f"{said}."

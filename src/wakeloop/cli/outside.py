@@ -1,0 +1,160 @@
+"""Tools from outside: MCP servers, and the user's own."""
+
+import asyncio
+import concurrent.futures
+import signal
+import threading
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_core.tools import BaseTool, ToolException
+
+from wakeloop.cli.failures import TERMINATED, CommandError
+from wakeloop.cli.mcp_file import FOUND, servers_in
+from wakeloop.cli.own_tools import own_tools
+from wakeloop.cli.recipe import Recipe
+
+if TYPE_CHECKING:
+    from wakeloop.cli.mcp_servers import Connected
+
+TICK = 0.05  # seconds between two looks whether the run is being stopped
+LEAVE = 8.0  # seconds that servers have to end: two until they are asked to, two more until they are made to
+Group = tuple[str, Sequence[BaseTool]]  # who the tools belong to, and the tools
+
+
+class Outside:
+    """Holds what tools from outside need, until it is closed: server processes, and a loop for what waits.
+
+    The loop runs in a thread of its own, so that a synchronous graph can call asynchronous tools. Setting
+    `stop` ends the calls that are under way.
+    """
+
+    def __init__(self, stop: Event | None = None) -> None:
+        self.stop = stop or Event()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread: threading.Thread | None = None
+        self.held: dict[tuple[str, str], list[Connected]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def groups(self, recipe: Recipe, *, ask: bool) -> list[Group]:
+        """The tools of a recipe; servers that are not held yet are started.
+
+        `ask` puts each call of a server's tool that does more than read to the person first. Raises
+        `CommandError` for a file, a server or a module that is not as it should be.
+        """
+        if recipe.demo:
+            return []
+        own = [(name, own_tools(name, recipe.imports, self.wait)) for name in recipe.tools if ":" in name]
+        servers = self.servers(recipe.mcp, recipe.root) if recipe.mcp else []
+        if not servers:
+            return [*own]
+        from wakeloop.cli.mcp_tools import remote_tools
+
+        return [*own, *((one.who, remote_tools(one, self.wait, ask=ask)) for one in servers)]
+
+    def servers(self, path: str, root: str) -> "list[Connected]":
+        """The servers of a file, which begin in a folder; each is started once."""
+        if (path, root) in self.held:
+            return self.held[path, root]
+        if not (found := servers_in(Path(path))):
+            return []
+        try:
+            from wakeloop.cli.mcp_servers import Connected
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in ("mcp", "httpx", "anyio"):
+                raise
+            raise CommandError("MCP servers need the extra mcp: pip install 'wakeloop[mcp]'.") from None
+        connected = [Connected(one, root) for one in found]
+        try:
+            with terminated():
+                self.wait(all_of(one.begun() for one in connected))
+        except BaseException:
+            self.end(connected)
+            raise
+        self.held[path, root] = connected
+        return connected
+
+    # -- the loop --------------------------------------------------------------------------------------
+
+    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run something in the loop and wait for it; a stop cancels it, as an error of the tool."""
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
+            self.thread = threading.Thread(target=self.loop.run_forever, name="wakeloop-outside", daemon=True)
+            self.thread.start()
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            while not concurrent.futures.wait((future,), TICK).done:
+                if self.stop.is_set():
+                    raise ToolException("The run is being stopped; the call was ended.")
+            return future.result()
+        finally:
+            future.cancel()  # nothing to one that is done
+
+    def end(self, servers: "Sequence[Connected]") -> None:
+        """End servers: their input is closed; who stays is asked to end, and then made to."""
+        if self.loop is None:
+            return
+        future = asyncio.run_coroutine_threadsafe(all_of(one.end() for one in servers), self.loop)
+        with suppress(TimeoutError):
+            future.result(LEAVE)
+
+    def close(self) -> None:
+        """End all servers, and the loop."""
+        if self.loop is None or self.thread is None:
+            return
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(emptied(), self.loop).result(LEAVE)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(1)
+        if not self.thread.is_alive():
+            self.loop.close()
+        self.held, self.loop, self.thread = {}, None, None
+
+
+@contextmanager
+def terminated() -> Iterator[None]:
+    """Let SIGTERM end the command in order where nobody listens to it yet: no server stays behind."""
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        raise SystemExit(TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+async def all_of(work: Any) -> None:
+    """Wait for all of them; the first error is raised when all have ended."""
+    for done in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(done, BaseException):
+            raise done
+
+
+async def emptied() -> None:
+    """Cancel what is in the loop: a session that is held, a call that a stop has left."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def unasked(recipe: Recipe) -> list[str]:
+    """Say of a file in the working folder that nobody named that its servers are not started."""
+    if recipe.mcp is not None or recipe.demo or not Path(FOUND).is_file():
+        return []
+    return [f"There is a {FOUND} here; its servers are started by --mcp {FOUND} only (--mcp none: never)."]

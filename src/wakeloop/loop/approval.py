@@ -1,0 +1,136 @@
+"""What a person is asked first, and what an answer says."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+from wakeloop.text.characters import one_line, shorten, whole
+from wakeloop.todos.items import Refused
+
+Kind = Literal["approve", "edit", "reject", "respond"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PLAN = "approve_plan"  # the action that a person decides where the list is put
+YES = ("y", "yes")
+NO = ("", "n", "no")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person decided: `args` of an edit, `words` of a refusal or of an answer in a tool's place."""
+
+    kind: Kind
+    args: Mapping[str, Any] | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Review:
+    """How a tool's calls are put to a person."""
+
+    allowed: tuple[Kind, ...] = KINDS
+    description: str = ""
+
+    def request(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the value of a call's interrupt."""
+        return request(call["name"], call["args"], self.description or f"Run {call['name']}?", self.allowed)
+
+
+def request(
+    name: str, args: Mapping[str, Any], description: str, allowed: Sequence[Kind], on: str = "approval"
+) -> dict[str, Any]:
+    """Return the value of an interrupt: LangChain's shape, which chat UIs render, and on whom it waits."""
+    return {
+        "action_requests": [{"name": name, "args": dict(args), "description": description}],
+        "review_configs": [{"action_name": name, "allowed_decisions": list(allowed)}],
+        "on": on,
+    }
+
+
+def again(asked: Mapping[str, Any], fault: str) -> dict[str, Any]:
+    """Return a request that is put once more, with a sentence on why its answer was not taken."""
+    [action] = asked["action_requests"]
+    error = f"The answer was not taken: {fault}."
+    described = {**action, "description": f"{error}\n\n{action['description']}"}
+    return {**asked, "action_requests": [described], "error": error}
+
+
+def decided(answer: object, asked: Mapping[str, Any]) -> Decision:
+    """Read an answer to a request: a decision as LangChain has it, or plain words.
+
+    A plain yes (`True`, "y", "yes", `{"approved": True}`) approves, and anything else that is no decision is
+    a no in the person's words, or the answer itself where one is due. A text may hold a decision as JSON.
+    Raises `Refused` for a decision that cannot be taken.
+    """
+    [action], [config] = asked["action_requests"], asked["review_configs"]
+    allowed: Sequence[str] = config["allowed_decisions"]
+    given = _decision_in(answer)
+    if given is None:
+        return _in_words(answer, allowed)
+    kind = given.get("type")
+    if kind not in allowed:
+        raise Refused(
+            f"{action['name']} cannot be decided by {shorten(repr(kind))}; allowed are {', '.join(allowed)}"
+        )
+    words = given.get("message")
+    if kind == "respond" and not isinstance(words, str):
+        raise Refused("a decision to respond needs its text as message")
+    if words is not None and not isinstance(words, str):
+        raise Refused(f"message must be a text, not {shorten(repr(words))}")
+    args = _edited(given, action["name"]) if kind == "edit" else None
+    return Decision(cast(Kind, kind), args, words or "")
+
+
+def said(decision: Decision) -> str:
+    """Return a person's words as they are told to the model behind a refusal; "" where there are none."""
+    return f' They said: "{whole(decision.words)}"' if decision.words else ""
+
+
+def _decision_in(answer: object) -> Mapping[str, Any] | None:
+    """Return the one decision that an answer holds; None where it is in plain words."""
+    if isinstance(answer, str) and answer.lstrip().startswith("{"):
+        try:
+            read = json.loads(answer)
+        except (ValueError, RecursionError):
+            return None
+        meant = isinstance(read, Mapping) and ("decisions" in read or read.get("type") in KINDS)
+        return _decision_in(read) if meant else None
+    if not isinstance(answer, Mapping):
+        return None
+    if "decisions" not in answer:
+        return answer if "type" in answer else None
+    decisions = answer["decisions"]
+    if not isinstance(decisions, list) or len(decisions) != 1 or not isinstance(decisions[0], Mapping):
+        raise Refused("decisions must be a list of one decision, such as [{'type': 'approve'}]")
+    return decisions[0]
+
+
+def _in_words(answer: object, allowed: Sequence[str]) -> Decision:
+    """Read a plain answer as a yes, a no, or what a tool that asks is told."""
+    if "approve" in allowed and _is_yes(answer):
+        return Decision("approve")
+    if "respond" in allowed and "approve" not in allowed:
+        return Decision("respond", words=str(answer))
+    if "reject" not in allowed:
+        raise Refused(f"it needs a decision, such as {{'type': {allowed[0]!r}}}")
+    if isinstance(answer, Mapping):
+        answer = next((answer[key] for key in ("message", "reason", "text") if answer.get(key)), "")
+    words = answer.strip() if isinstance(answer, str) else ""
+    return Decision("reject", words="" if words.lower() in NO else words)
+
+
+def _is_yes(answer: object) -> bool:
+    """Whether the person said yes, and not something that could be taken for it."""
+    if isinstance(answer, Mapping):
+        return answer.get("approved") is True
+    return answer is True or (isinstance(answer, str) and answer.strip().lower() in YES)
+
+
+def _edited(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    action = given.get("edited_action")
+    if not isinstance(action, Mapping) or not isinstance(action.get("args"), Mapping):
+        raise Refused(f"a decision to edit needs edited_action, with the name {name!r} and args")
+    if action.get("name", name) != name:
+        told = shorten(one_line(str(action["name"])))
+        raise Refused(f"an edit changes the arguments of {name}, and cannot turn it into {told}")
+    return cast(Mapping[str, Any], action["args"])

@@ -1,0 +1,55 @@
+"""Who asks, and how an agent's own answer in a format is kept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from langchain_core.messages import SystemMessage
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.loop.gates import Costs
+from wakeloop.loop.replies import noted_format
+from wakeloop.model.broken_stream import Hearing
+from wakeloop.model.reply import without_calls
+from wakeloop.model.request import Systems
+from wakeloop.model.signs import sign_of
+from wakeloop.settings import LoopSettings
+from wakeloop.text.characters import shorten
+from wakeloop.text.marks import mark, new_id
+from wakeloop.thread.exchange import Exchange
+
+UNJUDGED = Costs(round=0)  # a round's steps are judged behind the reply, where the hooks before it are known
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Who asks: an agent's model with the tools and the prompt of one request."""
+
+    dialect: Dialect
+    settings: LoopSettings
+    tools: frozenset[str]
+    prompt: SystemMessage | None
+    systems: Systems
+    model_name: str
+    speaker: str | None = None  # the agent names its replies itself
+    costs: Costs | None = UNJUDGED
+    clock: Callable[[], float] = monotonic
+
+
+class AgentExchange(Exchange):
+    """A request by way of an agent's own model node: a format's answer is as that node reads it."""
+
+    def formatted(self, result: Any, heard: Hearing) -> None:  # noqa: ARG002 - whole, or the agent has raised
+        """Store the reply as the agent does; ask again for one without an answer in it."""
+        reply, response = result["raw"], result["response"]
+        refused = sign_of(reply) == "refused"
+        problem = None
+        if response.structured_response is None and not refused:
+            said = [str(m.content) for m in response.result if m is not reply]
+            problem = shorten(" ".join(said) or "there was no result in it", 300)
+            reply = reply if said else without_calls(reply, self.request.say("empty_reply"))
+        self.ledger = noted_format(self.ledger, problem, self.settings, cut=False, refused=refused)
+        marked = {**reply.additional_kwargs, **mark("format")}
+        key = reply.id if reply.id and not self.known(reply.id) else new_id()
+        self.request.writes.append(reply.model_copy(update={"additional_kwargs": marked, "id": key}))

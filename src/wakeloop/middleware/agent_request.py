@@ -1,0 +1,227 @@
+"""One request of an agent's model, by the graph's rules."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, Literal
+
+from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    RemoveMessage,
+    SystemMessage,
+)
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from wakeloop.channels.conversation import Messages, merge_messages
+from wakeloop.dialects.base import Dialect
+from wakeloop.errors import SettingsError
+from wakeloop.loop.nudge import closing_line
+from wakeloop.loop.prices import check_priced
+from wakeloop.loop.progress import last_round
+from wakeloop.loop.ruling import rule
+from wakeloop.middleware.agent_exchange import AgentExchange, Desk
+from wakeloop.middleware.agent_tools import NOT_FIRST, check_tools, in_order_of_calls, is_result, name_of_tool
+from wakeloop.middleware.draft import Draft, named_all, whole
+from wakeloop.middleware.turns import Turns, step_of
+from wakeloop.model.broken_stream import Hearing
+from wakeloop.model.no_call import no_call
+from wakeloop.model.request import Systems
+from wakeloop.model.usage import name_of
+from wakeloop.model.voices import Tools, has_calls, tools_for
+from wakeloop.nodes.nag import Nag
+from wakeloop.routes import after_round
+from wakeloop.text.marks import new_id
+
+
+@dataclass
+class AgentRequest:
+    """A request on its way: what is asked, what comes back, and what of it is stored."""
+
+    turns: Turns
+    nag: Nag
+    request: ModelRequest[Any]
+    config: RunnableConfig
+    systems: Systems
+    draft: Draft = field(init=False)
+    exchange: AgentExchange = field(init=False)
+    tools: Tools = field(init=False)
+    response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
+    reply: AIMessage | None = None
+
+    def __post_init__(self) -> None:
+        check_tools(self.request.tools, self.dialect)
+        state: Any = {**self.request.state}
+        ordered = in_order_of_calls(state["messages"], self.dialect)
+        state["messages"] = ordered if isinstance(ordered, Messages) else Messages(ordered)
+        self.draft = Draft(state)
+        self.draft.before = self.request.state["messages"]
+
+    @property
+    def dialect(self) -> Dialect:
+        """The vocabulary of the todo tools."""
+        return self.nag.dialect
+
+    def asked(self) -> ModelRequest[Any] | None:
+        """Return what the model is asked, or None where the guard is to rule first."""
+        draft = self.draft
+        if "nag" in draft.ledger:
+            word = after_round({"todo_ledger": draft.ledger})
+            if word == "cut off":
+                return None
+            if word == "nag due":
+                draft.take(self.nag(draft.state, self.config))
+        names = frozenset(map(name_of_tool, self.request.tools))
+        desk = Desk(
+            self.dialect,
+            self.turns.settings,
+            names,
+            self.request.system_message,
+            self.systems,
+            name_of(self.request.model),
+        )
+        self.exchange = AgentExchange(draft.state, desk)
+        check_priced(self.exchange.settings, desk.model_name)
+        self.paced(self.exchange.ledger)
+        if (update := self.exchange.not_asked()) is not None:
+            draft.take(update)
+            return None
+        self.seen()
+        return self.made()
+
+    def paced(self, ledger: Any) -> None:
+        """Note where the request is, and the supersteps of others before it, as the first of a run shows."""
+        before, last, between = ledger.get("hooks", (0, 0, 0))
+        here = step_of(self.config)
+        went = here - last
+        if before < 0:
+            before = went - 1
+        elif (way := self.way_here(ledger)) == "tools" and between and went > between + 1:
+            raise SettingsError(NOT_FIRST)
+        elif way == "hook" and went:
+            between = min(between or went, went)
+        ledger["hooks"] = [before, here, between]
+        if self.request.response_format is not None:
+            ledger["formats"] = True
+
+    def way_here(self, ledger: Any) -> Literal["tools", "hook"] | None:
+        """Tell what led from the last request to this one: tools, the own hook, or neither of them.
+
+        A todo call that was answered twice is refused.
+        """
+        if "nag" not in ledger:
+            return "hook" if "ruling" in ledger else None
+        made = last_round(reversed(self.draft.state["messages"]))
+        todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", ())
+        answered = [m.tool_call_id for m in takewhile(is_result, reversed(self.draft.state["messages"]))]
+        if any(answered.count(key) > 1 for key in todo):
+            raise SettingsError(NOT_FIRST)
+        if any(call["id"] not in todo and call["id"] not in faults for call, _ in made):
+            return "tools"
+        return "hook" if made else None
+
+    def seen(self) -> None:
+        """Take over what wrappers around this one, or a summary in the thread, have made of the history."""
+        stored, given = self.request.state["messages"], self.request.messages
+        request = self.exchange.request
+        before, now = {m.id: m for m in stored}, {m.id: m for m in request.messages}
+        shown, ledger = self.exchange.ledger.get("shown"), self.exchange.ledger
+        changed = [m for m in given if m is not (old := before.get(m.id)) and m != old]
+        if changed or len(stored) != len(given):
+            own = {id(m) for m in changed}
+            request.seen = Messages(m if id(m) in own else now.get(m.id, m) for m in named_all(given))
+            if shown in {m.id for m in changed}:
+                ledger["shown"] = "-"  # it is there without its words
+        elif shown and shown not in now:
+            request.seen = request.messages
+
+    def made(self) -> ModelRequest[Any]:
+        """Put the agent's request together."""
+        exchange, request = self.exchange, self.request
+        wire = exchange.wire
+        system = wire[0] if wire and isinstance(wire[0], SystemMessage) else None
+        formats = exchange.asking == "format"
+        called = has_calls(wire)
+        self.tools = tools_for(
+            exchange.asking, called=called, todo_tools=exchange.active, own=bool(request.tools)
+        )
+        if formats:
+            self.tools = Tools(todos=called, own=called)
+            if isinstance(request.response_format, ToolStrategy):
+                self.tools = Tools(todos=False, own=False)
+        bound: list[Any] = [*request.tools] if self.tools.own else []
+        if self.tools.todos:
+            bound += self.turns.schemas
+        choice = request.tool_choice if self.tools.may_call else no_call(request.model) if bound else None
+        return request.override(
+            messages=wire[1:] if system else wire,
+            system_message=system,
+            tools=bound,
+            tool_choice=choice,
+            response_format=request.response_format if formats else None,
+        )
+
+    def hearing(self) -> Hearing:
+        """Return the ear for the request."""
+        model: BaseChatModel = self.request.model
+        return Hearing(
+            self.config,
+            streaming=bool(getattr(model, "streaming", False)),
+            finishes=self.exchange.settings.finish_reason == "required",
+        )
+
+    def again(self, response: ModelResponse[Any] | None, heard: Hearing) -> bool:
+        """Take in a reply; tell whether the same request is made again, since nothing of it is stored."""
+        self.response = response or ModelResponse([])
+        raw: Any = next((m for m in self.response.result if isinstance(m, AIMessage)), None)
+        said: Any = raw if raw is not None else next(iter(self.response.result), None)
+        if self.exchange.asking == "format" and heard.unread is None:
+            said = {"raw": said, "response": self.response}
+        update = self.exchange.stored(said, heard, may_call=self.tools.may_call)
+        self.reply = None
+        if self.exchange.ledger.get("again") not in ("empty", "unread"):
+            self.reply = update["messages"][-1]
+            update["messages"] = update["messages"][:-1]
+            self.draft.take(update)
+            return False
+        self.draft.take(update)
+        ledger: Any = {**self.draft.ledger}
+        if rule(self.turns.case(self.draft.state, ledger, self.config)) != "retry":
+            return False
+        self.draft.take(self.turns.guarding(ledger, self.config).ruled(self.draft.state))
+        return True
+
+    def left(self) -> ExtendedModelResponse[Any]:
+        """Return the reply as the agent stores it, with all else that is written beside it.
+
+        Where nothing was asked, a line closes the round: another hook takes the last reply for a new one.
+        """
+        update = self.draft.update() or {}
+        closing = self.reply_or_line(update)
+        result: list[BaseMessage] = [closing]
+        if self.reply is not None:
+            result += [m for m in self.response.result if not isinstance(m, AIMessage)]
+        there = {m.id for m in self.draft.before}
+        more = update.get("messages", [])
+        if any(m.id not in there and not isinstance(m, RemoveMessage) for m in more):
+            update["messages"] = whole(merge_messages(self.draft.before, [more, result]))
+        structured = self.response.structured_response if self.reply is not None else None
+        return ExtendedModelResponse(
+            ModelResponse(result, structured), Command(update=update) if update else None
+        )
+
+    def reply_or_line(self, update: dict[str, Any]) -> AIMessage:
+        """Return the reply, or what stands in its place where there is none to store."""
+        if self.reply is not None:
+            return self.reply
+        lines: Sequence[Any] = closing_line(self.draft.state["messages"], self.dialect, self.turns.settings)
+        if lines:
+            line: AIMessage = lines[0]
+            return line
+        none = AIMessage("", id=new_id())
+        update["messages"] = [*update.get("messages", []), RemoveMessage(none.id or "")]
+        return none

@@ -1,0 +1,42 @@
+"""What travels in a `create_agent` graph with the middleware."""
+
+from typing import Annotated, Any, NotRequired, Required
+
+from langchain.agents import AgentState
+from langchain.agents.middleware.types import OmitFromOutput, PrivateStateAttr
+from langchain_core.messages import AnyMessage
+from langgraph.managed.is_last_step import RemainingStepsManager
+
+from wakeloop.channels.conversation import merge_messages
+from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
+from wakeloop.channels.session import Standing
+from wakeloop.channels.todo_list import fold_todos, merge_todos
+from wakeloop.loop.inbox import WakeEvent
+from wakeloop.loop.ledger import Ledger
+from wakeloop.platform.cheap_copies import Delta, Folded
+from wakeloop.stream import Session
+from wakeloop.todos.items import Todo
+
+Entries = Annotated[list[Any], PrivateStateAttr, Folded(list, merge_entries)]
+
+
+class WakeLoopState(AgentState[Any]):
+    """The channels of the middleware; the list and its session go in and out, settings and events in."""
+
+    todos: Annotated[list[Todo], Folded(list, fold_todos)]
+    todo_session: NotRequired[Annotated[Session, Standing(Session)]]
+    todo_inbox: NotRequired[Annotated[list[WakeEvent], OmitFromOutput]]
+    todo_settings: Annotated[dict[str, Any], OmitFromOutput, Folded(dict, merge_settings)]
+    todo_goal: Annotated[str, PrivateStateAttr, Folded(str, merge_goal)]
+    todo_ledger: NotRequired[Annotated[Ledger, PrivateStateAttr]]
+    owed_replies: NotRequired[Entries]
+    waiting_on: NotRequired[Entries]
+    todo_subagents: NotRequired[Entries]
+    remaining_steps: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
+
+
+class ChangesState(AgentState[Any]):
+    """Pass it to `create_agent(state_schema=…)`: conversation and list are stored as changes."""
+
+    messages: Required[Annotated[list[AnyMessage], Delta(merge_messages, snapshot_frequency=500)]]
+    todos: Annotated[list[Todo], Delta(merge_todos, snapshot_frequency=25)]

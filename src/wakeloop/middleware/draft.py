@@ -1,0 +1,95 @@
+"""What several nodes write within one hook: one update."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from langchain_core.messages import RemoveMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from wakeloop.channels.conversation import Messages, merge_messages
+from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
+from wakeloop.channels.todo_list import fold_todos
+
+FOLDS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        "todos": fold_todos,
+        "todo_goal": merge_goal,
+        "todo_settings": merge_settings,
+        **dict.fromkeys(("owed_replies", "waiting_on", "todo_subagents"), merge_entries),
+    }
+)
+
+
+class Draft:
+    """A state as one node after another writes it, and the one update that brings it about."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self.before: Sequence[Any] = state["messages"]
+        self.now: dict[str, Any] = dict(state)
+        self.unread: list[Any] = []
+        self.messages: list[Any] = []
+        self.written: dict[str, Any] = {}
+
+    @property
+    def state(self) -> Any:
+        """The state as it stands; the history is put together where somebody reads it."""
+        if self.unread:
+            self.now["messages"] = merge_messages(self.now["messages"], self.unread)
+            self.unread = []
+        return self.now
+
+    @property
+    def ledger(self) -> Any:
+        """The notes as they stand."""
+        return self.now.get("todo_ledger") or {}
+
+    def take(self, update: Mapping[str, Any]) -> None:
+        """Write what a node returned."""
+        for key, value in update.items():
+            if key == "messages":
+                self.unread.append(value)
+                self.messages += value
+                continue
+            fold = FOLDS.get(key)
+            self.now[key] = value if fold is None else fold(self.now.get(key) or [], value)
+            if key == "todos" and "todos" in self.written:
+                self.written["todos"] = {"all": list(self.now["todos"])}
+            else:
+                self.written[key] = value
+
+    def update(self, jump: str | None = None) -> dict[str, Any] | None:
+        """Return all of it, and where the agent goes on."""
+        update = dict(self.written)
+        if not all(message.id for message in self.before):
+            update["messages"] = whole(self.state["messages"])
+        elif self.messages:
+            update["messages"] = as_written(self.before, self.messages)
+        if jump is not None:
+            update["jump_to"] = jump
+        return update or None
+
+
+def as_written(before: Sequence[Any], writes: list[Any]) -> list[Any]:
+    """Return writes for a channel that may be `add_messages`: it leaves what is moved in its old place."""
+    if isinstance(before, Messages) or not any(isinstance(message, RemoveMessage) for message in writes):
+        return writes
+    return whole(merge_messages(before, [writes]))
+
+
+def whole(messages: Sequence[Any]) -> list[Any]:
+    """Return a history as it is written in the place of the one that is there."""
+    return [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]
+
+
+def named(state: Any) -> Any:
+    """Return a state whose messages have ids: deepagents' channel gives none to what comes as a tuple."""
+    messages = state["messages"]
+    return state if (all_named := named_all(messages)) is messages else {**state, "messages": all_named}
+
+
+def named_all(messages: Sequence[Any]) -> Sequence[Any]:
+    """Return the same of a history."""
+    if all(message.id for message in messages):
+        return messages
+    return merge_messages([], [list(messages)])

@@ -1,0 +1,37 @@
+"""Listens to a request that others make."""
+
+from asyncio import get_running_loop
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import set_config_context
+
+from wakeloop.model.broken_stream import Hearing
+from wakeloop.model.redaction import Discreet
+
+
+def heard(handler: Callable[[Any], Any], request: Any, ear: Hearing, config: RunnableConfig) -> Any:
+    """Return a reply; None where it was not read. What is raised tells no key."""
+    with Discreet(ear.config, request.model) as told, ear:
+        if told is None or told is config:
+            return handler(request)
+        with set_config_context(told) as context:
+            return context.run(handler, request)
+    return None
+
+
+async def aheard(
+    handler: Callable[[Any], Awaitable[Any]], request: Any, ear: Hearing, config: RunnableConfig
+) -> Any:
+    """Return the same; the model is awaited."""
+    with Discreet(ear.config, request.model) as told, ear:
+        if told is None or told is config:
+            return await handler(request)
+        with set_config_context(told) as context:
+            return await get_running_loop().create_task(_coroutine(handler, request), context=context)
+    return None
+
+
+async def _coroutine(handler: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
+    return await handler(request)

@@ -1,0 +1,215 @@
+"""The rules between requests: opening, rounds, turns, end."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from inspect import iscoroutinefunction
+from typing import Any, Self
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.loop.ending import at_rest, session_from
+from wakeloop.loop.gates import Case, Costs, costs_between
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.overrides import in_force
+from wakeloop.loop.replies import cut_off
+from wakeloop.loop.spending import note_round
+from wakeloop.middleware.draft import Draft, named
+from wakeloop.model.answers import error_answer
+from wakeloop.model.reply import unfit
+from wakeloop.nodes.activate import Activate
+from wakeloop.nodes.finalization_guard import FinalizationGuard
+from wakeloop.nodes.validate_todos import ValidateTodos
+from wakeloop.nodes.wake import Wake
+from wakeloop.platform.traces import tell
+from wakeloop.routes import after_activate, after_guard, after_round
+from wakeloop.settings import LoopSettings
+from wakeloop.state import ledger_of
+from wakeloop.thread.verifying import Verify
+
+ENDS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
+
+Validate = Callable[[Any, RunnableConfig], Any]
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The graph's own nodes, asked one after the other where an agent's hooks are."""
+
+    settings: LoopSettings
+    schemas: tuple[dict[str, Any], ...]  # of the todo tools: the same for every thread
+    activate: Activate
+    validate: ValidateTodos
+    guard: FinalizationGuard
+    wake: Wake
+
+    @classmethod
+    def of(cls, dialect: Dialect, settings: LoopSettings, verify: Verify | None) -> Self:
+        """Make the nodes."""
+        asynchronous = verify is not None and (
+            iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
+        )
+        return cls(
+            settings,
+            tuple(dialect.schemas(settings)),
+            Activate(dialect, settings, asynchronous, todo_tools=True, model=None, watched=False),
+            ValidateTodos(dialect, settings, verify),
+            FinalizationGuard(dialect, settings),
+            Wake(dialect, settings),
+        )
+
+    # -- before the agent ---------------------------------------------------------------------------------
+
+    def opened(self, state: Any, opening: Mapping[str, Any], config: RunnableConfig) -> Any:
+        """Return the update that opens an activation; where nothing asks for the model, the end as well."""
+        draft = Draft(named(state))
+        draft.before = state["messages"]
+        draft.take(opening)
+        draft.ledger["hooks"] = [-1, step_of(config), 0]
+        if after_activate(draft.state) == "nothing to answer" and "refused" not in draft.ledger:
+            return draft.update(self.ruled(draft, config) or "end")
+        return draft.update()
+
+    # -- after the model ----------------------------------------------------------------------------------
+
+    def played(self, state: Any, config: RunnableConfig) -> Any:
+        """Return what follows a reply: the results of a round's calls, or the ruling on a turn's end."""
+        round_ = Round.of(state, config, self.validate.dialect)
+        if round_ is None:
+            return self.ended(state, config)
+        return self.answered(round_, self.validate(round_.state, config) if round_.todo else {}, config)
+
+    async def aplayed(self, state: Any, config: RunnableConfig) -> Any:
+        """Return the same; the verifier is awaited."""
+        round_ = Round.of(state, config, self.validate.dialect)
+        if round_ is None:
+            return self.ended(state, config)
+        played = await self.validate.acall(round_.state, config) if round_.todo else {}
+        return self.answered(round_, played, config)
+
+    def answered(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:
+        """Return the results of todo calls and of faulty ones; go on at once where no call is left."""
+        draft = round_.draft
+        if round_.ledger != draft.ledger:
+            draft.take({"todo_ledger": round_.ledger})
+        if played:
+            draft.take(played)
+        if round_.faults:
+            draft.take({"messages": round_.faults})
+        if round_.waiting:
+            return draft.update()
+        if after_round({"todo_ledger": draft.ledger}) == "cut off":
+            return draft.update(self.ruled(draft, config))
+        return draft.update("model")
+
+    def ended(self, state: Any, config: RunnableConfig) -> Any:
+        """Return what follows a turn's end."""
+        draft = Draft(state)
+        return draft.update(self.ruled(draft, config))
+
+    def ruled(self, draft: Draft, config: RunnableConfig) -> str | None:
+        """Let the guard rule, and wake where it says so; return where the agent goes on.
+
+        How the run has ended is written where it is truly over: others may go on with it.
+        """
+        ledger = draft.ledger
+        update = self.guarding(ledger, config).ruled(draft.state)
+        draft.take({key: value for key, value in update.items() if key != "todo_session"})
+        word = after_guard(draft.state)
+        if word == "open, within budget":
+            draft.take(self.wake(draft.state, config))
+        if word != "a gate stops":
+            return "model"
+        reply = next((m for m in reversed(draft.state["messages"]) if isinstance(m, AIMessage)), None)
+        return "end" if reply is None or reply.tool_calls else None  # else the agent ends by itself
+
+    def guarding(self, ledger: Ledger, config: RunnableConfig) -> FinalizationGuard:
+        """Return the guard as this run needs it: does it ask for a format, and what do supersteps cost."""
+        return replace(self.guard, formats=ledger.get("formats", False), costs=costs_of(ledger, config))
+
+    def case(self, state: Any, ledger: Ledger, config: RunnableConfig) -> Case:
+        """Return what the guard would rule on."""
+        return self.guarding(ledger, config).case(state, ledger)
+
+    # -- after the agent ----------------------------------------------------------------------------------
+
+    def parked(self, state: Any) -> dict[str, Any]:
+        """Return the session of a run that is over: as it was ruled, or as others have ended it."""
+        ledger = ledger_of(state)
+        settings = in_force(self.settings, ledger)
+        note_round(ledger, state["messages"])
+        reason: Any = ledger.get("ruling")
+        if reason is None or after_guard({"todo_ledger": ledger}) != "a gate stops":
+            reason = "ended_elsewhere"
+        waiting_on = state.get("waiting_on") or ()
+        session = session_from(ledger, state["todos"], settings, reason, waiting_on)
+        messages = state["messages"]
+        rest = at_rest(ledger, tail=(messages[-1].id or "") if messages else None)
+        rest["ruling"] = reason
+        tell({"type": "parked", "session": session}, ledger)
+        return {"todo_session": session, "todo_ledger": rest}
+
+
+class Round:
+    """A reply's calls as an agent's hook finds them: edited or answered by a person, faulty, the list's."""
+
+    def __init__(self, state: Any, reply: AIMessage, place: int, ledger: Ledger, dialect: Dialect) -> None:
+        self.ledger, self.draft = ledger, Draft(state)
+        messages: list[AnyMessage] = state["messages"]
+        answered = {m.tool_call_id for m in messages[place:] if isinstance(m, ToolMessage)}
+        edits: Mapping[str, Any] = state.get("hitl_edited_tool_calls") or {}
+        left = [call for call in reply.tool_calls if call["id"] not in answered]
+        named = ledger.get("todo_calls", ())
+        todo = [self.edited(call, edits, dialect) for call in left if call["id"] in named]
+        self.todo = [call for call in todo if call["name"] in dialect.names]
+        ids = [call["id"] for call in self.todo]
+        faults = self.ledger.get("faults", {})
+        self.faults = [
+            error_answer(call, faults[call["id"] or ""])
+            for call in left
+            if call["id"] not in ids and call["id"] in faults
+        ]
+        self.waiting = len(left) > len(self.todo) + len(self.faults)
+        self.state = state
+        if todo != [call for call in reply.tool_calls if call["id"] in named]:
+            again = reply.model_copy(update={"tool_calls": self.todo})
+            self.state = {**state, "messages": [*messages[:place], again, *messages[place + 1 :]]}
+        self.state = {**self.state, "todo_ledger": self.ledger}
+
+    def edited(self, call: ToolCall, edits: Mapping[str, Any], dialect: Dialect) -> ToolCall:
+        """Return a todo call as a person has changed it; what is wrong with it is found out anew."""
+        edit = edits.get(call["id"] or "")
+        if edit is None:
+            return call
+        new = ToolCall(name=edit["name"], args=edit["args"], id=call["id"], type="tool_call")
+        faults = {key: why for key, why in self.ledger.get("faults", {}).items() if key != call["id"]}
+        if new["name"] in dialect.names and (why := unfit(dialect, new["name"], new["args"])):
+            faults[call["id"] or ""] = why
+        self.ledger["faults"] = faults
+        return new
+
+    @classmethod
+    def of(cls, state: Any, config: RunnableConfig, dialect: Dialect) -> Self | None:
+        """Read the round off the last reply; None where that was a turn's end."""
+        ledger = ledger_of(state)
+        messages = state["messages"]
+        found = next(((i, m) for i, m in reversed([*enumerate(messages)]) if isinstance(m, AIMessage)), None)
+        if "nag" not in ledger or found is None or not found[1].tool_calls:
+            return None
+        if not ledger.get("end"):
+            cut_off(ledger, state["remaining_steps"], costs_of(ledger, config))
+        place, reply = found
+        return cls(state, reply, place, ledger, dialect)
+
+
+def step_of(config: RunnableConfig) -> int:
+    """Return the number of the superstep."""
+    return int(config["metadata"]["langgraph_step"])
+
+
+def costs_of(ledger: Ledger, config: RunnableConfig) -> Costs:
+    """Return what supersteps may cost, with the hooks of others that were met around the last request."""
+    before, asked_at, _ = ledger.get("hooks", (0, step_of(config) - 1, 0))
+    behind = step_of(config) - asked_at - 1
+    return costs_between(max(before, 0) + max(behind, 0), ENDS)

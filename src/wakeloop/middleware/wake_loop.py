@@ -1,0 +1,137 @@
+"""`WakeLoopMiddleware`: the rules of the graph for an agent."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    hook_config,
+)
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+
+from wakeloop.dialects import dialect_named
+from wakeloop.errors import SettingsError
+from wakeloop.guesses import values
+from wakeloop.middleware.agent_request import AgentRequest
+from wakeloop.middleware.agent_state import WakeLoopState
+from wakeloop.middleware.draft import named
+from wakeloop.middleware.hearing import aheard, heard
+from wakeloop.middleware.turns import Turns
+from wakeloop.model.request import Systems
+from wakeloop.nodes.nag import Nag
+from wakeloop.settings import LoopSettings
+from wakeloop.thread.verifying import Verify
+
+
+class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Keep a `create_agent` agent awake by its own todo list: in the place of `TodoListMiddleware`.
+
+    It stands first in the list of middleware.
+    """
+
+    state_schema = WakeLoopState
+
+    def __init__(
+        self,
+        *,
+        system_prompt: str | None = None,
+        tool_description: str | None = None,
+        settings: str | LoopSettings | Mapping[str, Any] = "langchain",
+        verify: Verify | None = None,
+    ) -> None:
+        """Take the arguments of `TodoListMiddleware`, and of `create_todo_agent` those that are the list's.
+
+        Args:
+            system_prompt: Instructions in the place of the dialect's.
+            tool_description: What the model is told of the main todo tool.
+            settings: A preset's name, `LoopSettings`, or a mapping of some settings (over the preset that it
+                names under `preset`, else `langchain`).
+            verify: `verify(todo, state)`, sync or async, asked before an item becomes completed; a text
+                refuses.
+
+        Raises:
+            SettingsError: An unknown preset, dialect or setting.
+            ArgumentError: A verify of another kind.
+        """
+        super().__init__()
+        self.tools = []
+        values.check_callable("verify", verify, "todo", "state")
+        self.settings = _settings(settings, system_prompt, tool_description)
+        self.dialect = dialect_named(self.settings.dialect).suited(self.settings)
+        self._turns = Turns.of(self.dialect, self.settings, verify)
+        self._nag = Nag(self.dialect, self.settings)
+        self._systems: Systems = {}
+
+    @hook_config(can_jump_to=["model", "end"])
+    def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Open an activation."""
+        config = get_config()
+        return self._turns.opened(state, self._turns.activate(named(state), config), config)  # type: ignore[no-any-return]
+
+    @hook_config(can_jump_to=["model", "end"])
+    async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Do the same."""
+        config = get_config()
+        return self._turns.opened(state, await self._turns.activate.acall(named(state), config), config)  # type: ignore[no-any-return]
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ExtendedModelResponse[Any]:
+        """Ask the model by the rules, and read its reply."""
+        way = AgentRequest(self._turns, self._nag, request, get_config(), self._systems)
+        while (asked := way.asked()) is not None:
+            ear = way.hearing()
+            if not way.again(heard(handler, asked, ear, way.config), ear):
+                break
+        return way.left()
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ExtendedModelResponse[Any]:
+        """Do the same; the model is awaited."""
+        way = AgentRequest(self._turns, self._nag, request, get_config(), self._systems)
+        while (asked := way.asked()) is not None:
+            ear = way.hearing()
+            if not way.again(await aheard(handler, asked, ear, way.config), ear):
+                break
+        return way.left()
+
+    @hook_config(can_jump_to=["model", "end"])
+    def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Answer a round's todo calls, or rule on a turn's end and wake."""
+        return self._turns.played(state, get_config())  # type: ignore[no-any-return]
+
+    @hook_config(can_jump_to=["model", "end"])
+    async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Do the same; an asynchronous verify is awaited."""
+        return await self._turns.aplayed(state, get_config())  # type: ignore[no-any-return]
+
+    def after_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Write how the run has ended."""
+        return self._turns.parked(state)
+
+    async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Do the same."""
+        return self._turns.parked(state)
+
+
+def _settings(given: Any, system_prompt: str | None, tool_description: str | None) -> LoopSettings:
+    if given == "auto":
+        raise SettingsError(
+            "settings='auto' needs a model's name: write settings=LoopSettings.for_model('NAME')."
+        )
+    if isinstance(given, Mapping) and "preset" not in given:
+        given = {"preset": "langchain", **given}
+    settings = values.settings_of("langchain" if given is None else given)
+    update: dict[str, Any] = {}
+    if system_prompt is not None:
+        update["prompts"] = {**settings.prompts, "instructions": system_prompt.replace("$", "$$")}
+    if tool_description is not None:
+        update["tool_description"] = tool_description
+    return settings.model_copy(update=update) if update else settings

@@ -1,0 +1,82 @@
+"""Asks a person: the one place that interrupts."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from langgraph.types import interrupt
+
+from wakeloop.loop.approval import Decision, again, decided
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.plan import (
+    PlanRuling,
+    is_put,
+    plan_calls,
+    plan_request,
+    plan_ruling,
+    verdicts_of,
+    with_verdicts,
+)
+from wakeloop.settings import LoopSettings
+from wakeloop.todos.items import Refused
+from wakeloop.todos.operations import Board, Operation, Outcome, Question, Rules
+from wakeloop.todos.rounds import play_round
+
+T = TypeVar("T")
+
+
+def put(asked: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
+    """Park the run until a request is answered, and return what `read` makes of the decision.
+
+    An answer that cannot be taken (`Refused`) loses nothing: the request is put again, with a sentence on it.
+    """
+    value: Mapping[str, Any] = asked
+    while True:
+        answer = interrupt(value)
+        try:
+            return read(decided(answer, asked))
+        except Refused as fault:
+            value = again(asked, str(fault))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a round came to: the list, an outcome a call, and what a person made of its plan, if asked.
+
+    `rejected` are the places of the calls that the person has refused.
+    """
+
+    board: Board
+    outcomes: Sequence[Outcome]
+    ruling: PlanRuling | None = None
+    rejected: Sequence[int] = ()
+
+
+def judge(
+    board: Board,
+    operations: Sequence[Operation | str],
+    rules: Rules,
+    notes: Ledger,
+    settings: LoopSettings,
+    *,
+    verified: bool,
+) -> Generator[Question, str | None, Judged | Ledger]:
+    """Play a round, and put the plan that it makes to the person where that is due.
+
+    Yields what `play_round` yields. Where items are `verified` and one was asked about, it returns notes in
+    place of putting the plan: store them and begin again, since a node begins anew behind an interrupt, and
+    no item is to be asked about twice.
+    """
+    verdicts = verdicts_of(notes)
+    after, outcomes = yield from play_round(board, operations, rules, verdicts)
+    if not is_put(notes, settings, board, after):
+        return Judged(after, outcomes)
+    if verified and verdicts and notes.get("plan") == "due":
+        return with_verdicts(notes, verdicts)
+    ruling = put(plan_request(after), partial(plan_ruling, before=board, after=after))
+    if ruling.kind != "rejected":
+        return Judged(ruling.board, outcomes, ruling)
+    rejected = plan_calls(board, outcomes)
+    after, outcomes = yield from play_round(board, operations, rules, verdicts, rejected)
+    return Judged(after, outcomes, ruling, rejected)

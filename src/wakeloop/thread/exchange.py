@@ -1,0 +1,170 @@
+"""One request and its reply: from a state to its update."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
+
+from wakeloop.channels.conversation import Messages
+from wakeloop.dialects.base import Dialect
+from wakeloop.errors import InputError
+from wakeloop.loop.earned import note_list
+from wakeloop.loop.gates import Costs
+from wakeloop.loop.idle_rounds import count_round, looping
+from wakeloop.loop.ledger import ROUND, without
+from wakeloop.loop.overrides import in_force
+from wakeloop.loop.progress import note_progress
+from wakeloop.loop.replies import answered, noted, noted_format, refused, unread
+from wakeloop.loop.spending import event, note_round, over, spend
+from wakeloop.model.broken_stream import Hearing, an_assistants
+from wakeloop.model.reply import Reply, read_reply, spoken_by, without_calls
+from wakeloop.model.request import Request, Systems
+from wakeloop.model.structured import formatted
+from wakeloop.model.usage import Overheard, usage_of
+from wakeloop.platform.computed_once import computed_once
+from wakeloop.platform.traces import tell
+from wakeloop.settings import LoopSettings
+from wakeloop.state import before_of, ledger_of, taken_in
+from wakeloop.stream import Ending, todos_changed
+from wakeloop.todos.items import count_open
+
+
+class Asker(Protocol):
+    """Who asks: with which words and settings, which tools beside the list's, which model by its name."""
+
+    @property
+    def dialect(self) -> Dialect: ...  # noqa: D102
+    @property
+    def settings(self) -> LoopSettings: ...  # noqa: D102
+    @property
+    def tools(self) -> frozenset[str]: ...  # noqa: D102
+    @property
+    def prompt(self) -> SystemMessage | None: ...  # noqa: D102
+    @property
+    def systems(self) -> Systems: ...  # noqa: D102
+    @property
+    def model_name(self) -> str: ...  # noqa: D102
+    @property
+    def speaker(self) -> str | None: ...  # noqa: D102
+    @property
+    def costs(self) -> Costs | None: ...  # noqa: D102
+    @property
+    def clock(self) -> Callable[[], float]: ...  # noqa: D102
+
+
+class Exchange:
+    """One request and its reply, from the state to the update. Raises `InputError` for a refused input."""
+
+    def __init__(self, state: Any, asker: Asker) -> None:
+        self.asker, self.state, self.began = asker, state, asker.clock()
+        self.ledger = ledger_of(state)
+        if sentence := self.ledger.get("refused"):
+            raise InputError(sentence)
+        self.settings = in_force(asker.settings, self.ledger)
+        self.messages: list[AnyMessage] = state["messages"]
+        self.todos = state["todos"]
+        self.update: dict[str, Any] = {}
+        self.overheard = Overheard()
+        self.asking = self.ledger.get("asking")
+        self.active = asker.dialect.active(self.settings)
+
+    def not_asked(self) -> dict[str, Any] | None:
+        """Return the update of a step that asks nothing: the guard ends the run, or hands it over."""
+        names = self.asker.dialect.names
+        self.idle = count_round(self.messages, self.todos, self.ledger, self.settings, names)
+        note_round(self.ledger, self.messages)
+        end: Ending | None = None if self.asking == "report" else over(self.ledger, self.settings)
+        end = "handed_over" if self.state.get("todo_handoff") else end or looping(self.idle, self.settings)
+        return None if end is None else {"todo_ledger": {**without(self.ledger, ROUND), "end": end}}
+
+    @computed_once
+    def request(self) -> Request:
+        """What the model is asked with; what the last round has brought is taken in first."""
+        if (written := taken_in(self.todos, self.ledger)) is not None:
+            tell(todos_changed(before_of(self.todos), written), self.ledger)
+            self.todos = written
+            self.update["todos"] = {"all": written}
+        note_list(self.ledger, self.todos, self.settings)
+        note_progress(self.messages, self.ledger, self.asker.dialect.names)
+        request = Request(self.state, self.todos, self.ledger, self.settings, self.asker.dialect)
+        request.remind(self.idle)
+        return request
+
+    @computed_once
+    def wire(self) -> list[AnyMessage]:
+        """The messages that go to the model."""
+        return self.request.sent(self.asker.prompt, self.asker.systems)
+
+    def stored(self, raw: Any, heard: Hearing, *, may_call: bool) -> dict[str, Any]:
+        """Return the update that a reply brings: the message, and what the forks read.
+
+        Where it `may_call` nothing, calls in it are taken out.
+        """
+        lost = heard.unread
+        if self.asking == "format":
+            self.formatted(lost or raw, heard)
+        elif lost is not None and self.asking != "report":
+            self.ledger = unread(answered(self.ledger), self.settings)
+        else:
+            self.replied(raw if lost is None else AIMessage(""), heard, may_call=may_call)
+        used = usage_of(raw if lost is None else lost.message, self.request.characters)
+        seconds = self.asker.clock() - self.began
+        paid = spend(self.ledger, [used, *self.overheard.used], seconds, self.settings, self.asker.model_name)
+        tell(event(self.ledger, self.settings, paid), self.ledger)
+        if self.request.writes:
+            self.update["messages"] = self.request.writes
+        return {**self.request.update, **self.update, "todo_ledger": self.ledger}
+
+    @computed_once
+    def index(self) -> Messages:
+        """The history, by the ids in it."""
+        return self.messages if isinstance(self.messages, Messages) else Messages(self.messages)
+
+    def known(self, key: str) -> bool:
+        """Tell whether a message of this id is there."""
+        return self.index.find(key) is not None
+
+    def read(self, raw: AIMessage, heard: Hearing) -> Reply:
+        """Find out what a reply is."""
+        return read_reply(
+            raw,
+            self.asker.dialect if self.active else None,
+            self.asker.tools,
+            used=self.index.answered,
+            known=self.known,
+            cut_call=self.request.say("cut_call"),
+            no_text=self.request.say("empty_reply"),
+            halves=heard.halves,
+            must_finish=heard.must_finish,
+        )
+
+    def replied(self, raw: Any, heard: Hearing, *, may_call: bool) -> None:
+        """Store an ordinary reply, unless it is asked again, or an explanation."""
+        message = an_assistants(raw)
+        placeholder = self.request.say("empty_reply") if self.asking == "report" else ""
+        reply = self.read(message if may_call else without_calls(message, placeholder), heard)
+        if self.asking in ("explain", "report"):
+            self.ledger = refused(answered(self.ledger)) if reply.refused else answered(self.ledger)
+        else:
+            self.ledger = noted(
+                self.ledger,
+                reply,
+                self.settings,
+                open_count=count_open(self.todos),
+                steps_left=self.state["remaining_steps"],
+                costs=self.asker.costs,
+            )
+        if self.ledger.get("again") not in ("empty", "unread"):
+            self.request.writes.append(spoken_by(self.asker.speaker, reply.message))
+
+    def formatted(self, result: Any, heard: Hearing) -> None:
+        """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
+        no_text = self.request.say("empty_reply")
+        cut, must_finish = bool(heard.halves), heard.must_finish
+        read = formatted(result, no_text, known=self.known, cut=cut, must_finish=must_finish)
+        self.ledger = noted_format(
+            self.ledger, read.problem, self.settings, cut=read.cut, refused=read.refused
+        )
+        if read.problem is None and not read.refused:
+            self.update["structured_response"] = read.value
+        self.request.writes.append(spoken_by(self.asker.speaker, read.message))

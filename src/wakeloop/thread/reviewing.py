@@ -1,0 +1,120 @@
+"""Calls that a person is asked about before they run."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, Self, cast
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, ValidationError
+
+from wakeloop.errors import ArgumentError, ToolNameError
+from wakeloop.guesses.kinds import kind_of
+from wakeloop.loop.approval import KINDS, Decision, Kind, Review, said
+from wakeloop.model.answers import answer, sentence_of
+from wakeloop.model.timing import with_results
+from wakeloop.prompts import fill
+from wakeloop.text.characters import shorten
+from wakeloop.thread.asking import put
+from wakeloop.todos.items import Refused
+
+HOW = "True, a list of decisions, or {'allowed_decisions': […], 'description': '…'}"
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """By tool how its calls are put to a person; `words` replace what the model reads of it."""
+
+    by_tool: Mapping[str, Review] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, given: object, tools: Collection[str], elsewhere: Mapping[str, str], words: Mapping[str, str]
+    ) -> Self:
+        """Read `interrupt_on`; `elsewhere` are tools that do not run here, each with what is said of it.
+
+        Raises `ToolNameError` for a tool that cannot be asked about, `ArgumentError` for any other fault.
+        """
+        if given is None:
+            return cls()
+        if not isinstance(given, Mapping):
+            raise ArgumentError(f"interrupt_on takes a tool's name with {HOW}, not {kind_of(given)}.")
+        for name in given:
+            if name not in tools:
+                raise ToolNameError(_no_such(name, tools, elsewhere))
+        return cls({name: _review(name, how) for name, how in given.items() if how is not False}, words)
+
+    def put(self, call: dict[str, Any], tool: BaseTool) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Ask about a call where that is due; return it as it is to run, or the update that answers it."""
+        review = self.by_tool.get(tool.name)
+        if review is None:
+            return call, None
+        decision = put(review.request(call), partial(_fitting, tool))
+        if decision.kind == "edit":
+            return {**call, "args": dict(decision.args or {})}, None
+        if decision.kind == "approve":
+            return call, None
+        if decision.kind == "respond":
+            return call, {"messages": [answer(call, decision.words)]}
+        text = fill("call_rejected", "", self.words, words=said(decision))
+        return call, {"messages": [answer(call, f"Error: {text}", "error")]}
+
+    def told(self, written: Mapping[str, Any], ran: Mapping[str, Any], update: Any) -> Any:
+        """Say in the result of a call that ran otherwise than the model wrote it how it ran."""
+        if written["args"] == ran["args"]:
+            return update
+        text = fill("call_edited", "", self.words, args=ran["args"])
+        return with_results(update, ran["id"], partial(_behind, text))
+
+
+def _behind(text: str, result: ToolMessage) -> ToolMessage:
+    content: Any = f"{text}\n\n{result.content}"
+    if isinstance(result.content, list):
+        content = [{"type": "text", "text": text}, *result.content]
+    return result.model_copy(update={"content": content})
+
+
+def _fitting(tool: BaseTool, decision: Decision) -> Decision:
+    """Refuse an edit whose arguments the tool would not take."""
+    schema = tool.tool_call_schema
+    if decision.kind != "edit" or not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        return decision
+    if unknown := sorted(set(decision.args or ()) - set(tool.args)):
+        raise Refused(
+            f"{tool.name} has no argument {shorten(unknown[0])!r}; there are {', '.join(tool.args) or 'none'}"
+        )
+    try:
+        schema.model_validate(decision.args)
+    except ValidationError as error:
+        raise Refused(sentence_of(error)) from None
+    return decision
+
+
+def _no_such(name: object, tools: Collection[str], elsewhere: Mapping[str, str]) -> str:
+    """Say why a name is no tool's that a person can be asked about, with the nearest right one."""
+    if name in elsewhere:
+        return f"interrupt_on cannot ask about {name!r}: {elsewhere[cast(str, name)]}."
+    near = get_close_matches(str(name), tools, n=1)
+    there = ", ".join(sorted(tools)) or "none"
+    hint = f"did you mean {near[0]!r}?" if near else f"there are: {there}."
+    return f"interrupt_on names the tool {shorten(str(name))!r}, and there is none of that name; {hint}"
+
+
+def _review(name: str, how: object) -> Review:
+    """Read what is allowed for a tool. Raises `ArgumentError`."""
+    if how is True:
+        return Review()
+    config: Any = how if isinstance(how, Mapping) else {"allowed_decisions": how}
+    if strange := sorted(set(map(str, config)) - {"allowed_decisions", "description"}):
+        raise ArgumentError(f"interrupt_on[{name!r}] has the key {strange[0]!r}; it takes {HOW}.")
+    allowed, told = config.get("allowed_decisions"), config.get("description", "")
+    if not isinstance(allowed, list | tuple) or not allowed or not isinstance(told, str):
+        raise ArgumentError(f"interrupt_on[{name!r}] takes {HOW}, not {shorten(repr(how))}.")
+    if wrong := [one for one in allowed if one not in KINDS]:
+        raise ArgumentError(
+            f"interrupt_on[{name!r}] has {shorten(repr(wrong[0]))}; there are {', '.join(KINDS)}."
+        )
+    return Review(cast(tuple[Kind, ...], tuple(dict.fromkeys(allowed))), told)

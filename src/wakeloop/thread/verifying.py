@@ -1,0 +1,79 @@
+"""Asks the verifier whether an item may be completed."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any
+
+from langgraph.errors import GraphBubbleUp
+
+from wakeloop.errors import VerifyError
+from wakeloop.guesses.values import verdict_of
+from wakeloop.model.redaction import secrets_of
+from wakeloop.stream import Verified
+from wakeloop.text.secrets import without_secrets
+from wakeloop.todos.items import Todo
+from wakeloop.todos.operations import Board, Outcome, Question
+
+Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """The caller's `verify`, or none; what it raises is a refusal that names it."""
+
+    verify: Verify | None = None
+    model: object = None  # whose secrets no refusal may tell
+
+    def ask(self, question: Question, state: Any) -> str | None:
+        """Ask it; None accepts the item."""
+        if self.verify is None:
+            return None
+        try:
+            verdict = self.verify(question.todo, state)
+        except GraphBubbleUp:  # it asks a person
+            raise
+        except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
+            return self.failed(error)
+        if isawaitable(verdict):
+            if hasattr(verdict, "close"):
+                verdict.close()
+            raise VerifyError
+        return verdict_of(verdict)
+
+    async def aask(self, question: Question, state: Any) -> str | None:
+        """Ask it and wait for it."""
+        if self.verify is None:
+            return None
+        try:
+            verdict = self.verify(question.todo, state)
+            verdict = await verdict if isawaitable(verdict) else verdict
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
+            return self.failed(error)
+        return verdict_of(verdict)
+
+    def failed(self, error: Exception) -> str:
+        """Name what a verifier raised; it may have asked a model of the same key."""
+        said = f"the verifier failed: {type(error).__name__}: {error}"
+        return without_secrets(said, secrets_of(self.model))
+
+    def told(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[Verified]:
+        """Yield what it said of each item that it was asked about, as events."""
+        if self.verify is None:
+            return
+        for outcome in outcomes:
+            for key in outcome.touched:
+                todo = outcome.board.find(key)
+                why = outcome.denied.get(key)
+                if todo is None or (why is None and todo["status"] != "completed"):
+                    continue
+                yield {
+                    "type": "verify",
+                    "id": key,
+                    "content": todo["content"],
+                    "accepted": why is None,
+                    "reason": why,
+                    "refusals": after.refusals.get(str(key), 0),
+                }

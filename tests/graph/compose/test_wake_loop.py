@@ -1,0 +1,348 @@
+"""The middleware by itself: its settings, its supersteps, its ends, its thread."""
+
+from itertools import chain, count
+from typing import Any
+
+import pytest
+from laid_over import GO, THREAD, busy, ended, kinds, laid, look, looks, over, plan, settled
+from langchain.agents.middleware import ModelCallLimitMiddleware, TodoListMiddleware
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain_core.messages import AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphRecursionError
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+from pydantic import BaseModel, SecretStr
+
+from wakeloop import SettingsError, answer_of, preset, session_of, update_todos
+from wakeloop.errors import ToolError, ToolNameError, VerifyError
+from wakeloop.middleware import ChangesState, WakeLoopMiddleware
+from wakeloop.testing import ScriptedModel, calls, malformed, says
+
+
+def test_one_line_is_changed() -> None:
+    model = ScriptedModel(*settled())
+    agent = over(model, WakeLoopMiddleware())
+    assert answer_of(agent.invoke(GO, THREAD)) == "bye"
+    assert ended(agent) == ("dormant", "settled", 4)
+    assert [item["status"] for item in agent.get_state(THREAD).values["todos"]] == ["completed"]
+    assert kinds(agent) == ["human", "ai", "tool", "ai", "human", "ai", "tool", "ai"]
+
+
+def test_any_number_may_be_in_progress() -> None:
+    own, base = preset("langchain").model_dump(), preset("wakeloop").model_dump()
+    assert {key: own[key] for key in own if own[key] != base[key]} == {
+        "dialect": "write_todos",
+        "in_progress": "any",
+    }
+
+
+def test_words_have_the_names_of_the_other_middleware() -> None:
+    model = ScriptedModel(says("hello"))
+    layer = WakeLoopMiddleware(system_prompt="Costs: $5.", tool_description="Plans.")
+    over(model, layer, system_prompt="You keep house.").invoke(GO, THREAD)
+    assert model.requests[0][0].text == "You keep house.\n\nCosts: $5."
+    assert [t["function"]["name"] for t in model.tools] == ["look", "write_todos"]
+    assert model.tools[1]["function"]["description"] == "Plans."
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [("loki", "todo__init"), ({"max_wake_cycles": 1}, "write_todos"), (None, "write_todos")],
+)
+def test_any_preset_and_any_setting(settings: Any, name: str) -> None:
+    layer = WakeLoopMiddleware(settings=settings)
+    assert name in layer.dialect.names
+    with pytest.raises(SettingsError, match="did you mean"):
+        WakeLoopMiddleware(settings={"max_wake_cycle": 1})
+    with pytest.raises(SettingsError, match="for_model"):
+        WakeLoopMiddleware(settings="auto")
+
+
+def test_budgets_and_a_threads_own_settings() -> None:
+    model = ScriptedModel(calls(plan("a")), calls(looks(1)), says("all that is left"))
+    agent = laid(model)
+    agent.invoke({**GO, "todo_settings": {"max_requests": 2}}, THREAD)
+    assert ended(agent) == ("idle", "request_budget", 3)
+    assert kinds(agent) == [
+        "human",
+        "ai",
+        "tool",
+        "ai",
+        "tool",
+        "ai",
+        "human",
+        "ai",
+    ]  # a line closes the round
+
+
+def test_a_bad_input_is_refused_at_the_first_request() -> None:
+    agent = laid(ScriptedModel())
+    with pytest.raises(Exception, match="There is no setting 'nudges'"):
+        agent.invoke({**GO, "todo_settings": {"nudges": 2}}, THREAD)
+    with pytest.raises(Exception, match="todos"):
+        agent.invoke({**GO, "todos": [{"content": " "}]}, THREAD)
+
+
+def test_an_activation_without_anything_to_do_asks_nothing() -> None:
+    agent = laid(ScriptedModel(*settled()))
+    agent.invoke(GO, THREAD)
+    agent.invoke({"messages": []}, THREAD)
+    assert ended(agent) == ("dormant", "settled", 0)
+
+
+def test_the_verifier_is_asked_in_between() -> None:
+    asked: list[Any] = []
+
+    def verify(todo: Any, state: Any) -> str | None:
+        asked.append((todo["content"], len(state["messages"])))
+        return "look first" if len(asked) == 1 else None
+
+    model = ScriptedModel(calls(plan("a")), calls(plan("a!")), calls(plan("a!")), says("bye"))
+    agent = over(model, WakeLoopMiddleware(verify=verify))
+    agent.invoke(GO, THREAD)
+    assert asked == [("a", 4), ("a", 6)]
+    assert ended(agent) == ("dormant", "settled", 4)
+
+
+def test_a_verifier_that_asks_a_person_resumes_without_another_request() -> None:
+    def verify(todo: Any, state: Any) -> str | None:
+        return None if interrupt("is it done?") == "yes" else "it is not"
+
+    model = ScriptedModel(*settled())
+    agent = over(model, WakeLoopMiddleware(verify=verify))
+    agent.invoke(GO, THREAD)
+    assert len(model.requests) == 3
+    agent.invoke(Command(resume="yes"), THREAD)
+    assert ended(agent) == ("dormant", "settled", 4)
+
+
+def test_a_hand_over_leaves_at_once() -> None:
+    """The parent's node runs; of the agent's run nothing comes with it, and the session says running."""
+
+    def leave(path: str) -> Command[Any]:
+        """Go to the desk."""
+        return Command(graph=Command.PARENT, goto="desk")
+
+    child = over(
+        ScriptedModel(calls(("leave", {"path": "x"}))), WakeLoopMiddleware(), tools=[leave], checkpointer=None
+    )
+    parent = StateGraph(MessagesState)
+    parent.add_node("child", child, destinations=("desk",)).add_edge(START, "child")
+    parent.add_node("desk", lambda _: {"messages": [("assistant", "at the desk")]})
+    out = parent.compile(checkpointer=InMemorySaver()).invoke(GO, THREAD)
+    assert [message.text for message in out["messages"]] == ["go", "at the desk"]
+
+
+async def test_an_asynchronous_verifier_needs_the_asynchronous_door() -> None:
+    async def verify(todo: Any, state: Any) -> str | None:
+        return None
+
+    with pytest.raises(VerifyError):
+        over(ScriptedModel(), WakeLoopMiddleware(verify=verify)).invoke(GO, THREAD)
+    agent = over(ScriptedModel(*settled()), WakeLoopMiddleware(verify=verify))
+    await agent.ainvoke(GO, THREAD)
+    assert ended(agent) == ("dormant", "settled", 4)
+
+
+@pytest.mark.parametrize(
+    ("limit", "requests"), [(8, 1), (12, 1), (13, 2), (15, 3), (17, 4), (20, 5), (22, 6), (44, 14)]
+)
+def test_a_run_parks_where_the_callers_limit_is_near(limit: int, requests: int) -> None:
+    agent = laid(ScriptedModel(busy()))
+    agent.invoke(GO, {**THREAD, "recursion_limit": limit})
+    assert ended(agent) == ("idle", "step_limit", requests)
+
+
+def only_looks() -> Any:
+    return (calls(looks(number)) for number in count())
+
+
+# What is least is met by the opening, a request with tools, one that is none, the end, and one more. A call
+# limit has a hook before the model and one behind it, for both requests.
+@pytest.mark.parametrize(("beside", "least"), [([], 8), ([ModelCallLimitMiddleware(run_limit=99)], 12)])
+@pytest.mark.parametrize("script", [busy, only_looks])
+@pytest.mark.parametrize("first", [[calls(plan("a"), looks(0))], []])
+def test_no_limit_raises(beside: Any, least: int, script: Any, first: Any) -> None:
+    for limit in range(1, 32):
+        agent = laid(ScriptedModel(chain(first, script())), *beside)
+        try:
+            agent.invoke(GO, {**THREAD, "recursion_limit": limit})
+        except GraphRecursionError:
+            assert limit < least
+
+
+@pytest.mark.parametrize(
+    ("replies", "tail", "requests"),
+    [
+        ([says("")] * 2, ["human"], 2),
+        ([calls(looks(1)), says(""), says("")], ["human", "ai", "tool", "ai"], 3),
+        ([calls(malformed("look", "{"))] * 2, ["human", "ai", "tool", "ai", "tool"], 2),
+    ],
+)
+def test_bad_replies_are_asked_again_and_end_the_run(replies: Any, tail: Any, requests: int) -> None:
+    agent = laid(ScriptedModel(*replies), settings={"reply_retries": 1})
+    agent.invoke(GO, THREAD)
+    reason = "malformed_calls" if tail[-1] == "tool" else "empty_reply"
+    assert (kinds(agent), ended(agent)) == (tail, ("dormant", reason, requests))
+
+
+def test_an_agent_without_tools_has_those_of_the_list() -> None:
+    agent = laid(ScriptedModel(*settled()), tools=[])
+    agent.invoke(GO, THREAD)
+    assert ended(agent) == ("dormant", "settled", 4)
+
+
+class Answer(BaseModel):
+    """What is answered."""
+
+    text: str
+
+
+FIT = calls(("Answer", {"text": "hi"}))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "replies", "requests"),
+    [
+        (ToolStrategy(Answer), [FIT], 5),
+        (Answer, [FIT], 5),
+        (ProviderStrategy(Answer), [says('{"text": "hi"}')], 5),
+        (ToolStrategy(Answer), [calls(("Answer", {"txt": 1})), FIT], 6),
+        (ToolStrategy(Answer), [says("so be it"), FIT], 6),
+    ],
+    ids=["tool", "either", "provider", "unfit", "none"],
+)
+@pytest.mark.filterwarnings("ignore:Deserializing")
+def test_a_format_waits_until_the_list_is_settled(strategy: Any, replies: Any, requests: int) -> None:
+    model = ScriptedModel(*settled(), *replies)
+    agent = laid(model, response_format=strategy)
+    assert agent.invoke(GO, THREAD)["structured_response"] == Answer(text="hi")
+    assert ended(agent) == ("dormant", "settled", requests)
+    names = [[t["function"]["name"] for t in bound] for bound in model.bound]
+    assert names[:4] == [["look", "write_todos"]] * 4
+    assert model.options[:4] == [{}] * 4
+    model.assert_done()
+
+
+def test_an_answer_that_never_fits_ends_the_run() -> None:
+    model = ScriptedModel(*settled(), says("no"), says("no"))
+    agent = laid(model, response_format=ToolStrategy(Answer), settings={"reply_retries": 1})
+    assert agent.invoke(GO, THREAD)["structured_response"] is None
+    assert ended(agent) == ("dormant", "malformed_calls", 6)
+
+
+@tool(return_direct=True)
+def shout(text: str) -> str:
+    """Shout."""
+    return text
+
+
+def test_what_would_end_a_run_past_the_list_is_refused_at_the_first_request() -> None:
+    with pytest.raises(ToolError, match="'shout' has return_direct"):
+        laid(ScriptedModel(), tools=[shout]).invoke(GO, THREAD)
+
+
+def test_a_second_layer_of_todo_tools_is_refused_at_the_first_request() -> None:
+    with pytest.raises(ToolNameError, match="Take TodoListMiddleware out"):
+        over(ScriptedModel(), TodoListMiddleware(), WakeLoopMiddleware()).invoke(GO, THREAD)
+    with pytest.raises(ValueError, match="Channel 'todos' already exists with a different type"):
+        over(ScriptedModel(), WakeLoopMiddleware(), TodoListMiddleware())
+    with pytest.raises(AssertionError, match="duplicate middleware"):
+        over(ScriptedModel(), WakeLoopMiddleware(), WakeLoopMiddleware())
+
+
+def test_a_tools_exception_stays_the_agents() -> None:
+    def crash(path: str) -> str:
+        """Crash."""
+        raise RuntimeError("broken")
+
+    agent = laid(ScriptedModel(calls(("crash", {"path": "x"}))), tools=[crash])
+    with pytest.raises(RuntimeError, match="broken"):
+        agent.invoke(GO, THREAD)
+    assert session_of(agent.get_state(THREAD)) == {"state": "running", "reason": None}
+
+
+def test_a_list_is_edited_by_hand() -> None:
+    model = ScriptedModel(*settled(), says("idle"), calls(plan("b!")), says("done"))
+    agent = laid(model)
+    agent.invoke(GO, THREAD)
+    assert update_todos(agent, THREAD, add=["b"], remove=[1]) == [
+        {"id": 2, "content": "b", "status": "pending"}
+    ]
+    assert session_of(agent.get_state(THREAD))["state"] == "idle"
+    assert agent.get_state(THREAD).values["todo_ledger"]["next_id"] == 3
+    agent.invoke(GO, THREAD)
+    assert ended(agent) == ("dormant", "settled", 3)
+
+
+@pytest.mark.parametrize("schema", [None, ChangesState])
+def test_the_way_there_and_back(schema: Any) -> None:
+    saver = InMemorySaver()
+    before = over(ScriptedModel(calls(plan("a")), says("stop")), TodoListMiddleware(), checkpointer=saver)
+    before.invoke(GO, THREAD)
+    here = laid(ScriptedModel(*settled()), checkpointer=saver, state_schema=schema)
+    assert [todo["content"] for todo in here.get_state(THREAD).values["todos"]] == ["a"]
+    here.invoke(GO, THREAD)
+    assert ended(here) == ("dormant", "settled", 4)
+    again = over(ScriptedModel(), TodoListMiddleware(), checkpointer=saver)
+    there = again.get_state(THREAD).values.get("todos")
+    assert there == (None if schema else [{"id": 1, "content": "a", "status": "completed"}])
+
+
+class Broken(ScriptedModel):
+    """A model whose first stream breaks off within a call."""
+
+    streaming: bool = False
+
+    def _stream(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+        if self.requests:
+            yield from super()._stream(messages, stop, run_manager, **kwargs)
+            return
+        self._take(messages, stop, kwargs)
+        half: Any = {"name": "look", "args": '{"path": "a', "id": "c1", "index": 0, "type": "tool_call_chunk"}
+        yield ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=[half]))
+
+
+def test_half_a_call_is_not_run() -> None:
+    """LangChain reads what came of its arguments as if it were all."""
+    agent = laid(Broken(says("not heard"), says("bye"), streaming=True))
+    agent.invoke(GO, THREAD)
+    half, answer = agent.get_state(THREAD).values["messages"][1:3]
+    assert (half.tool_calls[0]["args"], answer.status) == ({}, "error")
+    assert ended(agent) == ("dormant", "settled", 2)
+
+
+class Keyed(ScriptedModel):
+    """A model with a key."""
+
+    api_key: SecretStr = SecretStr("sk-a-long-secret")
+
+
+async def test_no_key_is_told_in_an_error() -> None:
+    error = RuntimeError("refused: sk-a-long-secret")
+    with pytest.raises(RuntimeError, match=r"refused: (?!sk-a)"):
+        laid(Keyed(error)).invoke(GO, THREAD)
+    error = RuntimeError("refused: sk-a-long-secret")
+    with pytest.raises(RuntimeError, match=r"refused: (?!sk-a)"):
+        await laid(Keyed(error)).ainvoke(GO, THREAD)
+
+
+def test_another_run_on_the_thread_is_not_seen() -> None:
+    """An agent's hooks do not know its saver: no `ConcurrentRunError`, and the later end stands."""
+    saver = InMemorySaver()
+
+    def intrude(path: str) -> str:
+        """Run the same thread meanwhile."""
+        laid(ScriptedModel(says("other")), checkpointer=saver).invoke(GO, THREAD)
+        return "done"
+
+    agent = laid(
+        ScriptedModel(calls(("intrude", {"path": "x"})), says("end")),
+        tools=[intrude, look],
+        checkpointer=saver,
+    )
+    agent.invoke(GO, THREAD)
+    assert ended(agent) == ("dormant", "settled", 2)

@@ -1,0 +1,118 @@
+"""The file of MCP servers: what it may hold, what is put into it, what is refused."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakeloop.cli.failures import USAGE, CommandError
+from wakeloop.cli.mcp_file import KEYS, Server, servers_in
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / ".mcp.json"
+
+
+def written(path: Path, **servers: Any) -> Path:
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+def test_both_ways_to_a_server_and_the_variables_in_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHERE", "/srv")
+    monkeypatch.setenv("MY_TOKEN", "tok-1234567")
+    monkeypatch.setenv("EMPTY", "")
+    written(
+        path,
+        local={
+            "type": "stdio",
+            "command": "${WHERE}/run",
+            "args": ["--in=${WHERE}", "$WHERE", "${NOT_SET:-a}${EMPTY:-b}"],
+            "env": {"API_KEY": "plain-key-1", "N": "${WHERE}"},
+            "cwd": "sub",
+        },
+        far={"url": "https://me:pass-word@host/mcp", "headers": {"Authorization": "Bearer ${MY_TOKEN}"}},
+        off={"command": "${NOBODY}", "disabled": True},
+    )
+    local, far = servers_in(path)
+    assert (local.name, local.command, local.cwd, local.url) == ("local", "/srv/run", "sub", "")
+    assert local.args == ("--in=/srv", "$WHERE", "ab")
+    assert local.env == {"API_KEY": "plain-key-1", "N": "/srv"}
+    assert local.secrets == ("plain-key-1",)
+    assert far.headers == {"Authorization": "Bearer tok-1234567"}
+    assert {"tok-1234567", "pass-word"} < set(far.secrets)
+    told = repr([local, far])
+    assert [secret for server in (local, far) for secret in server.secrets if secret in told] == []
+
+
+def test_a_byte_order_mark_is_none_of_it_and_other_keys_are_other_programs(path: Path) -> None:
+    text = '{"globalShortcut": "", "mcpServers": {"a": {"command": "b"}}}'
+    path.write_bytes(codecs.BOM_UTF8 + text.encode())
+    assert servers_in(path) == [Server("a", command="b")]
+    path.write_text('{"mcpServers": {}}')
+    assert servers_in(path) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "{}, line 1: this is not JSON: Expecting property name enclosed in double quotes."),
+        ('{"mcpServers": {\n"a": 1,}}', "{}, line 2: this is not JSON: "),
+        ("[" * 100_000, "'{}' for --mcp cannot be read: it is nested too deeply."),
+        ("[]", "{}: a JSON object is due here."),
+        ('{"servers": {}}', "{}: it names no servers; its form is "),
+        ('{"mcpServers": []}', "{}: it names no servers; its form is "),
+        ('{"mcpServers": {"a": {}, "a": {}}}', "{}: the key 'a' stands twice."),
+    ],
+)
+def test_a_file_of_another_form_is_refused(path: Path, text: str, says: str) -> None:
+    path.write_text(text)
+    with pytest.raises(CommandError) as refused:
+        servers_in(path)
+    assert str(refused.value).startswith(says.format(path))
+    assert refused.value.code == USAGE
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("x", " must be an object of keys and values."),
+        ({}, " needs a command, since its type is stdio."),
+        ({"command": ""}, " needs a command, since its type is stdio."),
+        ({"type": "http"}, " needs a url, since its type is http."),
+        ({"comand": "x"}, " has a key 'comand', which there is not; did you mean 'command'?"),
+        (
+            {"command": "x", "oauth": {}},
+            f" has a key 'oauth', which there is not; allowed are {', '.join(KEYS)}.",
+        ),
+        ({"command": ["x"]}, ": command must be a text."),
+        ({"command": "x\0"}, ": command must be a text."),
+        ({"command": "x", "args": "y"}, ": args must be a list of texts."),
+        ({"command": "x", "args": [1]}, ": args must be a list of texts."),
+        ({"command": "x", "env": {"PORT": 1}}, ": env must be an object of names and texts."),
+        ({"command": "x", "env": ["A"]}, ": env must be an object of names and texts."),
+        ({"command": "x", "disabled": "no"}, ": disabled must be true or false."),
+        ({"type": "sse", "url": "http://x"}, ": there is no type 'sse' here; there are stdio and http."),
+        (
+            {"command": "x", "url": "http://x", "type": "stdio"},
+            " has a command, so 'url' has no place there.",
+        ),
+        ({"command": "x", "headers": {}}, " has a command, so 'headers' has no place there."),
+        ({"url": "http://x", "env": {}}, " has a url, so 'env' has no place there."),
+        ({"url": "ftp://x"}, ": its url must begin with http:// or https://."),
+        ({"command": "${NOBODY_SET_IT}"}, ": it needs the variable NOBODY_SET_IT, which is not set."),
+        (
+            {"command": "x", "env": {"KEY": "${input:key}"}},
+            ": ${input:key} is no variable; write ${NAME} or ${NAME:-otherwise}.",
+        ),
+    ],
+)
+def test_a_server_that_is_not_as_it_should_be_is_named(path: Path, given: Any, says: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        servers_in(written(path, one=given))
+    assert (str(refused.value), refused.value.code) == (f"{path}: the server 'one'{says}", USAGE)

@@ -1,0 +1,76 @@
+"""What an answer to a question of the package says, by what is allowed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from wakeloop.loop.approval import KINDS, Decision, again, decided, request
+from wakeloop.todos.items import Refused
+
+ASKING: Any = ("respond",)
+EDIT = {"type": "edit", "edited_action": {"name": "send", "args": {"to": "b"}}}
+
+
+def asked(*allowed: Any) -> dict[str, Any]:
+    return request("send", {"to": "a"}, "Send it?", allowed or KINDS)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "answer", "decision"),
+    [
+        ((), {"decisions": [EDIT]}, Decision("edit", {"to": "b"})),
+        ((), EDIT, Decision("edit", {"to": "b"})),
+        ((), json.dumps({"decisions": [EDIT]}), Decision("edit", {"to": "b"})),
+        ((), {"type": "reject"}, Decision("reject")),
+        ((), "not so", Decision("reject", words="not so")),
+        ((), '{"a": 1}', Decision("reject", words='{"a": 1}')),
+        ((), '{"type": "accept"}', Decision("reject", words='{"type": "accept"}')),
+        ((), "{no JSON", Decision("reject", words="{no JSON")),
+        ((), "[" * 100_000, Decision("reject", words="[" * 100_000)),
+        (ASKING, '{"type": "accept"}', Decision("respond", words='{"type": "accept"}')),
+        (ASKING, "yes", Decision("respond", words="yes")),
+        (ASKING, "", Decision("respond", words="")),
+        (ASKING, 7, Decision("respond", words="7")),
+        (ASKING, {"type": "respond", "message": "blue"}, Decision("respond", words="blue")),
+        (("reject", "edit"), "y", Decision("reject", words="y")),
+    ],
+)
+def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> None:
+    assert decided(answer, asked(*allowed)) == decision
+
+
+@pytest.mark.parametrize(
+    ("allowed", "answer", "sentence"),
+    [
+        (
+            (),
+            {"type": "accept"},
+            "send cannot be decided by 'accept'; allowed are approve, edit, reject, respond",
+        ),
+        ((), {"type": None}, "send cannot be decided by None; allowed are approve, edit, reject, respond"),
+        (ASKING, {"type": "approve"}, "send cannot be decided by 'approve'; allowed are respond"),
+        ((), {"decisions": EDIT}, "decisions must be a list of one decision, such as [{'type': 'approve'}]"),
+        ((), {"type": "reject", "message": 5}, "message must be a text, not 5"),
+        (
+            (),
+            {"type": "edit", "edited_action": {"args": []}},
+            "a decision to edit needs edited_action, with the name 'send' and args",
+        ),
+        (("edit",), "y", "it needs a decision, such as {'type': 'edit'}"),
+    ],
+)
+def test_a_decision_that_cannot_be_taken_is_a_sentence(allowed: Any, answer: Any, sentence: str) -> None:
+    with pytest.raises(Refused) as refused:
+        decided(answer, asked(*allowed))
+    assert str(refused.value) == sentence
+
+
+def test_what_is_put_again_is_the_same_request_with_the_sentence() -> None:
+    first = asked()
+    twice = again(first, "no")
+    action = {**first["action_requests"][0], "description": "The answer was not taken: no.\n\nSend it?"}
+    assert twice == {**first, "action_requests": [action], "error": "The answer was not taken: no."}
+    assert first == asked()

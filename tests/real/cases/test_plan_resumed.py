@@ -1,0 +1,62 @@
+"""A plan is put in one process and decided in the next, from SQLite: nothing runs or is verified twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("plan_process.py")
+LISTED = [{"id": 1, "content": "a", "status": "completed"}, {"id": 2, "content": "b", "status": "pending"}]
+EDIT = {"name": "approve_plan", "args": {"todos": [{**LISTED[1], "content": "b, rather"}]}}
+JUDGE = ["validate_todos"]
+TURN = [*JUDGE, "call_model", "finalization_guard"]
+
+
+def process(folder: Path, *args: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), str(folder), *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("door", "decision", "walked", "log"),
+    [
+        (
+            "sync",
+            {"type": "approve"},
+            [*JUDGE, "run_tools", "call_model", *TURN],
+            ["verify 1", "look x", "verify 2"],
+        ),
+        (
+            "async",
+            {"type": "edit", "edited_action": EDIT},
+            [*JUDGE, "call_model", *TURN],
+            ["verify 1", "verify 2"],
+        ),
+    ],
+)
+def test_a_plan_is_decided_in_another_process(
+    tmp_path: Path, door: str, decision: Any, walked: list[str], log: list[str]
+) -> None:
+    begun = process(tmp_path, door)
+    assert begun["walk"] == ["activate", "call_model", *JUDGE, *JUDGE]
+    assert (begun["reason"], begun["asked"]) == ("interrupted", [{"todos": LISTED}])
+    assert (tmp_path / f"{door}.log").read_text().split("\n") == ["verify 1", ""]
+    ended = process(tmp_path, door, json.dumps(decision))
+    assert ended["walk"] == walked
+    assert (tmp_path / f"{door}.log").read_text().splitlines() == log
+    assert (ended["reason"], [t["status"] for t in ended["todos"]]) == (
+        "settled",
+        ["completed"] * len(ended["todos"]),
+    )

@@ -1,0 +1,274 @@
+"""Sessions with real MCP servers: over stdio and HTTP, results as text, crashes, ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import pytest
+from langchain_core.tools import ToolException, tool
+from loopback import Loopback
+from processes import is_gone
+
+from wakeloop.cli import mcp_servers
+from wakeloop.cli.agent import apart
+from wakeloop.cli.failures import FAILED, USAGE, CommandError
+from wakeloop.cli.outside import Outside
+from wakeloop.cli.recipe import Recipe
+
+pytestmark = pytest.mark.loopback
+
+TOKEN = "tok-1234567"
+PROGRAM = [sys.executable, str(Path(__file__).with_name("tool_server.py"))]
+LOCAL = {"command": PROGRAM[0], "args": PROGRAM[1:], "env": {"THE_TOKEN": "${MY_TOKEN}"}}
+
+
+class Held:
+    """A file of servers in a folder, and the tools that come of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.outside, self.folder = Outside(), folder
+        self.tools: dict[str, Any] = {}
+
+    def start(self, **servers: Any) -> list[str]:
+        path = self.folder / "servers.json"
+        path.write_text(json.dumps({"mcpServers": servers}))
+        groups = self.outside.groups(Recipe(mcp=str(path), root=str(self.folder)), ask=False)
+        self.tools = {one.name: one for _, tools in groups for one in tools}
+        return [owner for owner, _ in groups]
+
+    def __call__(self, name: str, /, **arguments: Any) -> str:
+        """What a call returns, or the words of the error that it is."""
+        try:
+            result: str = self.tools[name].invoke(arguments)
+        except ToolException as error:
+            return f"error: {error}"
+        return result
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    monkeypatch.setenv("MY_TOKEN", TOKEN)
+    monkeypatch.setenv("NOT_ITS_OWN", "x")
+    found = Held(tmp_path)
+    with found.outside:
+        yield found
+
+
+def test_over_stdio_one_session_serves_all_calls(held: Held) -> None:
+    assert held.start(local=LOCAL) == ["the MCP server 'local'"]
+    first = held("pid")
+    assert held("add", a=1, b=2) == "3"
+    assert held("echo", config="these are", run_manager="the model's") == "these are the model's"
+    assert held("dotted_name_one") == "dotted"
+    assert held("blocks").splitlines() == [
+        "first",
+        "[image, image/png, 4 bytes: not shown]",
+        "[audio, audio/wav, 5 bytes: not shown]",
+        "[resource file:///notes.bin, application/x-notes: not read]",
+        "[resource file:///notes.bin: not read]",
+        "inside",
+        "[resource file:///notes.bin, application/x-notes, 5 bytes: not shown]",
+    ]
+    assert held("nothing") == "(no content)"
+    assert held("shapes") == '{"ä": [1]}'
+    assert held("long", count=100_007).split("\n") == ["a" * 50_000, "[7 characters left out]", "a" * 50_000]
+    assert held("fail", words="no") == "error: Error executing tool fail: no"
+    assert held("surroundings", name="") == str(held.folder)
+    assert held("surroundings", name="NOT_ITS_OWN") == "not set"
+    assert held("surroundings", name="THE_TOKEN") == "…"  # it has it, and it is not stored
+    assert (
+        held("fail", words="the token $THE_TOKEN is old")
+        == "error: Error executing tool fail: the token … is old"
+    )
+    assert held("pid") == first
+    held.outside.close()
+    assert is_gone(int(first))
+
+
+def test_a_server_that_ends_in_a_call_is_begun_anew_by_the_next(held: Held) -> None:
+    held.start(local=LOCAL)
+    first = held("pid")
+    assert held("die") == (
+        "error: the MCP server 'local' ended, and with it this call, which may have had its effect; what the "
+        "server kept is lost. The next call starts it anew. Its last words: out of memory"
+    )
+    assert is_gone(int(first))
+    second = held("pid")
+    assert second != first
+    os.kill(int(second), 9)  # nobody calls it
+    assert is_gone(int(second))
+    assert held("pid").startswith("error: the MCP server 'local' ended")
+    (held.folder / "servers.json").unlink()  # what it was started with is what it is started with again
+    assert held("pid").isdigit()
+
+
+def test_a_stop_ends_a_call_at_once_and_one_without_an_answer_ends_by_itself(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held.start(local=LOCAL)
+    with monkeypatch.context() as patched:
+        patched.setattr(mcp_servers, "ANSWER", 0.5)
+        assert held("slow", seconds=60) == "error: the MCP server 'local': it did not answer within 0.5 s"
+    assert held("add", a=1, b=2) == "3"  # it is still the same session
+    Timer(0.2, held.outside.stop.set).start()
+    begun = time.monotonic()
+    assert held("slow", seconds=60) == "error: The run is being stopped; the call was ended."
+    assert time.monotonic() - begun < 5
+
+
+@pytest.fixture
+def over_http(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[str, subprocess.Popen[bytes]]]]:
+    """Start the server on a port, the same one again where it has ended."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def start() -> tuple[str, subprocess.Popen[bytes]]:
+        begun.append(subprocess.Popen([*PROGRAM, str(port)]))
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        return f"http://127.0.0.1:{port}/mcp", begun[-1]
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+def test_over_http_and_a_server_that_was_started_again(held: Held, over_http) -> None:
+    url, process = over_http()
+    held.start(far={"type": "http", "url": url, "headers": {"X-Api-Key": "${MY_TOKEN}"}})
+    assert held("add", a=1, b=2) == "3"
+    assert held("header", name="x-api-key") == "…"
+    assert held("fail", words=TOKEN) == "error: Error executing tool fail: …"
+    assert held("pid") == str(process.pid)
+    process.kill()
+    process.wait()
+    assert held("pid").startswith("error: the MCP server 'far' ")
+    why = f"{url} cannot be reached: All connection attempts failed."
+    assert held("pid") == f"error: The MCP server 'far' cannot be used: {why}"
+    _, process = over_http()
+    assert held("pid") == str(process.pid)
+
+
+class Refusing(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.send_response(401)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        return
+
+
+def sleeping(held: Held) -> dict[str, Any]:
+    code = f"import os, time; open({str(held.folder / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    return {"command": sys.executable, "args": ["-c", code]}
+
+
+def ending(held: Held) -> dict[str, Any]:
+    words = "raise SystemExit('no licence for ' + __import__('os').environ['THE_TOKEN'])"
+    return {**LOCAL, "args": ["-c", words]}
+
+
+def refusing(held: Held) -> dict[str, Any]:
+    server = Loopback(Refusing)
+    return {"url": f"http://me:{TOKEN}@127.0.0.1:{server.server_port}/mcp"}
+
+
+@pytest.mark.parametrize(
+    ("server", "says"),
+    [
+        (
+            lambda held: {"command": "no-such-command"},
+            "there is no command 'no-such-command', or no folder '.'.",
+        ),
+        (
+            lambda held: {**LOCAL, "cwd": "nowhere"},
+            f"there is no command {sys.executable!r}, or no folder 'nowhere'.",
+        ),
+        (lambda held: {"command": str(held.folder)}, "'{folder}' cannot be started: Permission denied."),
+        (ending, "it ended at its start. Its last words: no licence for …"),
+        (sleeping, "it did not answer within 1 s."),
+        (refusing, "http://127.0.0.1:{port}/mcp answered 401."),
+    ],
+    ids=["no command", "no folder", "no program", "ends", "sleeps", "refuses"],
+)
+def test_a_server_that_does_not_start_is_one_sentence(
+    held: Held, monkeypatch: pytest.MonkeyPatch, server: Callable[[Held], dict[str, Any]], says: str
+) -> None:
+    if server is sleeping:
+        monkeypatch.setattr(mcp_servers, "START", 1.0)
+    given = server(held)
+    port = given.get("url", "").rpartition(":")[2].partition("/")[0]
+    with pytest.raises(CommandError) as refused:
+        held.start(one=given)
+    told = says.format(folder=held.folder, port=port)
+    assert (str(refused.value), refused.value.code) == (f"The MCP server 'one' cannot be used: {told}", USAGE)
+    if server is sleeping:
+        assert is_gone(int((held.folder / "pid").read_text()))
+
+
+def test_of_several_servers_one_that_does_not_start_takes_the_others_with_it(held: Held) -> None:
+    begun = {**LOCAL, "env": {"PID": str(held.folder / "pid")}}
+    with pytest.raises(CommandError, match="The MCP server 'bad' cannot be used: "):
+        held.start(good=begun, bad={"command": "no-such-command"})
+    assert is_gone(int((held.folder / "pid").read_text()))
+
+
+def test_a_server_that_does_not_end_by_itself_is_made_to(held: Held) -> None:
+    held.start(local={**LOCAL, "env": {"STUBBORN": "yes"}})
+    stubborn = int(held("pid"))
+    held.outside.close()
+    assert is_gone(stubborn)
+
+
+def test_without_the_extra_it_is_named(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "wakeloop.cli.mcp_servers")
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(CommandError) as refused:
+        held.start(local=LOCAL)
+    assert (str(refused.value), refused.value.code) == (
+        "MCP servers need the extra mcp: pip install 'wakeloop[mcp]'.",
+        FAILED,
+    )
+
+
+@tool
+def read_file(path: str) -> str:
+    """Read."""
+    return path
+
+
+@pytest.mark.parametrize(
+    ("groups", "both"),
+    [
+        ([("the MCP server 'a'", [read_file]), ("the MCP server 'b'", [read_file])], "the MCP server 'a'"),
+        ([("the tools files", [read_file]), ("the MCP server 'b'", [read_file])], "the tools files"),
+        ([("the MCP server 'b'", [read_file])], "the todo tools"),
+    ],
+)
+def test_two_tools_of_one_name_are_told_apart_by_whose_they_are(groups: Any, both: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        apart(groups, {"read_file"} if both == "the todo tools" else {"todo_write"})
+    assert refused.value.code == USAGE
+    assert str(refused.value) == (
+        f"Two tools are called 'read_file', one of {both} and one of the MCP server 'b': leave one out, by "
+        '--tools, or by "disabled": true in the file of the servers.'
+    )

@@ -1,0 +1,161 @@
+"""Tools of the user's own: MODULE:NAME, asynchronous ones in a synchronous run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Reply
+from processes import Shell, lines
+
+from wakeloop.cli.chat.conversation import Conversation
+from wakeloop.cli.failures import USAGE, CommandError
+from wakeloop.cli.outside import Outside
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.store import Place, writing
+
+MODULE = '''
+"""The user's own."""
+import asyncio
+from langchain_core.tools import tool
+from langgraph.types import interrupt
+import helper
+
+def weigh(thing: str) -> int:
+    """Weigh a thing."""
+    return helper.WEIGHT
+
+@tool
+async def look(where: str) -> str:
+    """Look somewhere."""
+    await asyncio.sleep(0)
+    return f"seen {where}"
+
+async def ask(what: str) -> str:
+    """Ask the person."""
+    return f"they said {interrupt(what)}"
+
+several = [weigh, look, ask]
+nothing = []
+number = 7
+
+def made():
+    return [weigh, look]
+
+async def made_later():
+    await asyncio.sleep(0.2)
+    return look
+
+def now() -> str:
+    """Tell the time."""
+    return "noon"
+
+def fails():
+    raise LookupError("no key")
+
+class Kept:
+    """No tool."""
+'''
+
+CANNOT = "The module '{}' for --tools cannot be used: "
+NOW = (
+    "mine:now for --tools is no list of tools: Not a tool: 'noon'. Pass a LangChain tool, a callable or a "
+    "provider's dict. It was called for its tools; one that is a tool itself needs @tool."
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "mine.py").write_text(MODULE)
+    (tmp_path / "helper.py").write_text("WEIGHT = 3\n")
+    (tmp_path / "broken.py").write_text("\nimport nothing\n")
+    (tmp_path / "wrong.py").write_text("x = (\n")
+    (tmp_path / "ends.py").write_text("raise SystemExit(3)\n")
+    yield tmp_path
+    for name in ("mine", "helper", "broken", "wrong", "ends"):
+        sys.modules.pop(name, None)
+
+
+def tools_of(folder: Path, *names: str) -> dict[str, Any]:
+    with Outside() as outside:
+        groups = outside.groups(Recipe(tools=("files", *names), imports=str(folder)), ask=True)
+        assert [owner for owner, _ in groups] == list(names)
+        return {one.name: one.invoke({"thing": "x", "where": "here"}) for _, tools in groups for one in tools}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("mine:weigh", {"weigh": 3}),
+        ("mine:look", {"look": "seen here"}),
+        ("mine:made", {"weigh": 3, "look": "seen here"}),
+        ("mine:made_later", {"look": "seen here"}),
+        ("mine:nothing", {}),
+    ],
+)
+def test_a_tool_a_list_or_what_a_callable_returns(folder: Path, name: str, says: dict[str, Any]) -> None:
+    assert tools_of(folder, name) == says
+    assert sys.path[-1] == str(folder)
+    assert sys.path.count(str(folder)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("gone:x", "There is no module 'gone' for --tools, in '{}' or elsewhere."),
+        ("mine.sub:x", "There is no module 'mine.sub' for --tools, in '{}' or elsewhere."),
+        ("mine:weight", "The module 'mine' for --tools has no 'weight'; did you mean 'weigh'?"),
+        ("mine:xyz", "The module 'mine' for --tools has no 'xyz'."),
+        (
+            "broken:x",
+            f"{CANNOT.format('broken')}ModuleNotFoundError: No module named 'nothing' (broken.py, line 2).",
+        ),
+        ("wrong:x", f"{CANNOT.format('wrong')}SyntaxError: '(' was never closed (wrong.py, line 1)."),
+        ("ends:x", f"{CANNOT.format('ends')}SystemExit: 3 (ends.py, line 1)."),
+        ("mine:fails", "mine:fails for --tools cannot be used: LookupError: no key (mine.py, line 38)."),
+        (
+            "mine:number",
+            "mine:number for --tools is no list of tools: tools takes a list of tools, not an int.",
+        ),
+        ("mine:now", NOW),
+        ("mine:Kept", "mine:Kept for --tools is no list of tools: tools holds the class Kept itself"),
+    ],
+)
+def test_what_is_none_is_one_sentence(folder: Path, name: str, says: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        tools_of(folder, name)
+    assert refused.value.code == USAGE
+    assert str(refused.value).startswith(says.format(folder))
+
+
+def test_a_chat_takes_them_up_after_a_run_that_was_stopped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
+    place = Place(folder / "threads.sqlite", named=True)
+    with writing(place) as store, Outside() as outside:
+        talk = Conversation(place, store, "t", Recipe(model="m", root=str(folder)), outside=outside)
+        outside.stop.set()
+        talk.reconfigure({"tools": ("mine:made_later",), "imports": str(folder)})
+        assert talk.recipe.tools == ("mine:made_later",)
+
+
+@pytest.mark.loopback
+def test_a_run_calls_them_and_its_thread_knows_where_they_are(shell: Shell, serve: Any) -> None:
+    (shell.folder / "mine.py").write_text(MODULE)
+    (shell.folder / "helper.py").write_text("WEIGHT = 3\n")
+    calls = [("weigh", {"thing": "x"}), ("look", {"where": "here"})]
+    model = serve(Reply(calls=calls), Reply(calls=[("ask", {"what": "Which colour?"})]), Reply("Done."))
+    options = ["--model", "m", "--base-url", model.url, "--tools", "files,mine:several", "--thread", "mine"]
+    waits = shell("run", "go", *options)
+    assert (waits.returncode, lines(waits.stdout, "question: ")[0]) == (4, "question: Which colour?")
+    (shell.folder / "elsewhere").mkdir()
+    (shell.folder / "elsewhere" / "mine.py").write_text("raise SystemExit('not this one')\n")
+    done = shell("resume", "mine", "green", cwd=shell.folder / "elsewhere")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = [m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"]
+    assert told == ["3", "seen here", "they said green"]

@@ -1,0 +1,139 @@
+"""An MCP server with tools of every kind, for tests: over stdio, or with a port over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from mcp.server.fastmcp import Context, FastMCP, Image
+from mcp.types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    ToolAnnotations,
+)
+from pydantic import AnyUrl
+
+server = FastMCP("tests", log_level="ERROR")
+READS = ToolAnnotations(readOnlyHint=True)
+
+
+@server.tool(annotations=READS)
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool(annotations=READS)
+def echo(config: str, run_manager: str) -> str:
+    """Say it again: arguments that are called like LangChain's own."""
+    return f"{config} {run_manager}"
+
+
+@server.tool(name="dotted.name/one", annotations=READS)
+def dotted() -> str:
+    """A name that providers refuse."""
+    return "dotted"
+
+
+@server.tool(annotations=READS)
+def pid() -> str:
+    """The number of this process."""
+    return str(os.getpid())
+
+
+@server.tool(annotations=READS)
+def surroundings(name: str) -> str:
+    """A variable of the environment, or the folder."""
+    return os.environ.get(name, "not set") if name else str(Path.cwd())
+
+
+@server.tool(annotations=READS)
+def fail(words: str) -> str:
+    """Fail, with the values of variables in the words."""
+    raise ValueError(os.path.expandvars(words))
+
+
+@server.tool(annotations=READS, structured_output=False)
+def blocks() -> list[Any]:
+    """Every kind of block."""
+    data = base64.b64encode(b"12345").decode()
+    uri = AnyUrl("file:///notes.bin")
+    kind = "application/x-notes"
+    return [
+        TextContent(type="text", text="first"),
+        Image(data=b"1234", format="png"),  # which the library makes a block of
+        AudioContent(type="audio", data=data, mimeType="audio/wav"),
+        ResourceLink(type="resource_link", name="notes", uri=uri, mimeType=kind),
+        ResourceLink(type="resource_link", name="notes", uri=uri),
+        EmbeddedResource(type="resource", resource=TextResourceContents(uri=uri, text="inside")),
+        EmbeddedResource(type="resource", resource=BlobResourceContents(uri=uri, blob=data, mimeType=kind)),
+    ]
+
+
+@server.tool(annotations=READS, structured_output=False)
+def nothing() -> list[Any]:
+    """No block at all."""
+    return []
+
+
+@server.tool(annotations=READS)
+def shapes() -> CallToolResult:
+    """Structured content, and no block."""
+    return CallToolResult(content=[], structuredContent={"ä": [1]})
+
+
+@server.tool(annotations=READS)
+def header(name: str, ctx: Context[Any, Any, Any]) -> str:
+    """A header of this very request."""
+    return str(ctx.request_context.request.headers[name])
+
+
+@server.tool(annotations=READS)
+def long(count: int) -> str:
+    """So many letters."""
+    return "a" * count
+
+
+@server.tool(annotations=READS)
+async def slow(seconds: float) -> str:
+    """Take a while."""
+    await asyncio.sleep(seconds)
+    return "slept"
+
+
+@server.tool(annotations=READS)
+def die() -> str:
+    """End the process in the midst of a call."""
+    print("out of memory", file=sys.stderr, flush=True)
+    os._exit(3)
+
+
+@server.tool()
+def write(path: str, text: str) -> str:
+    """Write a file: no tool that only reads."""
+    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(text)
+    return "written"
+
+
+if __name__ == "__main__":
+    if file := os.environ.get("PID"):
+        Path(file).write_text(str(os.getpid()))
+    if os.environ.get("STUBBORN"):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        threading.Thread(target=time.sleep, args=(60,)).start()  # it outlives the end of its input
+    if sys.argv[1:]:
+        server.settings.port = int(sys.argv[1])
+    server.run("streamable-http" if sys.argv[1:] else "stdio")
