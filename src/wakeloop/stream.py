@@ -80,7 +80,27 @@ class Session(TypedDict, total=False):
     error: str
 
 
-class Activated(TypedDict):
+class Exchange(TypedDict):
+    """What one request and its reply took: tokens (`cached` is part of `input`), cost, seconds.
+
+    `cost` is None where there is no price; `estimated` tells that the reply came without its tokens.
+    """
+
+    input: int
+    cached: int
+    output: int
+    cost: float | None
+    seconds: float
+    estimated: bool
+
+
+class Happening(TypedDict, total=False):
+    """What every event carries: `at`, when it happened, in seconds since 1970; older releases had none."""
+
+    at: float
+
+
+class Activated(Happening):
     """An activation began. `sources` names what woke it (`human`, `kick`, `cron`, ...)."""
 
     type: Literal["activated"]
@@ -89,7 +109,7 @@ class Activated(TypedDict):
     sources: list[str]
 
 
-class TodosChanged(TypedDict):
+class TodosChanged(Happening):
     """The list was written: the whole list, and the ids that changed or went away."""
 
     type: Literal["todos"]
@@ -102,7 +122,7 @@ def todos_changed(before: Sequence[Todo], todos: Sequence[Todo]) -> TodosChanged
     return {"type": "todos", "todos": list(todos), "changed": changed_ids(changes(before, todos))}
 
 
-class Echoed(TypedDict):
+class Echoed(Happening):
     """An input brought a list as it was before the newest write; the thread kept its own.
 
     `list` is the number of the thread's list, `given` that of the input's.
@@ -113,7 +133,7 @@ class Echoed(TypedDict):
     given: int
 
 
-class Woken(TypedDict):
+class Woken(Happening):
     """The graph wakes itself: cycle 3 of a budget of 25, two items open."""
 
     type: Literal["wake"]
@@ -123,7 +143,7 @@ class Woken(TypedDict):
     reasons: list[str]
 
 
-class Nagged(TypedDict):
+class Nagged(Happening):
     """A reminder went into the last tool result after so many rounds without a todo write."""
 
     type: Literal["nag"]
@@ -131,7 +151,7 @@ class Nagged(TypedDict):
     open: int
 
 
-class Guarded(TypedDict):
+class Guarded(Happening):
     """The guard asks for a correction, an explanation, a closing report or a list; else `reason` ends it."""
 
     type: Literal["guard"]
@@ -142,7 +162,7 @@ class Guarded(TypedDict):
     reason: str
 
 
-class Verified(TypedDict):
+class Verified(Happening):
     """The verifier ruled on one item that was to be completed."""
 
     type: Literal["verify"]
@@ -153,21 +173,22 @@ class Verified(TypedDict):
     refusals: int
 
 
-class Spending(TypedDict):
+class Spending(Happening):
     """A reply has come: what the activation has spent by now, and the budget nearest to its end.
 
-    `nearest` is `requests`, `tokens`, `cost` or `seconds`, None where nothing is bounded; `share` is the part
-    of it that is spent; `budget` is the most wakes, as it stands.
+    `exchange` is what this one took. `nearest` is `requests`, `tokens`, `cost` or `seconds`, None where
+    nothing is bounded; `share` is the part of it that is spent; `budget` is the most wakes, as it stands.
     """
 
     type: Literal["spent"]
+    exchange: Exchange
     spent: Spent
     nearest: str | None
     share: float
     budget: int
 
 
-class Retried(TypedDict):
+class Retried(Happening):
     """The command line's client sends a request again: how often by now, and what was answered."""
 
     type: Literal["retried"]
@@ -175,7 +196,7 @@ class Retried(TypedDict):
     status: int | None
 
 
-class Parked(TypedDict):
+class Parked(Happening):
     """The run has ended; the session says how and why."""
 
     type: Literal["parked"]

@@ -9,7 +9,6 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
-from langgraph.config import get_stream_writer
 from langgraph.graph import StateGraph
 
 from wakeloop.agent import build_todo_graph
@@ -23,6 +22,7 @@ from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.dialects import dialect_named
 from wakeloop.guesses.models import check_name
 from wakeloop.model.named import model_named, openai_model
+from wakeloop.platform.traces import write
 from wakeloop.stream import Retried
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
@@ -134,7 +134,7 @@ def stopping(stop: Event) -> dict[str, Any]:
         if number := int(request.headers.get(REPETITION, 0)):
             told: Retried = {"type": "retried", "retry": number, "status": getattr(answered, "status", None)}
             with suppress(RuntimeError, KeyError):  # no run: nobody listens
-                get_stream_writer()(told)
+                write(told)
         answered.status = None
 
     def note(response: Any) -> None:

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wakeloop.display.clean import clean, escaped, one_line
+from wakeloop.display.clean import clean, one_line
 from wakeloop.loop.approval import PLAN
 from wakeloop.stream import Spent
-from wakeloop.text.characters import is_seen, plural
+from wakeloop.text.characters import escaped, is_seen, plural
 from wakeloop.todos.items import Todo, is_closed, is_open
 
 LIMITS = {

@@ -22,7 +22,7 @@ from wakeloop.loop.nudge import listed_once, nudge
 from wakeloop.loop.overrides import check_overrides, effective, in_force
 from wakeloop.loop.prices import check_priced
 from wakeloop.platform.runnables import Node
-from wakeloop.platform.traces import tell
+from wakeloop.platform.traces import tell, write
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of
@@ -72,7 +72,7 @@ class Activate(Node):
         update: dict[str, Any] = {} if todos is given["todos"] else {"todos": {"all": todos}}
         if sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
-            runtime.stream_writer(sent.echo)
+            write(sent.echo)
         opening = Opening.of(state, old)
         if opening.continues and not overrides and not isinstance(state["todo_settings"], Overrides):
             overrides = old.get("settings", {})  # a context's, too
@@ -179,7 +179,7 @@ def _numbered(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], 
     numbered, next_id = number(todos, next_number(before or (), next_id))
     if numbered == (before or []):  # a parent may pass on what the thread has already
         return numbered, next_id, writes
-    get_runtime().stream_writer(todos_changed(before or (), numbered))
+    write(todos_changed(before or (), numbered))
     return numbered, next_id, writes + 1
 
 

@@ -15,12 +15,13 @@ from wakeloop.cli.ask import asked
 from wakeloop.cli.report import as_json
 from wakeloop.cli.show import told
 from wakeloop.cli.store import Place, writing
-from wakeloop.display.clean import behind, clean, escaped, one_line
+from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.display.live import Live
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
 from wakeloop.display.words import question
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.text.characters import escaped
 
 CODES = [
     "\x1b[2J", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;ZXZpbA==\x07", "\x1b]0;title\x1b\\",
