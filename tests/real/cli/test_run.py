@@ -41,25 +41,25 @@ def test_a_request_runs_until_its_list_is_settled(shell: Shell, serve) -> None:
     assert all(r["stream"] and r["stream_options"] == {"include_usage": True} for r in server.requests)
 
 
-def test_the_default_preset_makes_six_requests_and_ends_stalled(shell: Shell, serve) -> None:
+def test_the_default_preset_makes_eight_requests_and_ends_stalled(shell: Shell, serve) -> None:
     server = serve(PLAN, Reply("Nothing to see."))
     done = shell("run", "x", "--model", "openai:small", "--base-url", server.url, "--json")
     final = json.loads(done.stdout)
     assert done.returncode == 3
-    assert len(server.requests) == 6
+    assert len(server.requests) == 8
     assert final["session"] == {
         "state": "idle",
         "reason": "stalled",
         "open": 1,
-        "wakes": 3,
+        "wakes": 5,
         "budget": 25,
         "list": ANY,
         "items": 1,
         "spent": {
-            "requests": 6,
-            "input": 60,
+            "requests": 8,
+            "input": 80,
             "cached": 0,
-            "output": 30,
+            "output": 40,
             "cost": None,
             "seconds": ANY,
             "estimated": False,
@@ -209,9 +209,9 @@ def test_a_reply_cut_again_and_again(shell: Shell, serve) -> None:
     server = serve(Reply("half an ans", finish="length"))
     done = shell("run", "x", "--model", "m", "--base-url", server.url)
     assert done.returncode == 1
-    assert len(server.requests) == 3
+    assert len(server.requests) == 5
     assert lines(done.stdout, "The model's replies were cut off")
-    assert len(lines(done.stdout, "graph retry:")) == 2
+    assert len(lines(done.stdout, "graph retry:")) == 4
 
 
 # -- questions -------------------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ def test_a_job_sent_from_elsewhere_settles(shared: World) -> None:
     until(lambda: shared.settled("job"), shared.servers[0])
     assert shared.said("job") == [
         ("human", "work"), ("ai", "todo_write"), ("ai", "todo_update"),
-        ("ai", "m: [1] done. 1 of 1 closed, 0 open."),
+        ("ai", "m: [1] done, 0 open."),
     ]  # fmt: skip
     shown = shared.shell("ps")
     assert (shown.returncode, shown.stderr) == (0, "")
@@ -199,7 +199,7 @@ def test_send_waits_for_an_answer(shared: World) -> None:
 def test_send_waits_for_what_stays_open(shared: World) -> None:
     code, out, err = shared.here("send", "open", "leave", "--wait")
     assert (code, err) == (3, "")
-    assert out.splitlines()[-1] == "open: idle, stalled; 1 open, 3/25 wakes"
+    assert out.splitlines()[-1] == "open: idle, stalled; 1 open, 5/25 wakes"
     assert shared.ps("open")["open"] == 1
 
 
@@ -464,9 +464,9 @@ def test_the_offline_stand_in_is_served(shell: Shell, files: Callable[[Path, int
             "send", "audit", "Audit the files", "--wait", env={"WAKELOOP_DB": str(shell.db)}
         )
         assert (code, err) == (0, "")
-        assert "1 files; the report is in wakeloop-report.md." in out
+        assert "1 file; the report is in wakeloop-report.md." in out
         assert (shell.folder / "wakeloop-report.md").is_file()
-        assert server.stdout.readline() == "audit: dormant, settled; 0 open, 4/4 wakes\n"
+        assert server.stdout.readline() == "audit: dormant, settled; 0 open, 5/6 wakes\n"
     finally:
         server.kill()
         server.communicate()

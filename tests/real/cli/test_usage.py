@@ -138,12 +138,12 @@ def test_threads_of_a_program_of_ones_own_are_seen(db: Path) -> None:
     from wakeloop.testing import ScriptedModel, calls, says
 
     with SqliteSaver.from_conn_string(str(db)) as saver:
-        script = [calls(("todo_write", {"items": ["a", "b"]})), *[says("no")] * 5]
+        script = [calls(("todo_write", {"items": ["a", "b"]})), *[says("no")] * 7]
         agent = create_todo_agent(ScriptedModel(script), checkpointer=saver)
         agent.invoke({"messages": [HumanMessage("do \x1b[31mthis")]}, {"configurable": {"thread_id": "own"}})
     code, out, _ = wakeloop("threads")
     assert code == 0
-    assert out.splitlines()[1].split()[:5] == ["own", "idle", "stalled", "2/2", "3"]
+    assert out.splitlines()[1].split()[:5] == ["own", "idle", "stalled", "2/2", "5"]
     assert out.endswith("  do this  no\n")
     assert wakeloop("todo", "own", "done", "1")[1] == "list: 1/2 closed\n  [x] 1 a\n  [ ] 2 b\n"
     assert wakeloop("todo", "own", "done", "7")[0] == 2

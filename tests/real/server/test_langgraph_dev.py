@@ -135,7 +135,7 @@ def test_an_assistant_has_settings_of_its_own(client: Any, thread: str) -> None:
     assert (session["reason"], session["budget"], session["wakes"]) == ("disabled", 0, 0)
     other = str(client.threads.create()["thread_id"])
     session = client.runs.wait(other, "main", input=leave)["todo_session"]
-    assert (session["reason"], session["budget"], session["wakes"]) == ("stalled", 25, 3)
+    assert (session["reason"], session["budget"], session["wakes"]) == ("stalled", 25, 5)
 
 
 def test_a_cron_posts_to_the_inbox(client: Any, thread: str) -> None:
