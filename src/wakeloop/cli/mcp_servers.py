@@ -29,8 +29,11 @@ ANSWER = 300.0  # seconds that a call may take
 LEAVE = 6.0  # seconds that a session has to end: after two its process is asked to, after four it is made to
 LAST_WORDS = 2_000  # bytes of what a server wrote on its stderr
 LONGEST = 300  # characters of a server's words in a sentence
-# a connection that was closed; with other words the code is a server's own
+# What the library says of a session that has ended: other words of these codes are a server's own.
 CLOSED = mcp.ErrorData(code=-32000, message="Connection closed")
+UNKNOWN = mcp.ErrorData(
+    code=32600, message="Session terminated"
+)  # 404: whoever was started again knows it not
 GONE = (ClosedResourceError, BrokenResourceError, ConnectionError, httpx.TransportError)
 
 for _name in ("mcp", "client"):  # where nobody listens to them, their warnings would go to the terminal
@@ -148,7 +151,7 @@ class Connected:
         except GONE:
             raise ToolException(await self.lost(session)) from None
         except McpError as error:
-            if error.error == CLOSED:
+            if error.error in (CLOSED, UNKNOWN):
                 raise ToolException(await self.lost(session)) from None
             late = error.error.code == httpx.codes.REQUEST_TIMEOUT
             why = f"it did not answer within {ANSWER:g} s" if late else error.error.message
@@ -210,6 +213,8 @@ def reason(server: Server, error: BaseException) -> str:
             said = f"{where} answered {error.response.status_code}"
         case httpx.TransportError():
             said = f"{where} cannot be reached: {said}"
+        case McpError() if error.error == UNKNOWN:
+            said = f"{where} answered 404"
         case McpError() if error.error == CLOSED:
             said = "it ended at its start"
         case OSError():

@@ -165,11 +165,18 @@ def test_over_http_and_a_server_that_was_started_again(held: Held, over_http) ->
     assert held("pid") == f"error: The MCP server 'far' cannot be used: {why}"
     _, process = over_http()
     assert held("pid") == str(process.pid)
+    process.kill()
+    process.wait()
+    _, process = over_http()  # nobody calls meanwhile: the new one does not know the session
+    assert held("pid").startswith("error: the MCP server 'far' ended, and with it this call")
+    assert held("pid") == str(process.pid)
 
 
 class Refusing(BaseHTTPRequestHandler):
+    code = 401
+
     def do_POST(self) -> None:
-        self.send_response(401)
+        self.send_response(self.code)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -185,6 +192,14 @@ def sleeping(held: Held) -> dict[str, Any]:
 def ending(held: Held) -> dict[str, Any]:
     words = "raise SystemExit('no licence for ' + __import__('os').environ['THE_TOKEN'])"
     return {**LOCAL, "args": ["-c", words]}
+
+
+class Elsewhere(Refusing):
+    code = 404
+
+
+def elsewhere(held: Held) -> dict[str, Any]:
+    return {"url": f"http://127.0.0.1:{Loopback(Elsewhere).server_port}/mcp"}
 
 
 def refusing(held: Held) -> dict[str, Any]:
@@ -207,8 +222,9 @@ def refusing(held: Held) -> dict[str, Any]:
         (ending, "it ended at its start. Its last words: no licence for …"),
         (sleeping, "it did not answer within 1 s."),
         (refusing, "http://127.0.0.1:{port}/mcp answered 401."),
+        (elsewhere, "http://127.0.0.1:{port}/mcp answered 404."),
     ],
-    ids=["no command", "no folder", "no program", "ends", "sleeps", "refuses"],
+    ids=["no command", "no folder", "no program", "ends", "sleeps", "refuses", "elsewhere"],
 )
 def test_a_server_that_does_not_start_is_one_sentence(
     held: Held, monkeypatch: pytest.MonkeyPatch, server: Callable[[Held], dict[str, Any]], says: str
