@@ -1,6 +1,7 @@
 """A clock for the nodes that read one: it stands still until it is told to go on."""
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -15,6 +16,11 @@ class Clock:
 
     def goes_on(self, seconds: float) -> None:
         self.local.now = self() + seconds
+
+
+def timeless(events: Iterable[Any]) -> list[Any]:
+    """Events without when they happened."""
+    return [{k: v for k, v in event.items() if k != "at"} for event in events]
 
 
 def by(clock: Clock, graph: Any) -> Clock:

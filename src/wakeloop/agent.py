@@ -92,7 +92,7 @@ def build_todo_graph(
         "validate_todos": ValidateTodos(dialect, base, verify, chat),
         "nag": Nag(dialect, base),
         "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),
-        "wake": Wake(dialect, base),
+        "wake": Wake(dialect, base, whole=pre_model_hook is not None),
     }
     return draw(nodes, schemas)
 

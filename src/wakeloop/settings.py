@@ -18,6 +18,7 @@ from pydantic import (
 from wakeloop.errors import SettingsError
 from wakeloop.platform.measured import measured
 from wakeloop.prompts import check_prompt
+from wakeloop.text.differing import Differing
 
 MOST = 2**53  # of any number here: it goes into checkpoints and JSON
 
@@ -32,7 +33,7 @@ class Price(BaseModel):
     output: float = Field(ge=0, le=MOST)
 
 
-class LoopSettings(BaseModel):
+class LoopSettings(Differing, BaseModel):
     """How the loop behaves: frozen. A wrong value or name, in `model_copy` too, is one `SettingsError`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, strict=False)

@@ -3,9 +3,11 @@
 Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custom")` yields them.
 """
 
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, TypeGuard, get_args, get_type_hints
 
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.todos.changes import changed_ids, changes
@@ -78,7 +80,27 @@ class Session(TypedDict, total=False):
     error: str
 
 
-class Activated(TypedDict):
+class Exchange(TypedDict):
+    """What one request and its reply took: tokens (`cached` is part of `input`), cost, seconds.
+
+    `cost` is None where there is no price; `estimated` tells that the reply came without its tokens.
+    """
+
+    input: int
+    cached: int
+    output: int
+    cost: float | None
+    seconds: float
+    estimated: bool
+
+
+class Happening(TypedDict, total=False):
+    """What every event carries: `at`, when it happened, in seconds since 1970; older releases had none."""
+
+    at: float
+
+
+class Activated(Happening):
     """An activation began. `sources` names what woke it (`human`, `kick`, `cron`, ...)."""
 
     type: Literal["activated"]
@@ -87,7 +109,7 @@ class Activated(TypedDict):
     sources: list[str]
 
 
-class TodosChanged(TypedDict):
+class TodosChanged(Happening):
     """The list was written: the whole list, and the ids that changed or went away."""
 
     type: Literal["todos"]
@@ -100,7 +122,7 @@ def todos_changed(before: Sequence[Todo], todos: Sequence[Todo]) -> TodosChanged
     return {"type": "todos", "todos": list(todos), "changed": changed_ids(changes(before, todos))}
 
 
-class Echoed(TypedDict):
+class Echoed(Happening):
     """An input brought a list as it was before the newest write; the thread kept its own.
 
     `list` is the number of the thread's list, `given` that of the input's.
@@ -111,7 +133,7 @@ class Echoed(TypedDict):
     given: int
 
 
-class Woken(TypedDict):
+class Woken(Happening):
     """The graph wakes itself: cycle 3 of a budget of 25, two items open."""
 
     type: Literal["wake"]
@@ -121,7 +143,7 @@ class Woken(TypedDict):
     reasons: list[str]
 
 
-class Nagged(TypedDict):
+class Nagged(Happening):
     """A reminder went into the last tool result after so many rounds without a todo write."""
 
     type: Literal["nag"]
@@ -129,7 +151,7 @@ class Nagged(TypedDict):
     open: int
 
 
-class Guarded(TypedDict):
+class Guarded(Happening):
     """The guard asks for a correction, an explanation, a closing report or a list; else `reason` ends it."""
 
     type: Literal["guard"]
@@ -140,7 +162,7 @@ class Guarded(TypedDict):
     reason: str
 
 
-class Verified(TypedDict):
+class Verified(Happening):
     """The verifier ruled on one item that was to be completed."""
 
     type: Literal["verify"]
@@ -151,25 +173,52 @@ class Verified(TypedDict):
     refusals: int
 
 
-class Spending(TypedDict):
+class Spending(Happening):
     """A reply has come: what the activation has spent by now, and the budget nearest to its end.
 
-    `nearest` is `requests`, `tokens`, `cost` or `seconds`, None where nothing is bounded; `share` is the part
-    of it that is spent; `budget` is the most wakes, as it stands.
+    `exchange` is what this one took. `nearest` is `requests`, `tokens`, `cost` or `seconds`, None where
+    nothing is bounded; `share` is the part of it that is spent; `budget` is the most wakes, as it stands.
     """
 
     type: Literal["spent"]
+    exchange: Exchange
     spent: Spent
     nearest: str | None
     share: float
     budget: int
 
 
-class Parked(TypedDict):
+class Retried(Happening):
+    """The command line's client sends a request again: how often by now, and what was answered."""
+
+    type: Literal["retried"]
+    retry: int
+    status: int | None
+
+
+class Parked(Happening):
     """The run has ended; the session says how and why."""
 
     type: Literal["parked"]
     session: Session
 
 
-Event = Activated | TodosChanged | Echoed | Woken | Nagged | Guarded | Verified | Spending | Parked
+Event = Activated | TodosChanged | Echoed | Woken | Nagged | Guarded | Verified | Spending | Retried | Parked
+_BY_TYPE: Mapping[str, type] = {get_args(get_type_hints(kind)["type"])[0]: kind for kind in get_args(Event)}
+
+
+def is_ours(data: object) -> TypeGuard[Event]:
+    """Tell an event of this schema from what a tool of the caller's streams, whatever it calls itself."""
+    kind = data.get("type") if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind not in _BY_TYPE:
+        return False
+    try:
+        _reader(kind).validate_python(data, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+@cache
+def _reader(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_BY_TYPE[kind])

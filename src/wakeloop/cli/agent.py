@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
-from threading import Event
+from threading import Event, local
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -21,11 +22,14 @@ from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.dialects import dialect_named
 from wakeloop.guesses.models import check_name
 from wakeloop.model.named import model_named, openai_model
+from wakeloop.platform.traces import write
+from wakeloop.stream import Retried
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
 from wakeloop.tools.verifier import command_verifier
 
 DECISIONS = {"allowed_decisions": ["approve", "edit", "reject"]}  # on a call of a server's tool
+REPETITION = "x-stainless-retry-count"  # a header in which the client counts them
 
 
 def graph_of(
@@ -111,7 +115,7 @@ def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
 def stopping(stop: Event) -> dict[str, Any]:
     """Options of a client that refuses to send when `stop` is set: it repeats failed requests by itself.
 
-    It reads a stream that begins with a byte order mark, too.
+    Each repetition is an event of the run. It reads a stream that begins with a byte order mark, too.
     """
     try:
         from openai import APIConnectionError, DefaultHttpxClient
@@ -120,11 +124,24 @@ def stopping(stop: Event) -> dict[str, Any]:
     except ImportError:
         return {}  # making the model will say what to install
 
+    answered = local()  # a request and its repetitions are of one thread
+
     def refuse(request: Any) -> None:
         if stop.is_set():
             raise APIConnectionError(message="The run was stopped.", request=request)
 
-    return {"http_client": DefaultHttpxClient(event_hooks={"request": [refuse], "response": [unmark]})}
+    def tell(request: Any) -> None:
+        if number := int(request.headers.get(REPETITION, 0)):
+            told: Retried = {"type": "retried", "retry": number, "status": getattr(answered, "status", None)}
+            with suppress(RuntimeError, KeyError):  # no run: nobody listens
+                write(told)
+        answered.status = None
+
+    def note(response: Any) -> None:
+        answered.status = response.status_code
+
+    hooks: dict[str, list[Any]] = {"request": [refuse, tell], "response": [note, unmark]}
+    return {"http_client": DefaultHttpxClient(event_hooks=hooks)}
 
 
 def tools_of(recipe: Recipe, *, ask: bool, stop: Event) -> list[BaseTool]:

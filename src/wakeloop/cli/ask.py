@@ -1,8 +1,9 @@
 """Asks the person what a tool asks, in the terminal."""
 
+import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from typing import Any, TextIO
 
@@ -66,6 +67,38 @@ def forget_typed(terminal: TextIO) -> None:
 
         with suppress(UnsupportedOperation):  # a stand-in for a terminal has no queue
             termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
+
+
+@contextmanager
+def unechoed(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[bool]:
+    """Keep what is typed meanwhile off the screen; it stays to be read, `by_key` before its line is ended.
+
+    Yields whether it is kept off: a terminal of another kind, or one that another program has, is left alone.
+    """
+    if sys.platform == "win32" or terminal is None or terminal.closed or not terminal.isatty():
+        yield False
+        return
+    import termios
+
+    try:
+        descriptor = terminal.fileno()
+        if os.tcgetpgrp(descriptor) != os.getpgrp():  # in the background: a change would stop the process
+            yield False
+            return
+        before, mode = termios.tcgetattr(descriptor), termios.tcgetattr(descriptor)
+    except (OSError, termios.error):
+        yield False
+        return
+    mode[3] &= ~termios.ECHO
+    if by_key:
+        mode[0] &= ~termios.ICRNL  # as the prompt reads keys
+        mode[3] &= ~termios.ICANON
+    termios.tcsetattr(descriptor, termios.TCSANOW, mode)
+    try:
+        yield True
+    finally:
+        with suppress(termios.error):  # it is gone
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
 def asked(interrupt: Interrupt) -> list[Line]:

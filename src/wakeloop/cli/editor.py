@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from wakeloop.cli.failures import usage
-from wakeloop.display.clean import escaped
 from wakeloop.display.words import plan_in
 from wakeloop.loop.approval import PLAN
+from wakeloop.text.characters import escaped
 
 EDIT = "e"  # what is typed
 HEAD = (

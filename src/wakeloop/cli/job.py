@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
+from wakeloop.cli.manner import Manner
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Place
 
@@ -25,7 +26,7 @@ class Job:
     request: str
     message: str | None
     resumes: bool = False
-    as_json: bool = False
+    manner: Manner = field(default_factory=Manner)
     ask: bool = True
     typed: Mapping[str, Any] = field(default_factory=dict)
     todos: Sequence[Mapping[str, Any]] | None = None

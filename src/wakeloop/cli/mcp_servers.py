@@ -16,6 +16,7 @@ from mcp import ClientSession, McpError, StdioServerParameters
 from mcp import types as mcp
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import ValidationError
 
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.mcp_file import Server
@@ -28,7 +29,8 @@ ANSWER = 300.0  # seconds that a call may take
 LEAVE = 6.0  # seconds that a session has to end: after two its process is asked to, after four it is made to
 LAST_WORDS = 2_000  # bytes of what a server wrote on its stderr
 LONGEST = 300  # characters of a server's words in a sentence
-CLOSED = -32000  # the protocol's code for a connection that was closed
+# a connection that was closed; with other words the code is a server's own
+CLOSED = mcp.ErrorData(code=-32000, message="Connection closed")
 GONE = (ClosedResourceError, BrokenResourceError, ConnectionError, httpx.TransportError)
 
 for _name in ("mcp", "client"):  # where nobody listens to them, their warnings would go to the terminal
@@ -146,11 +148,13 @@ class Connected:
         except GONE:
             raise ToolException(await self.lost(session)) from None
         except McpError as error:
-            if error.error.code == CLOSED:
+            if error.error == CLOSED:
                 raise ToolException(await self.lost(session)) from None
             late = error.error.code == httpx.codes.REQUEST_TIMEOUT
             why = f"it did not answer within {ANSWER:g} s" if late else error.error.message
             raise ToolException(self.discreet(f"{self.who}: {why}")) from None
+        except (ValueError, RuntimeError) as error:
+            raise ToolException(self.discreet(f"{self.who}: {unread(error)}")) from None
         finally:
             asked.cancel()
 
@@ -183,6 +187,14 @@ async def all_tools(session: ClientSession) -> list[mcp.Tool]:
     return found
 
 
+def unread(error: ValueError | RuntimeError) -> str:
+    """What is wrong with an answer that is not of the protocol, or not as the server had announced it."""
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"its answer cannot be read: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error).partition("\n")[0]
+
+
 def reason(server: Server, error: BaseException) -> str:
     """Why a session could not be begun."""
     while isinstance(error, BaseExceptionGroup):
@@ -198,7 +210,7 @@ def reason(server: Server, error: BaseException) -> str:
             said = f"{where} answered {error.response.status_code}"
         case httpx.TransportError():
             said = f"{where} cannot be reached: {said}"
-        case McpError() if error.error.code == CLOSED:
+        case McpError() if error.error == CLOSED:
             said = "it ended at its start"
         case OSError():
             said = f"{server.command!r} cannot be started: {error.strerror}"

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from langchain_core.tools import BaseTool, ToolException
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import types as mcp
 
+from wakeloop.cli.failures import usage
 from wakeloop.cli.mcp_servers import Connected
+from wakeloop.text.characters import one_line, shorten
 from wakeloop.text.secrets import HIDDEN
 
 LONGEST = 100_000  # characters of a result
@@ -17,9 +20,12 @@ MOST = 64  # characters of such a name
 
 
 def remote_tools(server: Connected, wait: Callable[[Any], Any], *, ask: bool) -> list[BaseTool]:
-    """The tools of a server, which run by `wait`; with `ask`, what does more than read is asked for first."""
+    """The tools of a server, which run by `wait`; with `ask`, what does more than read is asked for first.
+
+    Raises `CommandError` for one that no model can be shown.
+    """
     asked = f"Make this call of {server.who}?"
-    return [
+    tools: list[BaseTool] = [
         RemoteTool(
             name=NO_NAME.sub("_", one.name)[:MOST],
             description=one.description or one.name,
@@ -31,6 +37,21 @@ def remote_tools(server: Connected, wait: Callable[[Any], Any], *, ask: bool) ->
         )
         for one in server.listed
     ]
+    for tool in tools:
+        if why := unshown(tool):
+            raise usage(server.discreet(f"T{server.who[1:]} cannot be used: {why}."))
+    return tools
+
+
+def unshown(tool: BaseTool) -> str:
+    """Why a model cannot be shown a tool; "" where it can."""
+    if not tool.name:
+        return "it has a tool without a name"
+    try:
+        convert_to_openai_tool(tool)
+    except Exception as error:  # noqa: BLE001 - whatever a schema can be
+        return f"the arguments of its tool {tool.name!r} cannot be read: {one_line(shorten(str(error)))}"
+    return ""
 
 
 class RemoteTool(BaseTool):

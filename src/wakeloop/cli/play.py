@@ -14,19 +14,20 @@ from langgraph.types import Command, StateSnapshot
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asking
 from wakeloop.cli.budgets import newer, to_raise, what_it_has
-from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of, usage
 from wakeloop.cli.job import Job
+from wakeloop.cli.manner import Output
 from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
+from wakeloop.cli.start import at_a_terminal
 from wakeloop.cli.store import Store, writing
+from wakeloop.cli.views import view_of
 from wakeloop.demo.job import unwritten
-from wakeloop.dialects import dialect_named
 from wakeloop.display.clean import clean, one_line
-from wakeloop.display.live import Live, fits
+from wakeloop.display.live import Live
 from wakeloop.display.plain import Plain
-from wakeloop.display.screen import Line, Screen
+from wakeloop.display.screen import Line
 from wakeloop.errors import InputError
 from wakeloop.settings import canonical
 from wakeloop.thread.standing import counted, unfinished
@@ -111,32 +112,18 @@ def refuse_unheard(job: Job, before: StateSnapshot) -> None:
         )
 
 
-def view_of(job: Job, before: StateSnapshot) -> View:
-    """A live region in a terminal, plain lines elsewhere; with JSON on stdout the lines go to stderr."""
-    screen = Screen(
-        title=job.thread,
-        todo_tools=dialect_named(settings_of(job.recipe).dialect).names,
-        todos=list(before.values.get("todos") or ()),
-    )
-    if unfinished(before):
-        session = counted(before)
-        screen.wakes, screen.spent = session["wakes"], session["spent"]
-    if job.as_json:
-        return Plain(screen, sys.stderr)
-    return Live(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
-
-
 def greeting(job: Job, before: StateSnapshot) -> list[Line]:
     """Which thread this is, and what becomes of what it was in the midst of."""
     which = "Continuing thread" if before.values else "Thread"
-    lines = [Line("note", f"{which} {job.thread} ({one_line(job.recipe.title)})")]
+    begun = job.manner.watched and at_a_terminal()  # it was said before the imports
+    lines = [] if begun else [Line("note", f"{which} {job.thread} ({one_line(job.recipe.title)})")]
     lines += [Line("note", told) for told in unasked(job.recipe)]
     if job.recipe.switched_on:
         lines.append(Line("note", SWITCHED_ON))
     if job.resumes:
         own = newer(job.typed, (held := before.values.get("todo_settings") or {})) or held
-        told = what_it_has(counted(before), job.recipe, own, job.typed)
-        lines += [Line("note", told)] if told else []
+        has = what_it_has(counted(before), job.recipe, own, job.typed)
+        lines += [Line("note", has)] if has else []
     if job.message is None or not unfinished(before):
         return lines
     if not before.interrupts:
@@ -160,9 +147,8 @@ def ended(job: Job, outcome: Outcome, view: View, outside: Outside) -> int:
         view.say(line)
     own = snapshot.values.get("todo_settings") or {}
     if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
-        view.say(Line("note", told))
-    if job.as_json:
-        put_out(job, snapshot, view, None)
+        view.say(Line("way", told))
+    put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
     if job.recipe.demo and code == SETTLED and (why := unwritten(snapshot.values.get("messages") or ())):
         view.say(Line("error", f"The report could not be written: {one_line(why.removeprefix('Error: '))}"))
@@ -179,7 +165,7 @@ def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | 
         raise error
     sentence = sentence_of(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
-    snapshot = agent.get_state(config_of(job)) if job.as_json else None
+    snapshot = None if job.manner.output is Output.TEXT else agent.get_state(config_of(job))
     way = f"To try again: {again(job.thread, job.place, *message)}"
     if begun is not None and forgotten(job.thread, agent, begun):
         way = "No thread was kept: nothing was answered. Give the same command again."
@@ -201,10 +187,17 @@ def forgotten(thread: str, agent: Graph, store: Store) -> bool:
 
 
 def put_out(job: Job, snapshot: StateSnapshot, view: View, error: str | None) -> None:
-    """Write the final state on stdout, as one JSON object."""
+    """Write the final state on stdout, as one JSON object; or the answer alone, where nothing else was."""
+    if job.manner.watched:
+        return
     screen = view.screen
-    usage = tokens(screen.read, screen.written)
-    print(as_json(as_object(job.thread, snapshot, usage=usage, error=error)), flush=True)  # noqa: T201
+    whole = as_object(job.thread, snapshot, usage=tokens(screen.read, screen.written), error=error)
+    if job.manner.output is Output.TEXT:
+        if answer := whole["answer"].strip():
+            Plain(screen, sys.stdout).say(Line("model", answer))
+    else:
+        result = {"type": "result"} if job.manner.output is Output.STREAM_JSON else {}
+        print(as_json({**result, **whole}), flush=True)  # noqa: T201
 
 
 def leave(code: int) -> NoReturn:

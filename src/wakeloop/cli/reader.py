@@ -1,5 +1,8 @@
 """The graph without a model: reads, edits, its picture."""
 
+import webbrowser
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -11,8 +14,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.cli.configured import settings_of
+from wakeloop.cli.failures import usage
+from wakeloop.cli.keeping import put
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph
+from wakeloop.display.picture import as_svg, as_text
 
 
 class Unasked(BaseChatModel):
@@ -45,6 +51,26 @@ def reader(saver: BaseCheckpointSaver[Any] | None = None, recipe: Recipe | None 
     return create_todo_agent(Unasked(), settings=settings or "wakeloop", checkpointer=saver)
 
 
-def picture() -> str:
-    """The graph as Mermaid text."""
-    return reader().get_graph().draw_mermaid()
+def picture(kind: str = ".mmd") -> str:
+    """The graph as Mermaid text, as an SVG (`.svg`) or as plain text (`.txt`)."""
+    drawn = reader().get_graph()
+    if kind == ".svg":
+        return as_svg(drawn)
+    return "\n".join(as_text(drawn)) + "\n" if kind == ".txt" else drawn.draw_mermaid()
+
+
+def pictured(out: Path | None, *, ascii_: bool, shown: bool) -> str:
+    """The graph as text to print; or where it was written, as the file's name ends, and shown."""
+    if ascii_:
+        return picture(".txt")
+    if out is None and not shown:
+        return picture()
+    out = out or Path(mkdtemp(prefix="wakeloop-")) / "graph.svg"
+    if out.suffix not in (".svg", ".mmd", ".txt"):
+        raise usage(
+            f"The picture is made as .svg, .mmd or .txt: name the file {out.stem}.svg, not {out.name!r}."
+        )
+    told = put(picture(out.suffix), out)
+    if shown and not webbrowser.open(out.resolve().as_uri()):
+        told += " (no browser was found)"
+    return told

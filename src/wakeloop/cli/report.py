@@ -69,11 +69,11 @@ def last_lines(
     if snapshot.interrupts:
         asked = [text for one in snapshot.interrupts for text in question(one.value)]
         lines += [Line("question", f"question: {text}") for text in asked]
-        lines.append(Line("note", f"To answer: {again(thread, place, 'your answer')}"))
+        lines.append(Line("way", f"To answer: {again(thread, place, 'your answer')}"))
         if any(wants_approval(one.value) for one in snapshot.interrupts):
             lines.append(Line("note", f"The answer: {APPROVAL}."))
     elif session["state"] == "running" or session["open"]:
-        lines.append(Line("note", f"To go on: {again(thread, place)}"))
+        lines.append(Line("way", f"To go on: {again(thread, place)}"))
     return lines
 
 

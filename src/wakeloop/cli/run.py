@@ -24,10 +24,11 @@ Ask = Callable[[Sequence[Interrupt]], Answers | None]
 
 GRACE = 1.0  # seconds that a step has to end after Ctrl-C; its request or tool may take much longer
 WAKE = "wake"  # of a view that waits for parts
-LAST_MOMENT = 0.3  # seconds that the second Ctrl-C leaves to commands that are being ended
+PATIENCE = 5.0  # the same after SIGTERM: who sends it waits longer before he kills
+LAST_MOMENT = 0.3  # seconds that are left to commands which are being ended
 STOPPING = {
     signal.SIGINT: "Stopping; Ctrl-C again stops at once.",
-    signal.SIGTERM: "Asked to end: coming to rest after this step.",
+    signal.SIGTERM: f"Asked to end: coming to rest after this step, within {PATIENCE:.0f} seconds.",
 }
 
 
@@ -93,7 +94,7 @@ def execute(
 
     `ask` gets the interrupts and returns answers by id, or None where nobody can answer. Whatever the run
     raises is raised here. SIGINT and SIGTERM ask it to come to rest; no request follows them, and `stop` is
-    set for tools that can end what they do (at a SIGTERM only if another signal follows).
+    set for tools that can end what they do (at a SIGTERM only when its time is over, or another follows).
     """
     while True:
         with view:
@@ -132,6 +133,9 @@ def streamed(
                     worker.join(LAST_MOMENT)
                     return halt.stopped, worker.is_alive()
         except queue.Empty:
+            if not stop.is_set():
+                stop.set()
+                worker.join(LAST_MOMENT)
             return halt.stopped, worker.is_alive()
         except BaseException:  # the view is broken: nobody sees what would follow
             halt.take(signal.SIGINT)
@@ -152,6 +156,7 @@ class Halt:
         first = self.stopped is None
         self.stopped = self.stopped or number
         self.control.request_drain()
+        self.deadline = time.monotonic() + PATIENCE
         if number == signal.SIGINT or not first:
             self.stop.set()
             self.deadline = time.monotonic() + GRACE

@@ -11,6 +11,7 @@ from wakeloop.cli.configured import configured, typed
 from wakeloop.cli.failures import usage
 from wakeloop.cli.given_list import items_in
 from wakeloop.cli.job import Job
+from wakeloop.cli.manner import Manner
 from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
@@ -19,6 +20,7 @@ from wakeloop.text.characters import is_seen
 MARK = "\ufeff"  # of the byte order
 CUT_SHORT = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # of `new_id`
 MOST_NAMED = 5  # threads in a sentence
+AS_LINES = Manner()
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
@@ -29,7 +31,7 @@ def start(
     thread: str | None,
     todos: Path | None = None,
     *,
-    as_json: bool,
+    manner: Manner,
     ask: bool,
 ) -> int:
     """Run a request on a new thread, or as the next message of one that exists; `todos` is a list for it."""
@@ -39,7 +41,7 @@ def start(
     recipe = configured(known.recipe if known else None, given)
     words = typed(given)
     return played(
-        Job(place, name, recipe, request, request, as_json=as_json, ask=ask, typed=words, todos=items)
+        Job(place, name, recipe, request, request, manner=manner, ask=ask, typed=words, todos=items)
     )
 
 
@@ -49,7 +51,7 @@ def resume(
     given: Mapping[str, Any],
     place: Place,
     *,
-    as_json: bool,
+    manner: Manner,
     ask: bool,
 ) -> int:
     """Go on with a thread, the last one where none is named.
@@ -68,7 +70,7 @@ def resume(
             known.request,
             message,
             resumes=True,
-            as_json=as_json,
+            manner=manner,
             ask=ask,
             typed=typed(given),
         )
@@ -91,12 +93,11 @@ def meant(
     return name, known, recipe
 
 
-def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *, as_json: bool) -> int:
+def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *, manner: Manner) -> int:
     """Run the demo: the offline model audits the files below `root`."""
     recipe = configured(Recipe(root=folder(root, "name another folder"), demo=True, delay=delay), given)
     name = new_id("demo")
-    if not as_json:
-        begun(recipe, name)
+    begun(recipe, name, manner)
     from wakeloop.demo.audit import audit_files
     from wakeloop.demo.job import request_text
 
@@ -104,22 +105,27 @@ def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *
     if not audit_files(where):
         raise usage(f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder.")
     request = request_text(where)
-    return played(Job(place, name, recipe, request, request, as_json=as_json))
+    return played(Job(place, name, recipe, request, request, manner=manner))
 
 
 def played(job: Job) -> int:
     """Play a job; what that needs is imported now, so that wrong usage is refused at once."""
-    if not (job.as_json or job.recipe.demo):
-        begun(job.recipe, job.thread)
+    if not job.recipe.demo:
+        begun(job.recipe, job.thread, job.manner)
     from wakeloop.cli.play import play
 
     return play(job)
 
 
-def begun(recipe: Recipe, thread: str) -> None:
+def begun(recipe: Recipe, thread: str, manner: Manner = AS_LINES) -> None:
     """Tell a person at a terminal what is begun: what it needs takes a moment to import."""
-    if sys.stderr.isatty():
+    if manner.watched and sys.stderr.isatty():
         print(f"Starting {one_line(recipe.title)} on thread {thread} …", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def at_a_terminal() -> bool:
+    """Whether a person sees both outputs: what was begun is told already."""
+    return sys.stderr.isatty() and sys.stdout.isatty()
 
 
 def check_text(text: str, empty: str) -> None:

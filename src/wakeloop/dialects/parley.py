@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, create_model
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.dialects.parley_calls import MEANING, WORDS, List, Update, UpdateSeveral, Write
+from wakeloop.dialects.parley_calls import MEANING, WORDS, List, Plan, Update, UpdateSeveral, Whole, Write
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line
@@ -24,6 +24,7 @@ from wakeloop.todos.items import (
 from wakeloop.todos.operations import Add, Board, Change, ChangeSeveral, Operation, Outcome, Show
 
 NEAR = 64  # items among which the next one is looked for: a round of n calls is not to cost their square
+FEW = 5  # new items that a result repeats with their texts; of more it names the first and the last
 LEAD = "Close each in the reply that begins the next."
 
 
@@ -37,10 +38,10 @@ class Parley(Dialect):
     """
 
     name: str = "parley"
-    tools: tuple[type[BaseModel], ...] = (Write, UpdateSeveral, List)
+    tools: tuple[type[BaseModel], ...] = (Plan, UpdateSeveral, Whole)
     writes: frozenset[str] = frozenset(("todo_write", "todo_update"))
     statuses: tuple[str, ...] | None = None
-    next_items: int = 5
+    next_items: int = 1
 
     def suited(self, settings: LoopSettings) -> Self:
         """Return the dialect with the statuses that the settings leave to the model."""
@@ -55,9 +56,9 @@ class Parley(Dialect):
             )
         words: Any = Literal[known]
         field = (words, Field(description="The new status."))
-        base = UpdateSeveral if "in_progress" in known else Update
+        write, base, show = self.tools if "in_progress" in known else (Write, Update, List)
         narrow = create_model(base.__name__, __base__=base, __doc__=base.__doc__, status=field)
-        return replace(own, tools=(Write, narrow, List), statuses=known)
+        return replace(own, tools=(write, narrow, show), statuses=known)
 
     def operation(self, call: Any) -> Operation:
         """Turn a call into an operation."""
@@ -78,19 +79,27 @@ class Parley(Dialect):
         todos = outcome.board.todos
         match outcome.operation:
             case Add():
-                new = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
-                short = [in_brief(todo) for todo in new]
-                told = f"Stored {_items(len(new))}:" if new else "Stored nothing."
-                lines = [told, *map(self.line, short), *self.cut_note(new, short)]
-                if outcome.named:
-                    lines.append(f"On the list and open already: {_names(outcome.named)}.")
-                if not self.manner and len(new) == count_open(todos) > 1:
-                    lines.append(LEAD)
-                return "\n".join(lines)
+                return self.added(outcome)
             case Change() | ChangeSeveral():
                 return self.changed(outcome)
             case _:
                 return "\n".join([*map(self.whole_line, todos), self.count(todos)])
+
+    def added(self, outcome: Outcome) -> str:
+        """Say what is stored: a long plan, where the call's texts stand as sent, by its numbers alone."""
+        new = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
+        sent = isinstance(outcome.operation, Add) and outcome.operation.contents
+        if not self.manner and len(new) > FEW and tuple(todo["content"] for todo in new) == sent:
+            lines = [f"Stored {_items(len(new))}, {_names([new[0]['id']])} to {_names([new[-1]['id']])}."]
+        else:
+            short = [in_brief(todo) for todo in new]
+            told = f"Stored {_items(len(new))}:" if new else "Stored nothing."
+            lines = [told, *map(self.line, short), *self.cut_note(new, short)]
+        if outcome.named:
+            lines.append(f"On the list and open already: {_names(outcome.named)}.")
+        if not self.manner and len(new) == count_open(outcome.board.todos) > 1:
+            lines.append(LEAD)
+        return "\n".join(lines)
 
     def changed(self, outcome: Outcome) -> str:
         """Say how items stand after a change, and which is next where the model is led on."""
@@ -108,7 +117,7 @@ class Parley(Dialect):
         names = _names(todo["id"] for todo in stored)
         following = None if is_open(stored[0]) else next_open(outcome.board, stored[-1]["id"])
         led = [f"Next: {self.line(in_brief(following)).strip()}"] if following else []
-        return " ".join([f"{names} {word}. {self.count(todos)}", *denied, *led])
+        return " ".join([f"{names} {word}, {count_open(todos)} open.", *denied, *led])
 
     def denial(self, todo: Todo, why: str) -> str:
         """Say that the verifier did not accept an item, and how it is stored."""

@@ -34,6 +34,11 @@ class Write(BaseModel):
     )
 
 
+@told("Add items to the todo list, in order.")
+class Plan(Write):
+    items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
+
+
 Number = Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})]
 
 
@@ -47,20 +52,16 @@ class Update(BaseModel):
     )
 
 
-@told(
-    "Change the status of one item of the todo list, or of several at once, also beside the next one's calls."
-)
+@told("Change items, also beside other calls.")
 class UpdateSeveral(BaseModel):
     model_config = ConfigDict(title="todo_update")
-    id: Annotated[Number | None, WithJsonSchema({"type": "integer"})] = Field(
-        None, description="The number of the item."
-    )
+    id: Annotated[Number | None, WithJsonSchema({"type": "integer"})] = None
     ids: Annotated[
         list[Number] | None, ListOrText, WithJsonSchema({"type": "array", "items": {"type": "integer"}})
-    ] = Field(None, description="The numbers of several items that get the same status.")
-    status: Word = Field(description="The new status.")
+    ] = Field(None, description="Several at once.")
+    status: Word
     reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
-        None, description="Why; required for blocked."
+        None, description="Due for blocked."
     )
 
     @model_validator(mode="after")
@@ -79,3 +80,8 @@ class UpdateSeveral(BaseModel):
 @told("Show the whole todo list with numbers, statuses and the reasons of blocked items.")
 class List(BaseModel):
     model_config = ConfigDict(title="todo_list")
+
+
+@told("Show the whole list.")
+class Whole(List):
+    pass

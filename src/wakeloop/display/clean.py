@@ -2,7 +2,7 @@
 
 import re
 
-from wakeloop.text.characters import UNSEEN, is_seen
+from wakeloop.text.characters import UNSEEN
 
 ESCAPES = re.compile(  # each part ends where another begins, so that no text is looked at twice
     r"\x1b\[[0-?]*+[ -/]*+[@-~]"  # CSI: colours, cursor, erasing
@@ -22,11 +22,6 @@ def one_line(text: str, limit: int = 200) -> str:
     """The text on one line, cut where it is longer than `limit` characters."""
     joined = " ".join(clean(text).split())
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
-
-
-def escaped(text: str) -> str:
-    """The text with all that cannot be seen spelled out: what a person approves must show all of itself."""
-    return "".join(one if is_seen(one) or one == "\n" else ascii(one)[1:-1] for one in text)
 
 
 def behind(text: str) -> str:

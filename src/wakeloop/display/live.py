@@ -2,21 +2,27 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from textwrap import wrap
+from threading import Event, RLock, Thread
 from typing import Any, Self, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live as Region
+from rich.padding import Padding
 from rich.text import Text
 
 from wakeloop.display import words
 from wakeloop.display.clean import clean
+from wakeloop.display.marked_up import marked_up
 from wakeloop.display.screen import Line, Screen
+from wakeloop.text.characters import plural
 from wakeloop.todos.items import Todo, is_open
 
 STYLES = {
     "note": "dim",
-    "tool": "cyan",
+    "way": "dim",
+    "done": "cyan",
     "error": "red",
     "wake": "bold yellow",
     "nag": "yellow",
@@ -31,10 +37,15 @@ ITEMS = {
     "cancelled": ("–", "dim"),
     "blocked": ("■", "red"),
 }
+OUTCOMES = {"done": "✔", "error": "✘"}  # marks of a call that has ended
+REPLY = "model: "
+PER_SECOND = 8  # times that the region is drawn
+HANG = 4  # columns that a wrapped line is set off
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR = 24  # characters of the progress bar
-AROUND = 8  # rows of the region beside list and text
+AROUND = 9  # rows of the region beside list and text
 TEXT_ROWS = 4
+AHEAD = "next> "  # before what is typed meanwhile
 STATUS_ROWS = 2  # in a terminal too narrow for one
 
 
@@ -44,35 +55,83 @@ class Live:
     def __init__(self, screen: Screen, out: TextIO) -> None:
         self.screen = screen
         self.console = Console(file=out, highlight=False, markup=False, emoji=False)
-        self.region = self.new_region()
+        self.region, self.drawing = self.new_region(), RLock()
 
     def new_region(self) -> Region:
         """Make a region of its own for each run: a used one would rub out what was said since."""
-        return Region(get_renderable=self.drawn, console=self.console, refresh_per_second=8, transient=True)
+        return Region(get_renderable=self.drawn, console=self.console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
-        self.region = self.new_region()
+        self.region, self.over = self.new_region(), Event()
         self.region.start()
+        self.drawer = Thread(target=self.redrawn, args=(self.region, self.over), daemon=True)
+        self.drawer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.over.set()
+        self.drawer.join()
         self.region.stop()
 
+    def redrawn(self, region: Region, over: Event) -> None:
+        """Draw the region again and again; rich's own thread may do so in the midst of a line that stays."""
+        with suppress(OSError):  # the terminal is gone: who writes a line there will tell
+            while not over.wait(1 / PER_SECOND):
+                with self.drawing:
+                    region.refresh()
+
     def feed(self, mode: str, data: Any) -> None:
-        """Take one part of the stream; the list's changes show in the region."""
+        """Take one part of the stream; the list's changes and calls at work show in the region."""
         for line in self.screen.feed(mode, data):
-            if line.kind != "item":
+            if line.kind not in ("item", "tool"):
                 self.say(line)
 
     def say(self, line: Line) -> None:
         """Write a line that stays, above the region."""
-        told = Text(line.text, style=STYLES.get(line.kind, ""))
-        self.console.print(told, soft_wrap=line.kind == "note")  # a command to copy stays one line
+        with self.drawing:
+            self.write(line)
+
+    def write(self, line: Line) -> None:
+        """Write it, its words wrapped, each further row set off."""
+        if line.kind == "model" and line.parts:
+            for told in self.reply(line.parts[0]):
+                self.console.print(told, soft_wrap=True)
+        elif line.kind == "way":  # a command to copy stays one line, and has one for itself where it is long
+            way = line.text if len(line.text) <= self.console.width else line.text.replace(": ", ":\n", 1)
+            self.console.print(Text(way, STYLES["way"]), soft_wrap=True)
+        else:
+            for row_of_it in self.hung(line):
+                self.console.print(row_of_it)
+
+    def reply(self, text: str) -> Iterator[Text]:
+        """The model's text, laid out, set off further than any line of the view's own."""
+        room = self.console.options.update(width=max(self.console.width - len(REPLY), 10))
+        for number, drawn in enumerate(self.console.render_lines(marked_up(text), room, pad=False)):
+            head = " " * len(REPLY) if number else REPLY
+            told = Text.assemble(head, *((part.text, part.style or "") for part in drawn if not part.control))
+            told.rstrip()
+            yield told
+
+    def hung(self, line: Line) -> Iterator[Padding]:
+        """A line's rows, wrapped between words, each further row set off; a call with mark and time."""
+        text = line.text
+        if line.parts:
+            call, took, told = line.parts
+            text = f"{OUTCOMES[line.kind]} {call}" + (f"  {took}" if took else "")
+            text += f"\n    {told}" if told else ""
+        width, style = self.console.width, STYLES.get(line.kind, "")
+        for number, row in enumerate(text.split("\n")):
+            bare = row.lstrip(" ")
+            lead = min(len(row) - len(bare), width // 4)
+            deeper = min(lead + HANG, width // 2)
+            wrapped = Text(bare, "dim" if line.parts and number else style).wrap(self.console, width - deeper)
+            for place, part in enumerate(wrapped):
+                yield Padding(part, (0, 0, 0, deeper if place else lead), expand=False)
 
     # -- the region ------------------------------------------------------------------------------------
 
     def drawn(self) -> Group:
-        """The region as it is now; asked several times a second, from a thread of rich's."""
+        """The region as it is now; asked several times a second, from a thread of its own."""
         return Group(*self.rows())
 
     def rows(self) -> Iterator[Text]:
@@ -87,14 +146,29 @@ class Live:
         if todos:
             yield bar(todos)
         yield from (row(line, "italic") for line in last_rows(clean(screen.streamed), self.console.width))
-        running = list(screen.running.values())
         spinner = SPINNER[int(self.console.get_time() * 8) % len(SPINNER)]
-        for told in running[:3] or ["waiting for the model" if not screen.streamed else "writing"]:
+        for told in self.at_work()[:3]:
             yield row(f"{spinner} {told}", "cyan")
         budget = f" (budget {screen.budget})" if screen.budget else ""
         status = f"{screen.summary}{budget}  {screen.title}"
         told_in = wrap(status, max(self.console.width, 10))
         yield from (row(told, "dim") for told in told_in[:STATUS_ROWS])
+        if ahead := clean(screen.ahead()).replace("\n", " "):
+            room = max(self.console.width - len(AHEAD), 1)
+            yield row(AHEAD + (ahead if len(ahead) <= room else f"…{ahead[1 - room :]}"))
+
+    def at_work(self) -> list[str]:
+        """What is going on: calls and how long each has run, else the reply that comes."""
+        screen = self.screen
+        now = screen.clock()
+        told = [
+            f"{words.elapsed(now - call.since)}  {call.told}" if call.since is not None else call.told
+            for call in list(screen.running.values())
+        ]
+        name, length = screen.calling
+        if name:
+            return [*told, f"calling {name}, {plural(length, 'character')}"]
+        return told or ["writing" if screen.streamed else "waiting for the model"]
 
 
 def row(text: str, style: str = "") -> Text:
@@ -135,7 +209,7 @@ def fits(out: TextIO) -> bool:
     if not out.isatty() or os.environ.get("TERM", "") in ("dumb", "unknown"):
         return False
     try:
-        "✔▸○–■━⠋…".encode(out.encoding or "ascii")
+        "✔✘▸○–■━⠋…".encode(out.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -1,8 +1,8 @@
 """What is on the screen, fed by the stream of a run."""
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -12,12 +12,14 @@ from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.spending import told as spent_in
-from wakeloop.stream import Spent
+from wakeloop.stream import Spent, is_ours
 from wakeloop.text.characters import plural
-from wakeloop.text.marks import by_model, kind_of
+from wakeloop.text.marks import by_model, kind_of, parts_of
 from wakeloop.todos.items import Todo
 
-Kind = Literal["note", "item", "tool", "error", "model", "wake", "nag", "guard", "question", "end"]
+Kind = Literal[
+    "note", "way", "item", "tool", "done", "error", "model", "wake", "nag", "guard", "question", "end"
+]
 STREAM: tuple[Literal["custom", "updates", "messages"], ...] = (
     "custom",
     "updates",
@@ -29,15 +31,33 @@ NEAR = 0.8  # of a budget, from which on its end is announced
 SHOWN = 16_384  # characters of a reply on its way: a view shows a few rows of them
 
 
+def now() -> float:
+    """The seconds of a clock that only runs on."""
+    return time.monotonic()
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, or a few, that stay on the screen; without control codes, whatever it is made of."""
+    """One line, or a few, that stay on the screen; without control codes, whatever it is made of.
+
+    `parts` is the same for who draws it in a way of its own: a model's text, or a call, its time, its result.
+    """
 
     kind: Kind
     text: str
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", clean(self.text))
+        object.__setattr__(self, "parts", tuple(map(clean, self.parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call at work, as it is told, and since when; None where it waited for a person meanwhile."""
+
+    told: str
+    since: float | None
 
 
 @dataclass
@@ -46,14 +66,16 @@ class Screen:
 
     `spent` is the activation's, `read` and `written` are the tokens of this run alone. `todo_tools` names the
     tools of the list, which show as the list itself and not as calls; `streamed` is the end of the reply on
-    its way, as it came: whoever draws it cleans it.
+    its way, as it came: whoever draws it cleans it; `calling` names a call in it, and counts its characters.
+    `ahead` tells what a person types meanwhile.
     """
 
     title: str = ""
     todo_tools: frozenset[str] = frozenset()
     todos: list[Todo] = field(default_factory=list)
-    running: dict[str, str] = field(default_factory=dict)
+    running: dict[str, Call] = field(default_factory=dict)
     streamed: str = ""
+    calling: tuple[str, int] = ("", 0)
     wakes: int = 0
     budget: int = 0
     spent: Spent = field(default_factory=partial(spent_in, Ledger()))
@@ -61,30 +83,34 @@ class Screen:
     announced: set[str] = field(default_factory=set)
     read: int = 0
     written: int = 0
-    started: float = field(default_factory=time.monotonic)
+    ahead: Callable[[], str] = str
+    clock: Callable[[], float] = now
+    started: float = field(default_factory=now)
 
     def feed(self, mode: str, data: Any) -> list[Line]:
         """Take one part of the stream, and return what it adds to the screen."""
         if mode == "custom":
-            return self.event(data) if isinstance(data, Mapping) else []
+            return self.event(data) if is_ours(data) else []
         if mode == "messages":
-            self.token(data[0])
+            chunk, where = data
+            if where.get("langgraph_node", "call_model") == "call_model":  # a tool may ask a model of its own
+                self.token(chunk)
             return []
         return [line for node, update in data.items() for line in self.updated(node, update)]
 
     @property
     def summary(self) -> str:
         """What the activation has taken until now, and how long this run."""
-        seconds = words.elapsed(time.monotonic() - self.started)
+        seconds = words.elapsed(self.clock() - self.started)
         told = [plural(self.wakes, "wake"), words.spending(self.spent), self.nearest, seconds]
         return ", ".join(part for part in told if part)
 
     # -- events of the graph ---------------------------------------------------------------------------
 
     def event(self, event: Mapping[str, Any]) -> list[Line]:
-        """Take an event of the graph; one of another kind, from a tool, adds nothing."""
-        take = getattr(self, f"on_{event.get('type')}", None)
-        return take(event) if take is not None else []
+        """Take an event of the graph."""
+        take: Callable[[Mapping[str, Any]], list[Line]] = getattr(self, f"on_{event['type']}")
+        return take(event)
 
     def on_activated(self, event: Mapping[str, Any]) -> list[Line]:
         """An activation began: its budgets are whole."""
@@ -100,6 +126,12 @@ class Screen:
             return []
         self.announced.add(name)
         return [Line("nag", f"budget: {self.nearest} is spent")]
+
+    def on_retried(self, event: Mapping[str, Any]) -> list[Line]:
+        """The client sends a request again by itself."""
+        status = event["status"]
+        why = "the server did not answer" if status is None else f"the server answered {status}"
+        return [Line("nag", f"retry {event['retry']}: {why}, the request is sent again")]
 
     def on_todos(self, event: Mapping[str, Any]) -> list[Line]:
         """The list changed: its changed items, and how far it is."""
@@ -163,19 +195,26 @@ class Screen:
     # -- tokens and updates ----------------------------------------------------------------------------
 
     def token(self, chunk: Any) -> None:
-        """Take a piece of the reply that is being written."""
-        if isinstance(chunk, AIMessageChunk):
-            self.streamed = (self.streamed + chunk.text)[-SHOWN:]
+        """Take a piece of the reply that is being written: of its text, or of a call."""
+        if not isinstance(chunk, AIMessageChunk):
+            return
+        self.streamed = (self.streamed + chunk.text)[-SHOWN:]
+        for piece in chunk.tool_call_chunks:
+            name, length = (piece["name"], 0) if piece["name"] else self.calling
+            self.calling = name, length + len(piece["args"] or "")
 
     def updated(self, node: str, update: Any) -> Iterable[Line]:
         """Take what a node wrote: a reply, results of tools, a message of the graph's own."""
+        if node == "__interrupt__":
+            self.running = {key: replace(call, since=None) for key, call in self.running.items()}
+            return
         for part in update if isinstance(update, list) else [update]:
             messages = part.get("messages") if isinstance(part, Mapping) else None
             if node == "call_model":
-                self.streamed = ""
+                self.streamed, self.calling = "", ("", 0)
             for message in messages if isinstance(messages, list) else []:
                 if isinstance(message, ToolMessage):
-                    yield from self.answered(message)
+                    yield from self.answered(node, message)
                 elif by_model(message):
                     yield from self.replied(message)
                 elif kind_of(message) == "retry":
@@ -187,16 +226,24 @@ class Screen:
             self.read += usage["input_tokens"]
             self.written += usage["output_tokens"]
         if text := message.text.strip():
-            yield Line("model", "model: " + behind(text))
+            yield Line("model", "model: " + behind(text), (text,))
         for made in message.tool_calls:
             if made["name"] not in self.todo_tools:
-                told = self.running[made["id"] or ""] = words.call(made["name"], made["args"])
+                told = words.call(made["name"], made["args"])
+                self.running[made["id"] or ""] = Call(told, self.clock())
                 yield Line("tool", f"tool: {told}")
 
-    def answered(self, message: ToolMessage) -> Iterable[Line]:
-        """A tool's result: only a failure is worth a line of its own; one that was shown already is not."""
-        known = self.running.pop(message.tool_call_id, None) is not None
-        refused = message.name in self.todo_tools
-        if message.status == "error" and (known or refused):
-            text = one_line(message.text.removeprefix("Error: "))
-            yield Line("error", f"list refused: {text}" if refused else f"tool error: {message.name}: {text}")
+    def answered(self, node: str, message: ToolMessage) -> Iterable[Line]:
+        """A tool's result, its first line; of the list's tools a refusal alone, of a repair nothing."""
+        call, failed = self.running.pop(message.tool_call_id, None), message.status == "error"
+        text = message.text.removeprefix("Error: ") if failed else parts_of(message)[0]
+        told = one_line(text) if failed else words.first_line(text)
+        if message.name in self.todo_tools:
+            if failed:
+                yield Line("error", f"list refused: {told}")
+        elif call or node == "run_tools":
+            name = one_line(message.name or "a tool")
+            took = words.elapsed(self.clock() - call.since) if call and call.since is not None else ""
+            head = f"tool {'error' if failed else 'done'}: {name}" + (f": {told}" if told else "")
+            parts = (call.told if call else name, took, told)
+            yield Line("error" if failed else "done", head + (f" ({took})" if took else ""), parts)

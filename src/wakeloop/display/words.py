@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wakeloop.display.clean import escaped, one_line
+from wakeloop.display.clean import clean, one_line
 from wakeloop.loop.approval import PLAN
 from wakeloop.stream import Spent
-from wakeloop.text.characters import is_seen, plural
-from wakeloop.todos.items import Todo, is_closed
+from wakeloop.text.characters import escaped, is_seen, plural
+from wakeloop.todos.items import Todo, is_closed, is_open
 
 LIMITS = {
     "request_budget": "max_requests",
@@ -67,6 +67,13 @@ def progress(todos: Sequence[Todo]) -> str:
     return f"{sum(map(is_closed, todos))}/{len(todos)} closed{held}"
 
 
+def list_of(todos: Sequence[Todo]) -> str:
+    """A list in one line: how far it is, and the item at work or due; "" where there is none."""
+    order = {"in_progress": 0, "pending": 1}
+    due = min((todo for todo in todos if is_open(todo)), key=lambda todo: order[todo["status"]], default=None)
+    return " ".join([f"list: {progress(todos)}", *([item(due)] if due else [])]) if todos else ""
+
+
 def item(todo: Todo, mark: str | None = None) -> str:
     """One item as one line: mark, id, text, and why it is held."""
     why = f" ({todo['status']}: {todo['reason']})" if todo.get("reason") else ""
@@ -78,6 +85,12 @@ def call(name: str, args: Mapping[str, Any]) -> str:
     """A tool call as one line; long arguments are cut."""
     told = (f"{key}={as_text(value)}" for key, value in args.items())
     return one_line(f"{name}({', '.join(told)})", 160)
+
+
+def first_line(text: str) -> str:
+    """The first line of a result that says something, and how many more there are."""
+    first, *more = [line for line in clean(text).splitlines() if line.strip()] or [""]
+    return one_line(first, 160) + (f" (+ {plural(len(more), 'line')})" if more else "")
 
 
 def as_text(value: Any) -> str:

@@ -58,6 +58,22 @@ AGENT: Mapping[str, str] = MappingProxyType(
 GRAPH: Mapping[str, str] = MappingProxyType(
     {**AGENT, **dict.fromkeys(("checkpointer", "store"), "the graph's own compile(…) takes it")}
 )
+_LIST = "what the model reads of the list is system_prompt=… and tool_description=…"
+_CREATE = "create_agent takes it"
+MIDDLEWARE: Mapping[str, str] = MappingProxyType(
+    {
+        **{
+            name: AGENT[name] for name in ("preset", "profile", "mode", "options", "loop_settings", "setting")
+        },
+        **{name: AGENT[name] for name in ("verifier", "validator", "validate", "check", "max_wakes")},
+        **{name: AGENT[name] for name in ("todos", "items", "plan", "goal", "recursion_limit", "max_steps")},
+        **dict.fromkeys(("prompt", "instructions", "description", "tool_message"), _LIST),
+        **dict.fromkeys(
+            ("model", "tools", "checkpointer", "store", "state_schema", "response_format"), _CREATE
+        ),
+        "interrupt_on": "HumanInTheLoopMiddleware has it; the plan is settings={'approve_plan': 'first'}",
+    }
+)
 EDIT: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("complete", "completed", "close", "finish", "finished"), "ids to close are done=…"),
@@ -81,13 +97,14 @@ def spelled(guesses: Mapping[str, str]) -> Callable[[F], F]:
     """Answer an argument that a function does not have with one sentence: an `ArgumentError`."""
 
     def around(function: F) -> F:
-        known = tuple(signature(function).parameters)
+        known = tuple(name for name in signature(function).parameters if name != "self")
+        called = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
         @wraps(function)
         def checked(*args: Any, **named: Any) -> Any:
             for name in named:
                 if name not in known:
-                    raise ArgumentError(_sentence(function.__name__, name, known, guesses))
+                    raise ArgumentError(_sentence(called, name, known, guesses))
             return function(*args, **named)
 
         return cast(F, checked)

@@ -9,6 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.guesses.runs import check_place, check_run, without_changes
 from wakeloop.platform.traces import as_agent
+from wakeloop.text.drawing import svg
 
 
 def _at_a_place(method: Callable[..., Any]) -> Any:
@@ -44,3 +45,22 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         bound = (self.config or {}).get("configurable", {})
         keeps = isinstance(self.checkpointer, BaseCheckpointSaver) and "thread_id" not in bound
         check_run(given, config, self.builder.input_schema.__annotations__, keeps=keeps)
+
+    def _repr_pretty_(self, printer: Any, *_: Any) -> None:
+        printer.text(self._told())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """Show the graph in a notebook: drawn here, where LangGraph would ask a server on the network.
+
+        A notebook that is not trusted shows no SVG: its ways are told in words, too.
+        """
+        drawn = self.get_graph()
+        edges = [(way.source, way.target, "" if way.data is None else str(way.data)) for way in drawn.edges]
+        ways = [f"  {start} → {end}" + (f": {words}" if words else "") for start, end, words in edges]
+        return {
+            "text/plain": "\n".join([self._told(), *ways]),
+            "image/svg+xml": svg(self.get_name(), drawn.nodes, edges),
+        }
+
+    def _told(self) -> str:
+        return f"<{type(self).__name__} {self.get_name()!r}: {', '.join(self.builder.nodes)}>"

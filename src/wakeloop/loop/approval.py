@@ -88,13 +88,16 @@ def said(decision: Decision) -> str:
 
 def _decision_in(answer: object) -> Mapping[str, Any] | None:
     """Return the one decision that an answer holds; None where it is in plain words."""
-    if isinstance(answer, str) and answer.lstrip().startswith("{"):
+    if isinstance(answer, str) and answer.lstrip().startswith(("{", "[")):
         try:
             read = json.loads(answer)
         except (ValueError, RecursionError):
             return None
-        meant = isinstance(read, Mapping) and ("decisions" in read or read.get("type") in KINDS)
+        one = read[0] if isinstance(read, list) and read else read
+        meant = isinstance(one, Mapping) and ("decisions" in one or one.get("type") in KINDS)
         return _decision_in(read) if meant else None
+    if isinstance(answer, list) and answer and isinstance(answer[0], Mapping) and "type" in answer[0]:
+        answer = {"decisions": answer}
     if not isinstance(answer, Mapping):
         return None
     if "decisions" not in answer:

@@ -1,9 +1,10 @@
 """What a nudge says: replies, subagents, the list."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
@@ -17,20 +18,39 @@ RECENT = 20  # messages
 
 def shortened(
     dialect: Dialect, settings: LoopSettings, messages: Sequence[BaseMessage], todos: Sequence[Todo]
-) -> LoopSettings:
-    """Return the settings for a nudge: with fewer items where a nudge has just shown them all."""
+) -> tuple[Dialect, LoopSettings]:
+    """Return what a nudge is made with: few words and items where the model has just seen the list."""
+    if not dialect.next_items or not count_open(todos) or not _seen(dialect, messages, todos):
+        return dialect, settings
     few = min(dialect.next_items, settings.nudge_items)
-    if not few or count_open(todos) <= few or not _seen(dialect, messages[-RECENT:], todos):
-        return settings
-    return settings.model_copy(update={"nudge_items": few})
+    brief = replace(dialect, manner=f"{dialect.manner}/short".strip("/"))
+    return brief, settings.model_copy(update={"nudge_items": few})
 
 
 def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo]) -> bool:
-    """Tell whether the graph's own messages show every open item."""
-    told = (text_of(message) for message in messages if kind_of(message) in ("wake", "guard"))
+    """Tell whether the history shows every open item, and the last messages something of the list."""
+    if not any(_tells(dialect, message) for message in messages[-RECENT:]):
+        return False
+    told = (text_of(message) for message in messages if _tells(dialect, message))
     lines = {line for text in told for line in text.split("\n")}
-    plain = (dialect.line({**abridged(todo), "status": "pending"}) for todo in open_items(todos))
-    return all(line in lines or f"{line} (in progress)" in lines for line in plain)
+    sent = _sent(dialect, messages)
+    for todo in open_items(todos):
+        line = dialect.line({**abridged(todo), "status": "pending"})
+        if line not in lines and f"{line} (in progress)" not in lines and todo["content"] not in sent:
+            return False
+    return True
+
+
+def _sent(dialect: Dialect, messages: Sequence[BaseMessage]) -> set[str]:
+    """Return the texts that the model's own calls have put on the list."""
+    calls = (call for m in messages if isinstance(m, AIMessage) for call in m.tool_calls)
+    lists = (value for call in calls if call["name"] in dialect.writes for value in call["args"].values())
+    return {text for texts in lists if isinstance(texts, list) for text in texts if isinstance(text, str)}
+
+
+def _tells(dialect: Dialect, message: BaseMessage) -> bool:
+    """Tell whether a message is the graph's own that may show the list: to the model, or as a result."""
+    return kind_of(message) in ("wake", "guard", "activate") or _is_result(dialect, message)
 
 
 def listed_once(
@@ -45,8 +65,7 @@ def listed_once(
     Nor where a history that came with it has shown a list before: an agent without a thread of its own gets
     both back with every call.
     """
-    told = any(kind_of(m) in ("wake", "guard", "activate") or _is_result(dialect, m) for m in messages)
-    if told or not count_open(todos):
+    if any(_tells(dialect, message) for message in messages) or not count_open(todos):
         return []
     counts = {"open": count_open(todos), "total": len(todos)}
     listing = dialect.listing(todos, goal, settings)

@@ -9,7 +9,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.prices import Usage, cost_of
 from wakeloop.loop.progress import last_round
 from wakeloop.settings import MOST, LoopSettings
-from wakeloop.stream import Budget, Spending, Spent
+from wakeloop.stream import Budget, Exchange, Spending, Spent
 from wakeloop.text.marks import milliseconds
 
 BILLION = 1_000_000_000
@@ -44,20 +44,39 @@ def note(notes: Ledger, spent: Spendings) -> None:
 
 def spend(
     notes: Ledger, used: Sequence[Usage], seconds: float, settings: LoopSettings, configured: str
-) -> None:
+) -> Exchange:
     """Count a request, whatever became of its reply: its own usage, and that of what was asked beside it.
 
-    `configured` is the model's name as its client has it.
+    `configured` is the model's name as its client has it. Returns what this one took.
     """
-    requests, asked, cached, output, took, failed, cost, estimated = spendings(notes)
-    cost = cost if requests else 0
-    for usage in used:
-        asked, cached, output = asked + usage.input, cached + usage.cached, output + usage.output
-        more = cost_of(usage, settings.prices, configured)
-        cost = None if cost is None or more is None else cost + more
-        estimated = int(estimated or usage.estimated)
-    took += round(seconds * 1000)
-    note(notes, Spendings(requests + 1, asked, cached, output, took, failed, cost, estimated))
+    before = spendings(notes)
+    asked, cached = sum(usage.input for usage in used), sum(usage.cached for usage in used)
+    output = sum(usage.output for usage in used)
+    costs = [cost_of(usage, settings.prices, configured) for usage in used]
+    own = None if None in costs else sum(filter(None, costs))
+    estimated, took = any(usage.estimated for usage in used), round(seconds * 1000)
+    cost = before.cost if before.requests else 0
+    note(
+        notes,
+        Spendings(
+            before.requests + 1,
+            before.input + asked,
+            before.cached + cached,
+            before.output + output,
+            before.milliseconds + took,
+            before.failed,
+            None if cost is None or own is None else cost + own,
+            int(before.estimated or estimated),
+        ),
+    )
+    return {
+        "input": asked,
+        "cached": cached,
+        "output": output,
+        "cost": None if own is None else own / BILLION,
+        "seconds": took / 1000,
+        "estimated": estimated,
+    }
 
 
 def note_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
@@ -94,12 +113,20 @@ def told(notes: Ledger) -> Spent:
     }
 
 
-def event(notes: Ledger, settings: LoopSettings) -> Spending:
-    """Return the event behind a request: what is spent, and the budget that is nearest to its end."""
+def event(notes: Ledger, settings: LoopSettings, paid: Exchange) -> Spending:
+    """Return the event behind a request: what it took, what is spent, the budget nearest to its end."""
     shares = [(spent / most, name) for _, name, spent, most in _bounded(notes, settings)]
     share, nearest = max(shares, key=lambda pair: pair[0], default=(0.0, None))
     wakes = notes.get("budget", 0)
-    return {"type": "spent", "spent": told(notes), "nearest": nearest, "share": share, "budget": wakes}
+    spent = told(notes)
+    return {
+        "type": "spent",
+        "exchange": paid,
+        "spent": spent,
+        "nearest": nearest,
+        "share": share,
+        "budget": wakes,
+    }
 
 
 def _bounded(notes: Ledger, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:

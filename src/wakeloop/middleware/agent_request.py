@@ -35,7 +35,7 @@ from wakeloop.model.usage import name_of
 from wakeloop.model.voices import Tools, has_calls, tools_for
 from wakeloop.nodes.nag import Nag
 from wakeloop.routes import after_round
-from wakeloop.text.marks import new_id
+from wakeloop.text.marks import as_assistant, new_id
 
 
 @dataclass
@@ -69,6 +69,10 @@ class AgentRequest:
     def asked(self) -> ModelRequest[Any] | None:
         """Return what the model is asked, or None where the guard is to rule first."""
         draft = self.draft
+        if draft.ledger.get("plan") == "judged":
+            before, _, between = draft.ledger["hooks"]
+            draft.take({"todo_ledger": {**draft.ledger, "hooks": [before, step_of(self.config), between]}})
+            return None
         if "nag" in draft.ledger:
             word = after_round({"todo_ledger": draft.ledger})
             if word == "cut off":
@@ -199,6 +203,7 @@ class AgentRequest:
         """Return the reply as the agent stores it, with all else that is written beside it.
 
         Where nothing was asked, a line closes the round: another hook takes the last reply for a new one.
+        While a plan is to be put, an empty one stands there.
         """
         update = self.draft.update() or {}
         closing = self.reply_or_line(update)
@@ -218,6 +223,8 @@ class AgentRequest:
         """Return the reply, or what stands in its place where there is none to store."""
         if self.reply is not None:
             return self.reply
+        if self.draft.ledger.get("plan") == "judged":
+            return as_assistant("repair", "")
         lines: Sequence[Any] = closing_line(self.draft.state["messages"], self.dialect, self.turns.settings)
         if lines:
             line: AIMessage = lines[0]

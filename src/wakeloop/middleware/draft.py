@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from langchain_core.messages import RemoveMessage
+from langchain_core.messages import AIMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.todo_list import fold_todos
+from wakeloop.text.marks import kind_of
 
 FOLDS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {
@@ -83,9 +84,20 @@ def whole(messages: Sequence[Any]) -> list[Any]:
 
 
 def named(state: Any) -> Any:
-    """Return a state whose messages have ids: deepagents' channel gives none to what comes as a tuple."""
+    """Return a state whose messages have ids: deepagents' channel gives none to what comes as a tuple.
+
+    What stood in a reply's place while a plan waited is taken out.
+    """
     messages = state["messages"]
-    return state if (all_named := named_all(messages)) is messages else {**state, "messages": all_named}
+    sound = merge_messages(named_all(messages), [gone]) if (gone := blanks(messages)) else named_all(messages)
+    return state if sound is messages else {**state, "messages": sound}
+
+
+def blanks(messages: Sequence[Any]) -> list[Any]:
+    """Return what takes an empty reply out that stands last, in the place of one that is not asked for."""
+    last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
+    empty = last is not None and kind_of(last) == "repair" and not last.content
+    return [RemoveMessage(last.id or "")] if last is not None and empty else []
 
 
 def named_all(messages: Sequence[Any]) -> Sequence[Any]:

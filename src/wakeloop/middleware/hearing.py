@@ -6,9 +6,23 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
+from langgraph.types import TracePolicy
 
 from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.redaction import Discreet
+from wakeloop.model.usage import name_of
+
+
+def _told(inputs: Any) -> Any:
+    request = inputs.get("request") if isinstance(inputs, dict) else None
+    if not isinstance(request, dict):
+        return inputs
+    said = {key: request.get(key) for key in ("system_message", "messages")}
+    return {"request": {"model": name_of(request["model"]), **said}}
+
+
+TOLD = TracePolicy(process_inputs=_told)
+"""What LangSmith is told of a request: LangChain would tell it all that a model is made with."""
 
 
 def heard(handler: Callable[[Any], Any], request: Any, ear: Hearing, config: RunnableConfig) -> Any:

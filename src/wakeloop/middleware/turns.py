@@ -15,7 +15,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import in_force
 from wakeloop.loop.replies import cut_off
 from wakeloop.loop.spending import note_round
-from wakeloop.middleware.draft import Draft, named
+from wakeloop.middleware.draft import Draft, blanks, named
 from wakeloop.model.answers import error_answer
 from wakeloop.model.reply import unfit
 from wakeloop.nodes.activate import Activate
@@ -53,7 +53,7 @@ class Turns:
         return cls(
             settings,
             tuple(dialect.schemas(settings)),
-            Activate(dialect, settings, asynchronous, todo_tools=True, model=None, watched=False),
+            Activate(dialect, settings, asynchronous, todo_tools=True, model=None),
             ValidateTodos(dialect, settings, verify),
             FinalizationGuard(dialect, settings),
             Wake(dialect, settings),
@@ -65,6 +65,7 @@ class Turns:
         """Return the update that opens an activation; where nothing asks for the model, the end as well."""
         draft = Draft(named(state))
         draft.before = state["messages"]
+        draft.messages += blanks(state["messages"])
         draft.take(opening)
         draft.ledger["hooks"] = [-1, step_of(config), 0]
         if after_activate(draft.state) == "nothing to answer" and "refused" not in draft.ledger:
@@ -78,14 +79,16 @@ class Turns:
         round_ = Round.of(state, config, self.validate.dialect)
         if round_ is None:
             return self.ended(state, config)
-        return self.answered(round_, self.validate(round_.state, config) if round_.todo else {}, config)
+        return self.answered(
+            round_, self.validate.invoke(round_.state, config) if round_.todo else {}, config
+        )
 
     async def aplayed(self, state: Any, config: RunnableConfig) -> Any:
         """Return the same; the verifier is awaited."""
         round_ = Round.of(state, config, self.validate.dialect)
         if round_ is None:
             return self.ended(state, config)
-        played = await self.validate.acall(round_.state, config) if round_.todo else {}
+        played = await self.validate.ainvoke(round_.state, config) if round_.todo else {}
         return self.answered(round_, played, config)
 
     def answered(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:
@@ -95,9 +98,11 @@ class Turns:
             draft.take({"todo_ledger": round_.ledger})
         if played:
             draft.take(played)
+        if draft.ledger.get("plan") == "judged":  # by now the verifier's words are to be stored
+            return draft.update("model")
         if round_.faults:
             draft.take({"messages": round_.faults})
-        if round_.waiting:
+        if round_.waits:
             return draft.update()
         if after_round({"todo_ledger": draft.ledger}) == "cut off":
             return draft.update(self.ruled(draft, config))
@@ -154,8 +159,9 @@ class Turns:
 class Round:
     """A reply's calls as an agent's hook finds them: edited or answered by a person, faulty, the list's."""
 
-    def __init__(self, state: Any, reply: AIMessage, place: int, ledger: Ledger, dialect: Dialect) -> None:
-        self.ledger, self.draft = ledger, Draft(state)
+    def __init__(self, draft: Draft, reply: AIMessage, place: int, ledger: Ledger, dialect: Dialect) -> None:
+        self.ledger, self.draft = ledger, draft
+        state = draft.state
         messages: list[AnyMessage] = state["messages"]
         answered = {m.tool_call_id for m in messages[place:] if isinstance(m, ToolMessage)}
         edits: Mapping[str, Any] = state.get("hitl_edited_tool_calls") or {}
@@ -170,12 +176,18 @@ class Round:
             for call in left
             if call["id"] not in ids and call["id"] in faults
         ]
-        self.waiting = len(left) > len(self.todo) + len(self.faults)
+        self.left = left
         self.state = state
         if todo != [call for call in reply.tool_calls if call["id"] in named]:
             again = reply.model_copy(update={"tool_calls": self.todo})
             self.state = {**state, "messages": [*messages[:place], again, *messages[place + 1 :]]}
         self.state = {**self.state, "todo_ledger": self.ledger}
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether a call is left for the agent's tools."""
+        answered = {getattr(message, "tool_call_id", None) for message in self.draft.messages}
+        return any(call["id"] not in answered for call in self.left)
 
     def edited(self, call: ToolCall, edits: Mapping[str, Any], dialect: Dialect) -> ToolCall:
         """Return a todo call as a person has changed it; what is wrong with it is found out anew."""
@@ -192,15 +204,17 @@ class Round:
     @classmethod
     def of(cls, state: Any, config: RunnableConfig, dialect: Dialect) -> Self | None:
         """Read the round off the last reply; None where that was a turn's end."""
-        ledger = ledger_of(state)
-        messages = state["messages"]
+        ledger, draft = ledger_of(state), Draft(state)
+        if gone := blanks(state["messages"]):
+            draft.take({"messages": gone})
+        messages = draft.state["messages"]
         found = next(((i, m) for i, m in reversed([*enumerate(messages)]) if isinstance(m, AIMessage)), None)
         if "nag" not in ledger or found is None or not found[1].tool_calls:
             return None
         if not ledger.get("end"):
             cut_off(ledger, state["remaining_steps"], costs_of(ledger, config))
         place, reply = found
-        return cls(state, reply, place, ledger, dialect)
+        return cls(draft, reply, place, ledger, dialect)
 
 
 def step_of(config: RunnableConfig) -> int:

@@ -16,10 +16,12 @@ from langgraph.runtime import Runtime
 from wakeloop.dialects import dialect_named
 from wakeloop.errors import SettingsError
 from wakeloop.guesses import values
+from wakeloop.guesses.arguments import MIDDLEWARE, spelled
+from wakeloop.guesses.kinds import kind_of
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
 from wakeloop.middleware.draft import named
-from wakeloop.middleware.hearing import aheard, heard
+from wakeloop.middleware.hearing import TOLD, aheard, heard
 from wakeloop.middleware.turns import Turns
 from wakeloop.model.request import Systems
 from wakeloop.nodes.nag import Nag
@@ -34,7 +36,9 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     """
 
     state_schema = WakeLoopState
+    trace_policy = TOLD
 
+    @spelled(MIDDLEWARE)
     def __init__(
         self,
         *,
@@ -55,7 +59,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
 
         Raises:
             SettingsError: An unknown preset, dialect or setting.
-            ArgumentError: A verify of another kind.
+            ArgumentError: An argument that there is not, or a verify of another kind.
         """
         super().__init__()
         self.tools = []
@@ -131,6 +135,8 @@ def _settings(given: Any, system_prompt: str | None, tool_description: str | Non
     settings = values.settings_of("langchain" if given is None else given)
     update: dict[str, Any] = {}
     if system_prompt is not None:
+        if not isinstance(system_prompt, str):
+            raise SettingsError(f"system_prompt takes a text, not {kind_of(system_prompt)}.")
         update["prompts"] = {**settings.prompts, "instructions": system_prompt.replace("$", "$$")}
     if tool_description is not None:
         update["tool_description"] = tool_description

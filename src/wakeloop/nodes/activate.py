@@ -22,7 +22,7 @@ from wakeloop.loop.nudge import listed_once, nudge
 from wakeloop.loop.overrides import check_overrides, effective, in_force
 from wakeloop.loop.prices import check_priced
 from wakeloop.platform.runnables import Node
-from wakeloop.platform.traces import tell
+from wakeloop.platform.traces import tell, write
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of
@@ -43,7 +43,6 @@ class Activate(Node):
     asynchronous_verify: bool
     todo_tools: bool
     model: str | None = ""  # its name, for its price; None where only a request shows it
-    watched: bool = True  # whether the end looks for other runs
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
@@ -73,7 +72,7 @@ class Activate(Node):
         update: dict[str, Any] = {} if todos is given["todos"] else {"todos": {"all": todos}}
         if sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
-            runtime.stream_writer(sent.echo)
+            write(sent.echo)
         opening = Opening.of(state, old)
         if opening.continues and not overrides and not isinstance(state["todo_settings"], Overrides):
             overrides = old.get("settings", {})  # a context's, too
@@ -86,7 +85,7 @@ class Activate(Node):
         )
         ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
         note_list(ledger, todos, settings, begins=True)
-        began = beginning(config, state["remaining_steps"]) if self.watched else None
+        began = beginning(config, state["remaining_steps"])
         ledger |= {"began": list(began)} if began else {}
         ledger |= {"settings": overrides} if overrides else {}
         if is_unasked(opening, ledger, todos):
@@ -180,7 +179,7 @@ def _numbered(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], 
     numbered, next_id = number(todos, next_number(before or (), next_id))
     if numbered == (before or []):  # a parent may pass on what the thread has already
         return numbered, next_id, writes
-    get_runtime().stream_writer(todos_changed(before or (), numbered))
+    write(todos_changed(before or (), numbered))
     return numbered, next_id, writes + 1
 
 

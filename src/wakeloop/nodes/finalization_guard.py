@@ -23,7 +23,7 @@ from wakeloop.loop.ruling import rule, stop, unreported
 from wakeloop.loop.spending import note_round
 from wakeloop.loop.turn import GUARD, case_of
 from wakeloop.platform.runnables import Node
-from wakeloop.platform.traces import tell
+from wakeloop.platform.traces import tell, write
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
@@ -68,7 +68,7 @@ class FinalizationGuard(Node):
         written = taken_in(state["todos"], ledger)
         if written is None:
             return self.followed(state, ledger)
-        get_runtime().stream_writer(todos_changed(before_of(state["todos"]), written))
+        write(todos_changed(before_of(state["todos"]), written))
         update = self.followed({**state, "todos": written}, ledger)
         return update if isinstance(update, Command) else {**update, "todos": {"all": written}}
 

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.idle_rounds import unless_further
@@ -16,6 +15,7 @@ from wakeloop.loop.replies import external
 from wakeloop.model.answers import answer, error_answer, made_last, no_such_tool, unanswered
 from wakeloop.platform.codeless_tools import AnsweringNode
 from wakeloop.platform.computed_once import computed_once
+from wakeloop.platform.traces import write
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of, taken_in
@@ -144,11 +144,10 @@ class ValidateTodos(AnsweringNode):
 
     def report(self, outcomes: Sequence[Outcome], after: Board, changed: Any) -> None:
         """Stream what the verifier said, and the list where it was written."""
-        writer = get_runtime().stream_writer
         for event in self.verifier.told(outcomes, after):
-            writer(event)
+            write(event)
         if changed is not None:
-            writer({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
+            write({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
 
     def rejected(self, judged: Judged, settings: LoopSettings) -> Sequence[Outcome]:
         """Say with the calls that a person has refused what the person said."""

@@ -26,6 +26,7 @@ class Wake(Node):
 
     dialect: Dialect
     settings: LoopSettings
+    whole: bool = False  # the list in every nudge: a hook may have taken from the model what it has seen
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the nudge and the counters of a new turn."""
@@ -35,8 +36,10 @@ class Wake(Node):
         todos, owed = state["todos"] if written is None else written, replies_owed(state)
         note_list(ledger, todos, settings)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
-        shown = shortened(self.dialect, settings, state["messages"], todos)
-        text, reasons = nudge(self.dialect, shown, todos, state["todo_goal"], owed)
+        dialect, few = self.dialect, settings
+        if not self.whole:
+            dialect, few = shortened(dialect, settings, state["messages"], todos)
+        text, reasons = nudge(dialect, few, todos, state["todo_goal"], owed)
         message = as_user("wake", text)
         event = {
             "cycle": cycle,
@@ -47,7 +50,7 @@ class Wake(Node):
         tell({"type": "wake", **event}, ledger)
         after = woken(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
-        if left and shown is settings:
+        if left and dialect is self.dialect:
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = same_again(text_of(state["messages"][-1]), todos)

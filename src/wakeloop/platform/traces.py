@@ -6,6 +6,7 @@ imported here: what listens is there already.
 """
 
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -40,9 +41,14 @@ def as_agent(config: RunnableConfig | None, graph: Runnable[Any, Any]) -> Runnab
     return {**(config or {}), "callbacks": manager}
 
 
+def write(event: Mapping[str, Any]) -> None:
+    """Stream an event, and when it happened."""
+    get_runtime().stream_writer({**event, "at": round(time.time(), 3)})
+
+
 def tell(event: Mapping[str, Any], ledger: Mapping[str, Any]) -> None:
     """Stream an event, and note it where a tracer listens; `ledger` knows the activation and the cycle."""
-    get_runtime().stream_writer(event)
+    write(event)
     config = get_config()
     if event["type"] not in NOTED or unheard(config):
         return
@@ -59,9 +65,16 @@ def tell(event: Mapping[str, Any], ledger: Mapping[str, Any]) -> None:
 
 
 def _notes(event: Mapping[str, Any], ledger: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event's values side by side, and which activation and cycle it belongs to."""
+    """Return an event's values side by side, and which activation and cycle it belongs to.
+
+    What one exchange took stands on the model's own run.
+    """
     began = {"activation": ledger["began"][0]} if ledger.get("began") else {}
-    return {**began, "cycle": ledger.get("wake_cycles", 0), **dict(_flat(event))}
+    return {
+        **began,
+        "cycle": ledger.get("wake_cycles", 0),
+        **dict(_flat({k: v for k, v in event.items() if k != "exchange"})),
+    }
 
 
 def _flat(event: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

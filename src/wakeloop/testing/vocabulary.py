@@ -82,6 +82,8 @@ class Parley:
         r"^  \[(\d+)\] (.+?)(?: \((in progress|done|completed|cancelled|blocked)(?:: .*)?\))?$", re.MULTILINE
     )
 
+    _span = re.compile(r"Stored \d+ items, \[(\d+)\] to \[(\d+)\]\.")
+
     def read(self, events: Iterable[Done | str], /) -> list[Item]:
         """From list lines in todo results and user messages, and from updates that were accepted."""
         items: dict[int, Item] = {}
@@ -92,7 +94,19 @@ class Parley:
                     items[key] = replace(items[key], status=self._words.get(status, status))
             elif isinstance(event, str) or event.name in self.names:
                 items |= self._shown(event if isinstance(event, str) else event.result)
+                items |= self._sent(event) if isinstance(event, Done) else {}
         return list(items.values())
+
+    def _sent(self, event: Done) -> dict[int, Item]:
+        """A long plan, whose result names the first and the last of its numbers."""
+        if (stored := self._span.match(event.result)) is None:
+            return {}
+        first, last = map(int, stored.groups())
+        texts = event.args.get("items")
+        texts = json.loads(texts) if isinstance(texts, str) else texts or ()
+        return {
+            number: Item(number, text) for number, text in zip(range(first, last + 1), texts, strict=True)
+        }
 
     def _shown(self, text: str) -> dict[int, Item]:
         items = {}

@@ -1,1 +1,1 @@
-"""Text: its marks, its characters, its secrets."""
+"""Text: its marks, characters, secrets; HTML and SVG of it."""

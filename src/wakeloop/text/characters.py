@@ -59,6 +59,11 @@ def is_seen(text: str) -> bool:
     return text.isprintable() and not _HIDDEN.search(text)
 
 
+def escaped(text: str) -> str:
+    """The text with all that cannot be seen spelled out: what a person approves must show all of itself."""
+    return "".join(one if is_seen(one) or one == "\n" else ascii(one)[1:-1] for one in text)
+
+
 def shorten(text: str, limit: int = 60) -> str:
     """Cut a text for an error sentence or a line."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -109,8 +109,8 @@ class Exchange:
             self.replied(raw if lost is None else AIMessage(""), heard, may_call=may_call)
         used = usage_of(raw if lost is None else lost.message, self.request.characters)
         seconds = self.asker.clock() - self.began
-        spend(self.ledger, [used, *self.overheard.used], seconds, self.settings, self.asker.model_name)
-        tell(event(self.ledger, self.settings), self.ledger)
+        paid = spend(self.ledger, [used, *self.overheard.used], seconds, self.settings, self.asker.model_name)
+        tell(event(self.ledger, self.settings, paid), self.ledger)
         if self.request.writes:
             self.update["messages"] = self.request.writes
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}

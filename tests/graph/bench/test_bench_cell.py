@@ -17,7 +17,7 @@ from wakeloop.errors import BenchError
 from wakeloop.testing import ScriptedModel, calls, says
 
 HERE = [name for name, agent in AGENTS.items() if agent.exists and agent.peer is None]
-AWAKE = {"wakeloop", "agentparley", "+ wake", "+ nag", "+ guard", "+ idle rounds", "+ verify"}
+AWAKE = {"wakeloop", "agentparley", "+ wake", "+ nag", "+ guard", "+ idle rounds", "+ verify", "langchain"}
 WRITE = ("write_file", {"path": "notes/amber.txt", "content": "Note amber."})
 
 
@@ -42,7 +42,14 @@ def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
     assert (row["completed"], row["share"], row["end"], row["claims"]) == (True, 1.0, "done", True)
     assert (row["calls"], row["failed"], row["damage"], row["wakes"]) == (5, 0, 0, asks)
     assert row["listed"] == (0 if without_a_list else 5)
-    two = agent in ("agentparley", "loki", "lesson", "cubepi", "cubepi-strict")  # its words ask for two
+    two = agent in (
+        "agentparley",
+        "loki",
+        "lesson",
+        "cubepi",
+        "cubepi-strict",
+        "langchain",
+    )  # so its words ask
     assert row["requests"] == (6 + asks if without_a_list else 12 if two else 7)
 
 
@@ -54,7 +61,9 @@ def test_a_model_that_always_stops_is_told_apart(agent: str) -> None:
     assert row["end"] == ("open" if with_list else "done")
     if agent in AWAKE:
         assert (row["wakes"], row["reason"]) == (
-            (25, "wake_budget") if agent == "agentparley" else (5, "stalled")
+            (25, "wake_budget")
+            if agent == "agentparley"
+            else (6, "stalled")  # after a stop it works on once in ten
         )
 
 

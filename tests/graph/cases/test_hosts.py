@@ -8,7 +8,7 @@ from langchain_core.tools import tool
 from rig import Rig, close, marks, results, users, write
 
 from wakeloop import answer_of, server
-from wakeloop.errors import ToolError
+from wakeloop.errors import InputError, ToolError
 from wakeloop.testing import ScriptedModel, calls, says
 
 # -- C31 -------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def test_c31_async_only_tools(rig: Rig) -> None:
 def test_c31_a_saver_without_a_thread(kept: Rig) -> None:
     kept.build("never asked")
     thread, kept.config = kept.config, {}
-    with pytest.raises(ValueError, match="thread_id"):
+    with pytest.raises(InputError, match="thread_id"):
         kept.run("go")
     assert kept.model.requests == []
     kept.config = thread

@@ -79,21 +79,21 @@ def test_c52_it_stands_between_no_answer_and_its_reader(quick: Rig, which: str) 
 
 
 def test_c52_calls_before_it_count_as_seen(rig: Rig) -> None:
-    """The same call again in a wake's turn is no progress: three such wakes end the run."""
+    """The same call again in a wake's turn is no progress: five such wakes end the run."""
     looks = calls(("look", {"at": "x"}))
     settings = preset("wakeloop").model_copy(update={"max_idle_rounds": 0, "guard_retries": 0})
     tools = [noting(its_own("summary"))]
-    rig.build(write("a"), looks, "stop", *[looks, "stop"] * 3, tools=tools, settings=settings)
+    rig.build(write("a"), looks, "stop", *[looks, "stop"] * 5, tools=tools, settings=settings)
     rig.run("go")
     rig.model.assert_done()
-    assert rig.ending == ("idle", "stalled", 3)
+    assert rig.ending == ("idle", "stalled", 5)
     rig.follow_up()
 
 
 @OTHERS
 def test_c52_alone_it_is_sent_as_it_came_and_the_graph_asks(quick: Rig, which: str) -> None:
     """Nobody's words open an activation; an older answer is not the answer to it."""
-    quick.build("First.", *[""] * 3)  # the reply is asked for twice more
+    quick.build("First.", *[""] * 5)  # the reply is asked for four times more
     quick.run("go")
     out = quick.run({"messages": [its_own(which)]})
     quick.model.assert_done()

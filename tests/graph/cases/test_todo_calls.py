@@ -337,7 +337,7 @@ def test_c06_the_answer_beside_the_last_write(rig: Rig) -> None:
     rig.model.assert_done()
     assert answer_of(out) == "The answer is 42."
     last = str(results(out["messages"])[-1].content)
-    assert last == "[1] done. 1 of 1 closed, 0 open."
+    assert last == "[1] done, 0 open."
     assert not any(word in last.lower() for word in ("finished", "complete", "all done"))
     assert rig.ending == ("dormant", "settled", 0)
     rig.follow_up()

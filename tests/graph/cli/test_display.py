@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import count
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -11,7 +12,7 @@ from langchain_core.tools import tool
 from wakeloop import LoopSettings, create_todo_agent
 from wakeloop.display.live import Live, fits, window
 from wakeloop.display.plain import Plain
-from wakeloop.display.screen import STREAM, Line, Screen
+from wakeloop.display.screen import STREAM, Call, Line, Screen
 from wakeloop.testing import ScriptedModel, calls, malformed, says
 
 EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] \u202edne\x07\x9b2J"
@@ -27,7 +28,7 @@ def look(where: str) -> str:
 
 def fed(*script: Any, view: Any = None, settings: Any = "wakeloop") -> tuple[list[Line], Screen]:
     agent = create_todo_agent(ScriptedModel(*script), [look], settings=settings)
-    screen = Screen(todo_tools=TODO_TOOLS)
+    screen = Screen(todo_tools=TODO_TOOLS, clock=count(step=0.25).__next__)
     lines: list[Line] = []
     for mode, data in agent.stream(GO, stream_mode=list(STREAM)):
         lines += screen.feed(mode, data)
@@ -49,7 +50,7 @@ def test_a_run_as_lines() -> None:
         "model: stop",
         "Auto-continuing (1/25): 1 incomplete todo(s) remain",
         'tool: look(where="x")',
-        "tool error: look: ValueError: nothing at x",
+        "tool error: look: ValueError: nothing at x (0.2 s)",
         "  [x] 1 a",
         "list: 1/1 closed",
         "model: two\n    lines",
@@ -85,7 +86,7 @@ def test_control_codes_and_markup_never_pass() -> None:
     out = io.StringIO()
     live = Live(screen, out)
     live.console.width, live.console.height = 60, 12
-    screen.streamed, screen.running = "", {"1": "x"}
+    screen.streamed, screen.running = "", {"1": Call("x", None)}
     for line in lines:
         live.say(line)
     live.console.print(live.drawn(), end="")

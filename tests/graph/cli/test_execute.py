@@ -17,6 +17,7 @@ from langgraph.config import get_stream_writer
 from langgraph.types import Command, Interrupt, interrupt
 
 from wakeloop import create_todo_agent
+from wakeloop.cli import run
 from wakeloop.cli.ask import asking
 from wakeloop.cli.report import exit_code
 from wakeloop.cli.run import Arriving, execute
@@ -185,6 +186,27 @@ def test_ctrl_c_ends_a_run_whose_stream_outpaces_its_view(presses: Any, most: fl
     assert (outcome.stopped, view.shown < 200, len(model.requests)) == (signal.SIGINT, True, 1)
     told = view.out.getvalue()  # type: ignore[attr-defined]
     assert told.count("Ctrl-C again stops at once") == 1
+
+
+def test_one_sigterm_is_enough_for_a_step_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "PATIENCE", 0.3)
+    stop, ended = threading.Event(), threading.Event()
+
+    @tool
+    def hang() -> str:
+        """A tool that ends when it is told to, and then takes its time."""
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        stop.wait(30)
+        time.sleep(1)
+        ended.set()
+        return "ended"
+
+    agent, model, view = made(calls(("hang", {})), says("later"), tools=[hang])
+    outcome = execute(agent, GO, CONFIG, view, nobody, stop)
+    assert (outcome.stopped, outcome.abandoned, stop.is_set()) == (signal.SIGTERM, True, True)
+    assert exit_code(session_of(outcome.snapshot), outcome.stopped) == 143
+    assert ended.wait(30)
+    assert len(model.requests) == 1
 
 
 def test_signals_pass_the_parts_that_wait() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from deepagents import create_deep_agent
 from deepagents.middleware.rubric import RubricMiddleware
-from laid_over import GO, THREAD, busy, ended, kinds, laid, looks, over, plan, settled
+from laid_over import GO, THREAD, busy, ended, kinds, laid, look, looks, over, plan, settled
 from langchain.agents.middleware import (
     AgentMiddleware,
     ClearToolUsesEdit,
@@ -53,6 +53,32 @@ def test_a_todo_call_that_is_answered_twice_is_refused() -> None:
     agent.invoke(GO, THREAD)
     with pytest.raises(SettingsError, match="has to stand first"):
         agent.invoke(Command(resume={"decisions": [{"type": "reject", "message": "no"}]}), THREAD)
+
+
+def test_deepagents_asynchronous_subagents_stand_before_it_and_are_refused() -> None:
+    """Their hook behind the model is put before whatever list is given; it shows at the first tool call."""
+    model = ScriptedModel(busy())
+    remote: Any = {"name": "far", "description": "far", "graph_id": "far", "url": "http://127.0.0.1:9"}
+    agent: Any = create_deep_agent(
+        model, [look], subagents=[remote], middleware=[WakeLoopMiddleware()], checkpointer=InMemorySaver()
+    )
+    with pytest.raises(SettingsError, match="has to stand first in the list of middleware"):
+        agent.invoke(GO, THREAD)
+    assert len(model.requests) == 2
+
+
+def test_approvals_a_call_ask_where_tools_run_and_not_about_the_list() -> None:
+    model = ScriptedModel(calls(plan("a"), looks("x"), looks("y")), calls(plan("a!")), says("bye"))
+    on = {"look": True, "write_todos": True}
+    agent = laid(model, HumanInTheLoopMiddleware(interrupt_on=on, interrupt_mode="per_call"))
+    agent.invoke(GO, THREAD)
+    first, second = agent.get_state(THREAD).interrupts
+    assert [one.value["args"] for one in (first, second)] == [{"path": "x"}, {"path": "y"}]
+    assert [item["content"] for item in agent.get_state(THREAD).values["todos"]] == ["a"]
+    answers = {first.id: {"type": "approve"}, second.id: {"type": "reject", "message": "no"}}
+    told = [m.text for m in agent.invoke(Command(resume=answers), THREAD)["messages"] if m.type == "tool"]
+    assert told[1:3] == ["saw x", "User rejected the tool call for `look` with reason: no"]
+    assert ended(agent) == ("dormant", "settled", 3)
 
 
 class Picky(AgentMiddleware):

@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 from ag_ui.core import ResumeEntry, RunAgentInput, UserMessage
 from ag_ui_langgraph import LangGraphAgent
+from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import interrupt
 
 from wakeloop import create_todo_agent, session_of
 from wakeloop.cli.threads import first_request
+from wakeloop.loop.approval import KINDS
+from wakeloop.middleware import WakeLoopMiddleware
+from wakeloop.sessions import session_tools
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.text.marks import by_user
 
@@ -37,12 +41,20 @@ def name() -> str:
     return str(interrupt("Which name?"))
 
 
+LAID = pytest.mark.parametrize("laid", [False, True], ids=["graph", "create_agent"])
+
+
 class Chat:
     """A client of AG-UI: it keeps messages and state, and sends both back with each message."""
 
-    def __init__(self, *replies: Any) -> None:
+    def __init__(self, *replies: Any, laid: bool = False, **options: Any) -> None:
         self.model = ScriptedModel(*replies)
-        self.graph = create_todo_agent(self.model, [send, name], name="clerk", checkpointer=InMemorySaver())
+        options = {"tools": [send, name], **options}
+        if laid:
+            layer = WakeLoopMiddleware(settings={"preset": "wakeloop", **options.pop("settings", {})})
+            options["middleware"] = [layer]
+        make: Any = create_agent if laid else create_todo_agent
+        self.graph = make(self.model, name="clerk", checkpointer=InMemorySaver(), **options)
         self.agent = LangGraphAgent(name="clerk", graph=self.graph)
         self.messages: list[Any] = []
         self.states: list[dict[str, Any]] = []
@@ -114,8 +126,9 @@ def is_for_an_inbox(asked: Any) -> bool:
 # -- what is seen ----------------------------------------------------------------------------------------
 
 
-async def test_a_nudge_is_in_the_snapshot_and_nobody_sees_it() -> None:
-    chat = Chat(PLAN, "I stop.", DONE, "All done.")
+@LAID
+async def test_a_nudge_is_in_the_snapshot_and_nobody_sees_it(laid: bool) -> None:
+    chat = Chat(PLAN, "I stop.", DONE, "All done.", laid=laid)
     await chat.says("go")
     chat.model.assert_done()
     hidden = [m for m in chat.messages if m.id.startswith(HIDDEN)]
@@ -190,6 +203,53 @@ async def test_a_question_reaches_the_client_and_its_answer_the_tool(
     chat.model.assert_done()
     assert [m.content for m in chat.messages if m.role == "tool"] == [told]
     assert chat.shown == ["user: go", "clerk: Sent."]
+
+
+def nobody() -> Any:
+    """No host: who asks a person needs none."""
+    raise AssertionError
+
+
+def work(path: str) -> str:
+    """Work at a path."""
+    return f"worked at {path}"
+
+
+ASKS: Any = {
+    "plan": ({"settings": {"approve_plan": "first"}}, PLAN, ["approve", "edit", "reject"]),
+    "call": ({"interrupt_on": {"work": True}}, calls(("work", {"path": "x"})), [*KINDS]),
+    "question": ({}, calls(("ask_user", {"question": "Where?"})), ["respond"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "laid", "answer", "told"),
+    [
+        ("plan", False, {"type": "approve"}, "Stored 1 item"),
+        ("plan", True, {"type": "approve"}, "Stored 1 item"),
+        ("call", False, {"type": "reject", "message": "Not x."}, 'They said: "Not x."'),
+        ("question", False, {"type": "respond", "message": "Here."}, "Here."),
+        ("question", True, {"type": "respond", "message": "Here."}, "Here."),
+    ],
+)
+async def test_what_the_package_asks_reaches_the_client(
+    kind: str, laid: bool, answer: Any, told: str
+) -> None:
+    options, reply, decisions = ASKS[kind]
+    rest = [DONE, "Done."] if kind == "plan" else ["Done."]
+    chat = Chat(reply, *rest, laid=laid, tools=[work, *session_tools(nobody, ["ask_user"])], **options)
+    await chat.says("go")
+    (asked,) = chat.snapshot.interrupts
+    assert is_for_an_inbox(asked)
+    assert asked.value["review_configs"][0]["allowed_decisions"] == decisions
+    (event,) = [e for e in chat.events if e.type.value == "CUSTOM" and e.name == "on_interrupt"]
+    assert json.loads(event.value) == asked.value
+    given = {"decisions": [answer]}
+    await chat.says("", resume=[ResumeEntry(interrupt_id=asked.id, status="resolved", payload=given)])
+    chat.model.assert_done()
+    assert told in next(m.content for m in chat.messages if m.role == "tool")
+    assert chat.shown == ["user: go", "clerk: Done."]
+    assert chat.session["reason"] == "settled"
 
 
 async def test_a_message_in_place_of_an_answer_as_the_agent_chat_ui_sends_it() -> None:

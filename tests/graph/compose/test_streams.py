@@ -1,11 +1,12 @@
 """What streams, batches and running loops show."""
 
 import asyncio
+import time
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from clocks import Clock, by
+from clocks import Clock, by, timeless
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -169,10 +170,29 @@ def test_custom_events(door: str) -> None:
     events = streamed(door, agent, stream_mode="custom")
     spent = [e["spent"]["requests"] for e in events if e["type"] == "spent"]
     assert spent == [1, 2, 3, 4, 5, 6, 7, 8]
-    events = [e for e in events if e["type"] != "spent"]
+    events = timeless(e for e in events if e["type"] != "spent")
     lists = [[todo["status"] for todo in e.pop("todos")] for e in events if e["type"] == "todos"]
     assert events == EVENTS
     assert lists == [["pending", "pending"], ["completed", "pending"], ["completed", "completed"]]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_event_tells_its_time_and_each_request_what_it_took(door: str) -> None:
+    _, agent = scripted()
+    clock = by(Clock(), agent)
+    began = time.time()
+    events = streamed(door, agent, stream_mode="custom")
+    at = [event["at"] for event in events]
+    assert at == sorted(at)
+    assert round(began, 3) <= at[0] <= at[-1] <= round(time.time(), 3)
+    paid = [event["exchange"] for event in events if event["type"] == "spent"]
+    (total,) = [event["session"]["spent"] for event in events if event["type"] == "parked"]
+    assert len(paid) == total["requests"] == 8
+    assert {key: sum(one[key] for one in paid) for key in ("input", "cached", "output")} == {
+        key: total[key] for key in ("input", "cached", "output")
+    }
+    assert [one["seconds"] for one in paid] == 8 * [clock()]
+    assert all(one["estimated"] for one in paid)
 
 
 @pytest.mark.parametrize("door", DOORS)

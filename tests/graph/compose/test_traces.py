@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from laid_over import laid, looks
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -90,7 +91,7 @@ def test_openinference_has_the_notes_on_the_nodes_and_on_the_run(door: str) -> N
     opened = {"activation": activation, "cycle": 0, "sources": ["human"], "open": 0, "budget": 25}
     woken = {"activation": activation, "cycle": 1, "budget": 25, "open": 1, "reasons": ["todos"]}
     ended = {"activation": activation, "cycle": 1, "state": "dormant", "reason": "settled"}
-    ended |= {"open": 0, "wakes": 1, "budget": 25, "list": 2, "items": 1}
+    ended |= {"open": 0, "wakes": 1, "budget": 26, "list": 2, "items": 1}
     assert spans.noted("activate") == [opened]
     assert spans.noted("wake") == [woken]
     assert spans.noted("finalization_guard") == [{}, ended]
@@ -106,6 +107,39 @@ def test_openinference_has_the_notes_on_the_nodes_and_on_the_run(door: str) -> N
     (write,) = spans.named("todo_write")
     assert write["input.value"] == '{"items": ["a"]}'
     assert "[1] a" in str(write["output.value"])
+
+
+@DOORS
+def test_an_agent_of_create_agent_is_seen_as_the_graph_is(door: str) -> None:
+    """Its hooks have the spans that the graph's nodes have; a todo call is a tool's run there, too."""
+    wrote, done = (
+        ("write_todos", {"todos": [{"content": "a", "status": s}]}, s) for s in ("pending", "completed")
+    )
+    model = ScriptedModel(calls(wrote, looks("x")), says("Soon."), calls(done), says("Done."))
+    agent = laid(model, name="gardener")
+    with instrumented(OTEL) as theirs, instrumented(OPENINFERENCE) as spans:
+        run(agent, door)
+    root = "invoke_agent gardener"
+    assert theirs.tree == [
+        ("", root),
+        *[(root, f"execute_tool {name}") for name in ("write_todos", "look", "write_todos")],
+    ]
+    (attributes,) = theirs.named(root)
+    activation = attributes["wakeloop.activation"]
+    begins = [s for s in agent.get_state_history(THREAD) if s.next == ("WakeLoopMiddleware.before_agent",)]
+    assert activation == begins[0].config["configurable"]["checkpoint_id"]
+    events = [event.name.removeprefix("wakeloop.") for event in theirs.all[0].events]
+    assert events == ["activated", "spent", "spent", "wake", "spent", "spent", "parked"]
+    opened = {"activation": activation, "cycle": 0, "sources": ["human"], "open": 0, "budget": 25}
+    woken = {"activation": activation, "cycle": 1, "budget": 25, "open": 1, "reasons": ["todos"]}
+    ended = {"cycle": 1, "state": "dormant", "reason": "settled", "open": 0, "wakes": 1}
+    ended |= {"budget": 26, "list": 2, "items": 1}
+    assert spans.noted("WakeLoopMiddleware.before_agent") == [opened]
+    assert spans.noted("WakeLoopMiddleware.after_model") == [{}, woken, {}, {}]
+    assert spans.noted("WakeLoopMiddleware.after_agent") == [ended]
+    assert spans.noted("gardener") == [opened | woken | ended]
+    assert [note["cycle"] for note in spans.noted("model")] == [0, 0, 1, 1]
+    assert ("WakeLoopMiddleware.after_model", "write_todos") in spans.tree
 
 
 def test_reminders_and_corrections_are_noted_on_their_nodes() -> None:

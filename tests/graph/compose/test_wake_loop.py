@@ -11,13 +11,14 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import GraphRecursionError
+from langgraph.errors import GraphDrained, GraphRecursionError
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import RunControl
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, SecretStr
 
 from wakeloop import SettingsError, answer_of, preset, session_of, update_todos
-from wakeloop.errors import ToolError, ToolNameError, VerifyError
+from wakeloop.errors import ArgumentError, ToolError, ToolNameError, VerifyError
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, malformed, says
 
@@ -48,6 +49,11 @@ def test_words_have_the_names_of_the_other_middleware() -> None:
     assert model.tools[1]["function"]["description"] == "Plans."
 
 
+def test_words_that_are_none_are_refused() -> None:
+    with pytest.raises(SettingsError, match=r"^system_prompt takes a text, not an int\.$"):
+        WakeLoopMiddleware(system_prompt=5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("settings", "name"),
     [("loki", "todo__init"), ({"max_wake_cycles": 1}, "write_todos"), (None, "write_todos")],
@@ -59,6 +65,23 @@ def test_any_preset_and_any_setting(settings: Any, name: str) -> None:
         WakeLoopMiddleware(settings={"max_wake_cycle": 1})
     with pytest.raises(SettingsError, match="for_model"):
         WakeLoopMiddleware(settings="auto")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("sytem_prompt", "did you mean 'system_prompt'?"),
+        ("max_wake_cycles", "it is a setting, as settings={'max_wake_cycles': …}."),
+        ("tools", "create_agent takes it."),
+        ("verifier", "a verifier is verify=…."),
+        ("foo", "there are system_prompt, tool_description, settings, verify."),
+    ],
+)
+def test_an_argument_that_there_is_not_is_one_sentence(name: str, told: str) -> None:
+    wrong: dict[str, Any] = {name: None}
+    with pytest.raises(ArgumentError) as raised:
+        WakeLoopMiddleware(**wrong)
+    assert str(raised.value) == f"WakeLoopMiddleware has no argument {name!r}: {told}"
 
 
 def test_budgets_and_a_threads_own_settings() -> None:
@@ -117,6 +140,23 @@ def test_a_verifier_that_asks_a_person_resumes_without_another_request() -> None
     assert len(model.requests) == 3
     agent.invoke(Command(resume="yes"), THREAD)
     assert ended(agent) == ("dormant", "settled", 4)
+
+
+def test_a_drained_run_goes_on_with_its_count() -> None:
+    control = RunControl()
+
+    def stop(_: Any) -> Any:
+        control.request_drain()
+        return says("stop")
+
+    first, _, *rest = settled()
+    agent = laid(ScriptedModel(first, stop, *rest))
+    with pytest.raises(GraphDrained):
+        agent.invoke(GO, THREAD, control=control)
+    assert agent.get_state(THREAD).next == ("WakeLoopMiddleware.after_model",)
+    agent.invoke(None, THREAD)
+    assert ended(agent) == ("dormant", "settled", 4)
+    assert agent.get_state(THREAD).values["todo_session"]["wakes"] == 1
 
 
 def test_a_hand_over_leaves_at_once() -> None:

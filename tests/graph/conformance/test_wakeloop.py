@@ -12,6 +12,8 @@ import pytest
 from stage import Make, looks
 
 from wakeloop import create_todo_agent, preset
+from wakeloop.dialects import dialect_named
+from wakeloop.loop.nudge import shortened
 from wakeloop.testing import ScriptedModel, calls
 
 NAME = "wakeloop"
@@ -84,8 +86,8 @@ def test_one_call_closes_several(stage: Make) -> None:
     s.run(write("a", "b", "c", "d"), several([1, "3", 1], "done"), update(2, "done"), "Stopping.")
     assert [todo["status"] for todo in s.todos] == ["completed", "completed", "completed", "pending"]
     assert [result.text for result in s.results[1:]] == [
-        "[1], [3] done. 2 of 4 closed, 2 open. Next: [4] d",
-        "[2] done. 3 of 4 closed, 1 open. Next: [4] d",
+        "[1], [3] done, 2 open. Next: [4] d",
+        "[2] done, 1 open. Next: [4] d",
     ]
 
 
@@ -131,8 +133,7 @@ def test_the_verifier_is_asked_for_each_of_several_and_for_none_of_a_refused_cal
     assert asked == [1, 2]
     assert [todo["status"] for todo in result["todos"]] == ["completed", "pending", "pending"]
     assert [m.text for m in result["messages"] if m.type == "tool"][2] == (
-        "[1] done. 1 of 3 closed, 2 open. [2] was not accepted as done: no proof. It is stored as open. "
-        "Next: [2] b"
+        "[1] done, 2 open. [2] was not accepted as done: no proof. It is stored as open. Next: [2] b"
     )
 
 
@@ -156,16 +157,16 @@ def test_the_next_item_is_told_unless_one_is_in_progress(stage: Make) -> None:
         "Stopping.",
     )
     assert [result.text for result in s.results[1:]] == [
-        "[1] in_progress. 0 of 3 closed, 3 open.",
-        "[3] blocked. 0 of 3 closed, 2 open.",
-        "[1] done. 1 of 3 closed, 1 open. Next: [2] b",
+        "[1] in_progress, 3 open.",
+        "[3] blocked, 2 open.",
+        "[1] done, 1 open. Next: [2] b",
     ]
 
 
 def test_where_an_item_must_be_begun_nothing_says_that_none_has_to_be(stage: Make) -> None:
     s = stage(NAME, {"in_progress": "exactly_one", "max_wake_cycles": 0, "guard_retries": 0})
     s.run(calls(("todo_write", {"items": ["a", "b"]}), change(1, "in_progress")), "Stopping.")
-    assert "No item has to be marked as begun" not in s.system
+    assert "has to be marked as begun" not in s.system
     assert [result.text for result in s.results] == [
         "Stored 2 items:\n  [1] a\n  [2] b",
         "[1] in_progress: a. 0 of 2 closed, 2 open.",
@@ -180,11 +181,11 @@ def test_todo_write_appends(stage: Make) -> None:
 @pytest.mark.parametrize(
     ("status", "stored", "said"),
     [
-        ("in_progress", "in_progress", "[1] in_progress. 0 of 1 closed, 1 open."),
-        ("done", "completed", "[1] done. 1 of 1 closed, 0 open."),
-        ("blocked", "blocked", "[1] blocked. 0 of 1 closed, 0 open."),
-        ("cancelled", "cancelled", "[1] cancelled. 1 of 1 closed, 0 open."),
-        ("open", "pending", "[1] open. 0 of 1 closed, 1 open."),
+        ("in_progress", "in_progress", "[1] in_progress, 1 open."),
+        ("done", "completed", "[1] done, 0 open."),
+        ("blocked", "blocked", "[1] blocked, 0 open."),
+        ("cancelled", "cancelled", "[1] cancelled, 0 open."),
+        ("open", "pending", "[1] open, 1 open."),
     ],
 )
 def test_every_status(stage: Make, status: str, stored: str, said: str) -> None:
@@ -274,10 +275,8 @@ def test_the_last_of_many_is_not_forgotten_in_a_nudge(stage: Make) -> None:
     )
     s.run(write("f"), "Stop.", "Stop.")
     first, second = s.injected("wake")
-    assert lines(first) == ["  [3] c", "  [4] d", "  [5] e"]
-    assert "1 more (3 open, 1 blocked in all); `todo_list` shows them." in first
-    assert lines(second) == ["  [3] c", "  [4] d", "  [5] e"]
-    assert "2 more (4 open, 1 blocked in all)" in second
+    assert first == "3 of 5 are open. Go on now, with tool calls:\n\n  [3] c\n… 3 more: `todo_list`."
+    assert second == "4 of 6 are open. Go on now, with tool calls:\n\n  [3] c\n… 4 more: `todo_list`."
 
 
 # -- the loop --------------------------------------------------------------------------------------------
@@ -319,24 +318,79 @@ def test_a_list_of_30_earns_the_wakes_that_it_takes(stage: Make) -> None:
 # -- the nudge -------------------------------------------------------------------------------------------
 
 
-def test_a_nudge_is_short_where_the_one_before_has_just_shown_the_list(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 3, "earn_wakes": 0, "max_idle_wakes": 0, "guard_retries": 0})
-    s.run(
-        write(*"abcdefgh"), "A stop.", several([1, 3], "done"), "A stop.", update(2, "done"), *["A stop."] * 2
+def nudged(stage: Make, *script: Any, wakes: int = 3) -> list[str]:
+    s = stage(NAME, {"max_wake_cycles": wakes, "earn_wakes": 0, "max_idle_wakes": 0, "guard_retries": 0})
+    return s.run(*script).injected("wake")
+
+
+@pytest.mark.parametrize("plan", ["abc", "abcdefgh"])
+def test_a_nudge_is_short_where_the_model_has_just_seen_the_list(stage: Make, plan: str) -> None:
+    first, second = nudged(stage, write(*plan), "A stop.", update(1, "done"), "A stop.", "A stop.", wakes=2)
+    n = len(plan)
+    assert first == (
+        f"{n} of {n} are open. Go on now, with tool calls:\n\n  [1] a\n… {n - 1} more: `todo_list`."
     )
-    assert [lines(nudge) for nudge in s.injected("wake")] == [
-        [f"  [{place}] {text}" for place, text in enumerate("abcdefgh", 1)],
-        ["  [2] b", "  [4] d", "  [5] e", "  [6] f", "  [7] g"],
-        ["  [4] d", "  [5] e", "  [6] f", "  [7] g", "  [8] h"],  # no more are open
+    assert second == (
+        f"{n - 1} of {n} are open. Go on now, with tool calls:\n\n  [2] b\n… {n - 2} more: `todo_list`."
+    )
+
+
+def test_the_last_item_needs_no_way_to_see_more(stage: Make) -> None:
+    assert nudged(stage, write("a"), "A stop.", "A stop.", wakes=1) == [
+        "1 of 1 are open. Go on now, with tool calls:\n\n  [1] a"
     ]
-    assert "… and 1 more (6 open, 0 blocked in all); `todo_list` shows them." in s.injected("wake")[1]
 
 
-def test_a_nudge_is_whole_where_the_last_was_long_ago_or_the_list_has_grown(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 3, "earn_wakes": 0, "max_idle_wakes": 0, "guard_retries": 0})
+def test_a_nudge_is_whole_where_nothing_of_the_list_is_near(stage: Make) -> None:
     far = [looks(f"file {n}") for n in range(10)]
-    s.run(write(*"abcdefg"), "A stop.", *far, "A stop.", write("h"), "A stop.", "A stop.")
-    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [7, 7, 8]
+    told = nudged(stage, write(*"abcdefg"), "A stop.", *far, "A stop.", write("h"), "A stop.", "A stop.")
+    assert [len(lines(nudge)) for nudge in told] == [1, 7, 1]
+
+
+@pytest.mark.parametrize(
+    ("first", "change", "items"),
+    [
+        (0, {}, 1),
+        (2, {}, 4),  # the plan is no longer in the history
+        (0, {"content": "changed by hand"}, 4),
+        (0, {"id": 9}, 1),
+    ],
+)
+def test_a_nudge_is_whole_where_an_item_was_never_shown(
+    stage: Make, first: int, change: dict[str, Any], items: int
+) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write(*"abcd"), update(1, "in_progress"), "A stop.")
+    settings, todos = preset(NAME), [*s.todos[:3], {**s.todos[3], **change}]
+    dialect, few = shortened(
+        dialect_named("parley").suited(settings), settings, s.values["messages"][1 + first :], todos
+    )
+    assert len(lines(dialect.nudge(todos, "", few))) == items
+
+
+def test_a_nudge_is_short_where_the_caller_has_given_the_list(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0})
+    s.run("A stop.", "A stop.", todos=[{"content": text} for text in "abcd"])
+    assert [len(lines(nudge)) for nudge in s.injected("wake")] == [1]
+
+
+def test_words_of_the_users_own_stand_in_a_short_nudge_too(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 1, "guard_retries": 0, "prompts": {"nudge": "On: $list"}})
+    s.run(write(*"abc"), "A stop.", "A stop.")
+    assert s.injected("wake") == ["On:   [1] a\n… 2 more: `todo_list`."]
+
+
+def test_a_long_plan_is_stored_by_its_numbers(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write(*"abcdef"), write(*"abcdefghijkl"), write(*"mnopq"), "A stop.")
+    assert [result.text for result in s.results] == [
+        "Stored 6 items, [1] to [6].\nClose each in the reply that begins the next.",
+        (
+            "Stored 6 items:\n  [7] g\n  [8] h\n  [9] i\n  [10] j\n  [11] k\n  [12] l\n"
+            "On the list and open already: [1], [2], [3], [4], [5], [6]."
+        ),
+        "Stored 5 items:\n  [13] m\n  [14] n\n  [15] o\n  [16] p\n  [17] q",
+    ]
 
 
 def test_the_described_system_shows_its_list_whole(stage: Make) -> None:

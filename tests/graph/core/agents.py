@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import ANY
 
 import hypothesis
+from clocks import timeless
 from hypothesis import HealthCheck
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -123,8 +124,8 @@ class Thread:
         return asyncio.run(self.graph.ainvoke(given, config, **more))
 
     def events(self, given: Any, *, spent: bool = False, **more: Any) -> list[dict[str, Any]]:
-        """What is streamed; what is told of each request only if wanted."""
-        found = self.streamed(given, **more)
+        """What is streamed, without its times; what is told of each request only if wanted."""
+        found = timeless(self.streamed(given, **more))
         return found if spent else [event for event in found if event["type"] != "spent"]
 
     def streamed(self, given: Any, **more: Any) -> list[dict[str, Any]]:

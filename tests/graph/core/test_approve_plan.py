@@ -78,7 +78,7 @@ def test_the_first_list_waits_for_the_person_and_the_calls_beside_it_wait_with_i
         ("success", "saw x"),
     ]
     assert agent.todos == [todo(n, c, "completed") for n, c in enumerate("abc", 1)]
-    assert agent.session == session("dormant", "settled", 0, 0)
+    assert agent.session == session("dormant", "settled", 0, 0, budget=28)
 
 
 def test_each_activation_has_a_first_list(thread: Make) -> None:
@@ -183,7 +183,7 @@ def test_an_edit_is_the_persons_list_and_the_model_is_told_once(door: str, threa
         ),
     ]
     assert sum("accepted the list" in message.text for message in agent.messages) == 1
-    assert agent.session == {**session("dormant", "settled", 0, 0, writes=3)}
+    assert agent.session == {**session("dormant", "settled", 0, 0, budget=28, writes=3)}
 
 
 def test_an_edit_that_changes_nothing_accepts(thread: Make) -> None:
@@ -235,7 +235,7 @@ def test_rejections_are_no_idle_rounds_and_no_wakes(thread: Make) -> None:
         0,
     )
     assert agent.walk(ACCEPT) == [*TODO, *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0, 0)
+    assert agent.session == session("dormant", "settled", 0, 0, budget=26)
     assert [kind for kind in agent.kinds if kind in ("wake", "guard", "nag")] == []
 
 

@@ -260,7 +260,7 @@ def test_a_call_applies_whole_or_not_at_all_and_leaves_the_others(thread: Make) 
     assert [status for status, _ in agent.results()] == ["error", "success", "error", "error", "success"]
     first, second, third, fourth, fifth = (text for _, text in agent.results())
     assert second == "Stored 1 item:\n  [1] b"
-    assert fifth == "[1] done. 1 of 1 closed, 0 open."
+    assert fifth == "[1] done, 0 open."
     assert "blank" in first
     assert "5" in third
     assert "reason" in fourth

@@ -97,7 +97,7 @@ def test_it_works_on_the_item_in_progress_and_reads_nudges() -> None:
 )
 def test_a_refused_update_leaves_the_item_open(refused: ToolMessage) -> None:
     update = calls(("todo_update", {"id": 1, "status": "done"}, "u"))
-    taken = ToolMessage("[1] done. 1 of 2 closed, 1 open.", tool_call_id="u")
+    taken = ToolMessage("[1] done, 1 open.", tool_call_id="u")
     history = [HumanMessage("go"), LIST, STORED, update]
     assert shape(ask(model(), *history, refused)) == [("measure", {"path": "first"})]
     assert shape(ask(model(), *history, taken)) == [("measure", {"path": "second"})]

@@ -40,7 +40,7 @@ def test_a_line_is_text_or_a_command(typed: str, meant: str | Command) -> None:
     ("typed", "says"),
     [
         (".sett x", "There is no command .sett; did you mean .set?"),
-        (".quit", "There is no command .quit; .help lists them."),
+        (".whatnow", "There is no command .whatnow; .help lists them."),
         (".gitignore", "There is no command .gitignore;"),
     ],
 )

@@ -13,8 +13,9 @@ from wakeloop.cli.failures import CommandError, code_of, redacted, sentence_of
 from wakeloop.cli.recipe import Recipe, setting, tool_names, without_user
 from wakeloop.cli.report import exit_code
 from wakeloop.cli.show import as_plain, told
-from wakeloop.display.clean import clean, escaped, one_line
+from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import ENDINGS, elapsed, ending, question
+from wakeloop.text.characters import escaped
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_a_budget_is_announced_once_when_it_nears_its_end() -> None:
         summary(screen)
         == "0 wakes, 12 requests, 12,345 tokens (80% cached), cost 0.1234, 90% of max_requests"
     )
-    assert fed(screen, {"type": "activated", "budget": 25}) == []
+    assert fed(screen, {"type": "activated", "open": 0, "budget": 25, "sources": []}) == []
     assert summary(screen) == "0 wakes, 0 requests"
     assert fed(screen, paid("requests", 0.8)) == ["budget: 80% of max_requests is spent"]
 

@@ -23,6 +23,10 @@ def asked(*allowed: Any) -> dict[str, Any]:
     [
         ((), {"decisions": [EDIT]}, Decision("edit", {"to": "b"})),
         ((), EDIT, Decision("edit", {"to": "b"})),
+        ((), [EDIT], Decision("edit", {"to": "b"})),
+        ((), json.dumps([EDIT]), Decision("edit", {"to": "b"})),
+        ((), "[1] is wrong", Decision("reject", words="[1] is wrong")),
+        ((), '["a"]', Decision("reject", words='["a"]')),
         ((), json.dumps({"decisions": [EDIT]}), Decision("edit", {"to": "b"})),
         ((), {"type": "reject"}, Decision("reject")),
         ((), "not so", Decision("reject", words="not so")),
@@ -53,6 +57,7 @@ def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> Non
         ((), {"type": None}, "send cannot be decided by None; allowed are approve, edit, reject, respond"),
         (ASKING, {"type": "approve"}, "send cannot be decided by 'approve'; allowed are respond"),
         ((), {"decisions": EDIT}, "decisions must be a list of one decision, such as [{'type': 'approve'}]"),
+        ((), [EDIT, EDIT], "decisions must be a list of one decision, such as [{'type': 'approve'}]"),
         ((), {"type": "reject", "message": 5}, "message must be a text, not 5"),
         (
             (),

@@ -263,9 +263,31 @@ def test_what_has_no_price_reaches_no_bound() -> None:
     ],
 )
 def test_the_event_tells_the_budget_nearest_to_its_end(limits: Any, nearest: Any, share: float) -> None:
-    assert event({**TWO, "budget": 26}, priced(**limits)) == {
-        "type": "spent", "spent": told(TWO), "nearest": nearest, "share": share, "budget": 26,
+    assert event({**TWO, "budget": 26}, priced(**limits), PAID) == {
+        "type": "spent", "exchange": PAID, "spent": told(TWO),
+        "nearest": nearest, "share": share, "budget": 26,
     }  # fmt: skip
+
+
+PAID: Any = {"input": 3, "cached": 2, "output": 1, "cost": None, "seconds": 0.25, "estimated": False}
+
+
+@pytest.mark.parametrize(
+    ("used", "prices", "paid"),
+    [
+        ([Usage(7, 2, 3)], {}, {"input": 7, "cached": 2, "output": 3, "cost": None, "estimated": False}),
+        (
+            [Usage(7, 2, 3), Usage(1, 0, 1, estimated=True)],
+            {"default": {"input": 1, "output": 2}},
+            {"input": 8, "cached": 2, "output": 4, "cost": 0.000016, "estimated": True},
+        ),
+        ([], {}, {"input": 0, "cached": 0, "output": 0, "cost": 0.0, "estimated": False}),
+    ],
+)
+def test_what_one_exchange_took_whatever_was_spent_before(used: Any, prices: Any, paid: Any) -> None:
+    notes: Any = {}
+    spend(notes, [Usage(100, 50, 10)], 2, settings(), "")
+    assert spend(notes, used, 0.25, settings(prices=prices), "") == {**paid, "seconds": 0.25}
 
 
 # -- what a reply tells ----------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ import unicodedata
 import pytest
 from langchain_core.messages import AIMessageChunk
 
-from wakeloop.display.clean import clean, escaped
+from wakeloop.display.clean import clean
 from wakeloop.display.screen import SHOWN, Screen
 from wakeloop.display.words import question
-from wakeloop.text.characters import UNSEEN, is_seen, one_line
+from wakeloop.text.characters import UNSEEN, escaped, is_seen, one_line
 from wakeloop.text.secrets import is_secret, without_secrets
 from wakeloop.tools.folder import shown
 from wakeloop.tools.shell import harmless

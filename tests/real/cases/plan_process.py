@@ -1,4 +1,7 @@
-"""A plan put in one process and decided in another: `python plan_process.py FOLDER DOOR [DECISION]`."""
+"""A plan put in one process and decided in another: `python plan_process.py FOLDER DOOR [DECISION]`.
+
+The door `sync` or `async`; with `laid` before it, of an agent of `create_agent` with the middleware.
+"""
 
 import asyncio
 import json
@@ -6,11 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from langchain.agents import create_agent
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from wakeloop import create_todo_agent, session_of
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, awalk, calls, says, walk, wire_faults
 
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
@@ -19,6 +24,15 @@ ROUND = calls(
     ("todo_update", {"id": 1, "status": "done"}), ("todo_write", {"items": ["b"]}), ("look", {"path": "x"})
 )
 REST = [calls(("todo_update", {"id": 2, "status": "done"})), says("bye")]
+
+
+def made(door: str, model: Any, look: Any, verify: Any, saver: Any) -> Any:
+    """Return the graph, or an agent with the same rules laid over it."""
+    if not door.startswith("laid"):
+        settings = {"approve_plan": "changes"}
+        return create_todo_agent(model, [look], verify=verify, checkpointer=saver, settings=settings)
+    layer = WakeLoopMiddleware(settings={"preset": "wakeloop", "approve_plan": "changes"}, verify=verify)
+    return create_agent(model, [look], middleware=[layer], checkpointer=saver)
 
 
 def main(folder: Path, door: str, decision: Any) -> None:
@@ -41,20 +55,19 @@ def main(folder: Path, door: str, decision: Any) -> None:
 
     model = ScriptedModel([ROUND] if decision is None else REST)
     given = GIVEN if decision is None else Command(resume={"decisions": [decision]})
-    options: Any = {"tools": [look], "settings": {"approve_plan": "changes"}}
     path = str(folder / f"{door}.db")
-    if door == "sync":
-        with SqliteSaver.from_conn_string(path) as saver:
-            agent = create_todo_agent(model, verify=verify, checkpointer=saver, **options)
-            walked, snapshot = walk(agent, given, CONFIG), agent.get_state(CONFIG)
-    else:
+    if door.endswith("async"):
 
         async def run() -> tuple[list[str], Any]:
             async with AsyncSqliteSaver.from_conn_string(path) as saver:
-                agent = create_todo_agent(model, verify=verify_later, checkpointer=saver, **options)
+                agent = made(door, model, look, verify_later, saver)
                 return await awalk(agent, given, CONFIG), await agent.aget_state(CONFIG)
 
         walked, snapshot = asyncio.run(run())
+    else:
+        with SqliteSaver.from_conn_string(path) as saver:
+            agent = made(door, model, look, verify, saver)
+            walked, snapshot = walk(agent, given, CONFIG), agent.get_state(CONFIG)
     model.assert_done()
     assert wire_faults(model.requests) == []
     told = [one.value["action_requests"][0]["args"] for one in snapshot.interrupts]

@@ -15,6 +15,12 @@ LISTED = [{"id": 1, "content": "a", "status": "completed"}, {"id": 2, "content":
 EDIT = {"name": "approve_plan", "args": {"todos": [{**LISTED[1], "content": "b, rather"}]}}
 JUDGE = ["validate_todos"]
 TURN = [*JUDGE, "call_model", "finalization_guard"]
+HOOK = "WakeLoopMiddleware.after_model"
+PUT = {
+    "graph": ["activate", "call_model", *JUDGE, *JUDGE],
+    "laid": ["WakeLoopMiddleware.before_agent", "model", HOOK, "model", HOOK],
+}
+LAID = ["model", HOOK, "model", HOOK, "WakeLoopMiddleware.after_agent"]
 
 
 def process(folder: Path, *args: str) -> Any:
@@ -44,13 +50,20 @@ def process(folder: Path, *args: str) -> Any:
             [*JUDGE, "call_model", *TURN],
             ["verify 1", "verify 2"],
         ),
+        ("laid sync", {"type": "edit", "edited_action": EDIT}, [HOOK, *LAID], ["verify 1", "verify 2"]),
+        (
+            "laid async",
+            {"type": "approve"},
+            [HOOK, "tools", *LAID],
+            ["verify 1", "look x", "verify 2"],
+        ),
     ],
 )
 def test_a_plan_is_decided_in_another_process(
     tmp_path: Path, door: str, decision: Any, walked: list[str], log: list[str]
 ) -> None:
     begun = process(tmp_path, door)
-    assert begun["walk"] == ["activate", "call_model", *JUDGE, *JUDGE]
+    assert begun["walk"] == PUT["laid" if door.startswith("laid") else "graph"]
     assert (begun["reason"], begun["asked"]) == ("interrupted", [{"todos": LISTED}])
     assert (tmp_path / f"{door}.log").read_text().split("\n") == ["verify 1", ""]
     ended = process(tmp_path, door, json.dumps(decision))

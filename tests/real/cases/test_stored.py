@@ -69,7 +69,7 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     talking(kept, 40, waking=waking)
     first, second = block(kept, 20), block(kept, 20)
     kept.model.assert_done()
-    assert first[:2] == ((162, 47986) if waking else (100, 21492))
+    assert first[:2] == ((162, 47284) if waking else (100, 21492))
     assert second[:2] == ((160, 47856) if waking else (100, 21642))
     kept.follow_up()
 

@@ -88,7 +88,10 @@ def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:
     done = [("todo_update", {"id": 1, "status": "done"}), ("todo_update", {"id": 2, "status": "done"})]
     server = serve(PLAN, Reply("Working on it."), Reply(calls=done), Reply("All done."), Reply("Two lines."))
     typist = chat(server)
-    assert "Thread mine (m); .help lists the commands." in typist.ready()
+    begun = typist.ready()
+    assert "Starting m on thread mine …" in begun
+    assert ".help lists the commands." in begun
+    assert "Thread mine" not in begun  # nothing is told twice
     shown = typist.enters("please do it")
     assert "Auto-continuing (1/25): 2 incomplete todo(s) remain" in shown
     assert "model: All done." in shown

@@ -225,6 +225,62 @@ def test_a_server_that_does_not_start_is_one_sentence(
         assert is_gone(int((held.folder / "pid").read_text()))
 
 
+def bare(tool: dict[str, Any], answer: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A server of one tool and one answer, as they are given."""
+    program = str(Path(__file__).with_name("bare_server.py"))
+    return {**LOCAL, "args": [program, json.dumps({**GO, **tool}), json.dumps(answer)]}
+
+
+GO = {"name": "go", "inputSchema": {"type": "object", "properties": {}}}
+WHOLE = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "says"),
+    [
+        (
+            {},
+            {"result": {"content": "no"}},
+            "its answer cannot be read: content: Input should be a valid list",
+        ),
+        (
+            {"outputSchema": WHOLE},
+            {"result": {"content": [], "structuredContent": {"n": TOKEN}}},
+            "Invalid structured content returned by tool go: '…' is not of type 'integer'",
+        ),
+        ({}, {"error": {"code": -32000, "message": f"busy with {TOKEN}"}}, "busy with …"),
+    ],
+    ids=["no result", "not as announced", "its own error"],
+)
+def test_an_answer_that_is_none_is_the_servers_fault_and_no_end(
+    held: Held, tool: dict[str, Any], answer: dict[str, Any], says: str
+) -> None:
+    held.start(bare=bare(tool, answer))
+    session = held.tools["go"].server.session
+    assert held("go") == f"error: the MCP server 'bare': {says}"
+    assert held.tools["go"].server.session is session
+
+
+@pytest.mark.parametrize(
+    ("tool", "says"),
+    [
+        ({"name": ""}, "it has a tool without a name."),
+        (
+            {"inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/no"}}}},
+            "the arguments of its tool 'go' cannot be read: \"Reference '#/$defs/no' not found.\".",
+        ),
+    ],
+    ids=["no name", "no schema"],
+)
+def test_a_tool_that_no_model_could_be_shown_is_one_sentence(
+    held: Held, tool: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(CommandError) as refused:
+        held.start(bare=bare(tool))
+    assert str(refused.value) == f"The MCP server 'bare' cannot be used: {says}"
+    assert refused.value.code == USAGE
+
+
 def test_of_several_servers_one_that_does_not_start_takes_the_others_with_it(held: Held) -> None:
     begun = {**LOCAL, "env": {"PID": str(held.folder / "pid")}}
     with pytest.raises(CommandError, match="The MCP server 'bad' cannot be used: "):

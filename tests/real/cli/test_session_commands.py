@@ -181,7 +181,7 @@ def test_a_job_sent_from_elsewhere_settles(shared: World) -> None:
     until(lambda: shared.settled("job"), shared.servers[0])
     assert shared.said("job") == [
         ("human", "work"), ("ai", "todo_write"), ("ai", "todo_update"),
-        ("ai", "m: [1] done. 1 of 1 closed, 0 open."),
+        ("ai", "m: [1] done, 0 open."),
     ]  # fmt: skip
     shown = shared.shell("ps")
     assert (shown.returncode, shown.stderr) == (0, "")

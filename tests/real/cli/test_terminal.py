@@ -101,14 +101,14 @@ def test_a_command_is_run_after_a_yes(asked: Terminal, shell: Shell) -> None:
 def test_the_end_of_input_parks_it(asked: Terminal, shell: Shell) -> None:
     asked.types("\x04")
     assert asked.ends() == 4
-    assert "To answer: wakeloop resume t-" in asked.raw
+    assert "To answer:\r\nwakeloop resume t-" in ESCAPES.sub("", asked.raw)
     assert not (shell.folder / "ran.txt").exists()
 
 
 def test_ctrl_c_at_the_question(asked: Terminal, shell: Shell) -> None:
     asked.types("\x03")
     assert asked.ends() == 130
-    assert "To answer: wakeloop resume t-" in asked.raw
+    assert "To answer:\r\nwakeloop resume t-" in ESCAPES.sub("", asked.raw)
     assert not (shell.folder / "ran.txt").exists()
 
 
@@ -118,5 +118,5 @@ def test_ctrl_c_twice_during_a_request(shell: Shell, serve) -> None:
     terminal.until("waiting for the model")
     terminal.types("\x03\x03")
     assert terminal.ends() == 130
-    assert "To go on: wakeloop resume t-" in terminal.raw
+    assert "To go on:\r\nwakeloop resume t-" in ESCAPES.sub("", terminal.raw)
     assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h")

@@ -207,9 +207,9 @@ HOOKS: Mapping[str, Callable[[ScriptedModel], Any]] = {
 
 # Summaries, requests that do not begin with the one before, characters of the longest request.
 FIGURES: Mapping[tuple[str, str], tuple[int, int, int]] = {
-    ("wakeloop", "summary"): (1, 1, 6_839),
-    ("wakeloop", "for good"): (1, 1, 6_839),
-    ("wakeloop", "trim"): (0, 11, 3_167),
+    ("wakeloop", "summary"): (1, 1, 6_426),
+    ("wakeloop", "for good"): (1, 1, 6_426),
+    ("wakeloop", "trim"): (0, 11, 2_948),
     ("agentparley", "summary"): (1, 1, 6_498),
     ("agentparley", "for good"): (1, 1, 6_498),
     ("agentparley", "trim"): (0, 10, 3_001),

@@ -5,6 +5,8 @@ import re
 from typing import Any
 from unittest.mock import ANY
 
+from wakeloop.prompts import fill
+
 THEN_AND_NOW = (
     (
         r"Your turn ended with (\d+) of (\d+) items still open\.",
@@ -45,24 +47,18 @@ THEN_AND_NOW = (
     ),
 )
 
+INSTRUCTIONS_THEN = """You keep a todo list with tools. It outlives this conversation's turns, and the person you work \
+for reads it.
+
+- Before work that takes more than one step, write the whole plan with `todo_write`, one item a step; each item gets a number.
+- Mark an item with `todo_update(id, "in_progress")` when you begin it, one at a time, and with `todo_update(id, "done")` as \
+soon as it is finished and you have checked the result.
+- What you cannot finish becomes `todo_update(id, "blocked", reason)`; what is no longer wanted becomes `"cancelled"`.
+- A reply without a tool call ends your turn. While items are open you are called again with the list, so work on rather than \
+announce.
+- Answer in plain text when nothing is open. A question that needs no plan needs no list."""  # noqa: E501
 OF_ONE_REPLY_AN_ITEM = (  # the preset `wakeloop` alone: agentparley's words are what they were
-    ("Before work that takes more than one step, write", "For work of more than one step, write"),
-    (
-        "item a step; each item gets a number.",
-        "item a step, beside the first call of the work. Items are numbered in their order.",
-    ),
-    (
-        'Mark an item with `todo_update(id, "in_progress")` when you begin it, one at a time, and with',
-        "Close an item in the reply that begins the next one:",
-    ),
-    (
-        " as soon as it is finished and you have checked the result.",
-        (
-            " beside its first call, or with `ids` for several. Check the result before."
-            " No item has to be marked as begun."
-        ),
-    ),
-    ("A question that needs no plan needs", "A question, or work of one step, needs"),
+    (INSTRUCTIONS_THEN, fill("instructions", "parley", {})),
     (
         'calls: `todo_update(id, "done")` when it is finished,',
         'calls: close it with `todo_update(id, "done")` in the reply that begins the one after it, or',
@@ -70,11 +66,23 @@ OF_ONE_REPLY_AN_ITEM = (  # the preset `wakeloop` alone: agentparley's words are
     ('first: `todo_update(id, "done")` for what is', 'first: `todo_update(ids, "done")` for what is'),
     ('finished, `todo_update(id, "blocked", reason)`', 'finished, `todo_update(ids, "blocked", reason)`'),
 )
-RESULTS_OF_IT = (
-    (r"\[1\] done: a\. 1 of (\d+) closed, 1 open\.", r"[1] done. 1 of \1 closed, 1 open. Next: [2] b"),
-    (r"\[1\] done: look\. 1 of 2 closed, 1 open\.", r"[1] done. 1 of 2 closed, 1 open. Next: [2] tell"),
-    (r"\[(\d+)\] done: \w+\. (\d+ of \d+ closed, 0 open\.)", r"[\1] done. \2"),
+NUDGE_THEN = re.compile(
+    r"Your turn ended, and the list still counts (\d+) open of (\d+)\. Go on with the next one now, "
+    r"with tool calls: close it .{1,180}? stops it\.\\n\\n(  \[\d+\] \w+)((?:\\n  \[\d+\] \w+)*)\\n\\n`todo_list` "  # noqa: E501
+    r"shows the whole list at any time\."
 )
+RESULTS_OF_IT = (
+    (r"\[1\] done: a\. 1 of \d+ closed, 1 open\.", "[1] done, 1 open. Next: [2] b"),
+    (r"\[1\] done: look\. 1 of 2 closed, 1 open\.", "[1] done, 1 open. Next: [2] tell"),
+    (r"\[(\d+)\] done: \w+\. \d+ of \d+ closed, 0 open\.", r"[\1] done, 0 open."),
+)
+
+
+def short(nudge: re.Match[str]) -> str:
+    """A nudge of then where the model has just seen the list."""
+    counted, total, first, rest = nudge.groups()
+    more = f"\\n… {rest.count('[')} more: `todo_list`." if rest else ""
+    return f"{counted} of {total} are open. Go on now, with tool calls:\\n\\n{first}{more}"
 
 
 def in_todays_words(figures: Any, preset: str) -> Any:
@@ -87,6 +95,7 @@ def in_todays_words(figures: Any, preset: str) -> Any:
             text = text.replace(json.dumps(then)[1:-1], json.dumps(words)[1:-1])
         for then, words in RESULTS_OF_IT:
             text = re.sub(then, words, text)
+        text = NUDGE_THEN.sub(short, text)
     return in_todays_shape(json.loads(text))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -24,6 +25,7 @@ from tracing import OPENINFERENCE, OTEL, LangSmith, instrumented
 from wakeloop import ModelError, create_todo_agent
 from wakeloop.cli.failures import sentence_of
 from wakeloop.cli.recipe import Recipe
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.model.named import model_named, openai_model
 from wakeloop.model.redaction import redacted, secrets_of
 from wakeloop.server import ModelByEnvironment
@@ -72,19 +74,24 @@ def model(url: str, **more: Any) -> ChatOpenAI:
     )
 
 
-def run(door: str, path: Path, url: str, **more: Any) -> Exception:
+def laid(model: Any, checkpointer: Any) -> Any:
+    """Return an agent of `create_agent` with the middleware."""
+    return create_agent(model, middleware=[WakeLoopMiddleware()], checkpointer=checkpointer)
+
+
+def run(door: str, path: Path, url: str, make: Any = create_todo_agent, **more: Any) -> Exception:
     """Run into the refusal by one door, over SQLite; return what reached the caller."""
     given: Any = {"messages": [("user", "go")]}
     if door in ("invoke", "stream"):
         with SqliteSaver.from_conn_string(str(path)) as saver:
-            agent = create_todo_agent(model(url, **more), checkpointer=saver)
+            agent = make(model(url, **more), checkpointer=saver)
             with pytest.raises(Exception) as raised:  # noqa: PT011 - which one is the test's
                 agent.invoke(given, THREAD) if door == "invoke" else list(agent.stream(given, THREAD))
             return raised.value
 
     async def awaited() -> Exception:
         async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
-            agent = create_todo_agent(model(url, **more), checkpointer=saver)
+            agent = make(model(url, **more), checkpointer=saver)
             with pytest.raises(Exception) as raised:  # noqa: PT011, PT012
                 if door == "ainvoke":
                     await agent.ainvoke(given, THREAD)
@@ -281,6 +288,36 @@ def test_no_tracer_hears_a_key_of_the_model(
         "call_model",
         "ChatOpenAI",
     ]
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize(
+    ("echo", "door", "streaming"),
+    [(401, "invoke", False), (401, "ainvoke", True), (401, "stream", True), (200, "astream", True)],
+    indirect=["echo"],
+)
+@pytest.mark.parametrize("heard", [True, False])
+def test_neither_does_one_under_create_agent(
+    echo: str, door: str, streaming: bool, heard: bool, tmp_path: Path
+) -> None:
+    """Nor does a checkpoint or an exception have one, whoever listens."""
+    path = tmp_path / "threads.db"
+    if heard:
+        with (
+            instrumented(OPENINFERENCE) as ours,
+            instrumented(OTEL) as theirs,
+            LangSmith().listening() as server,
+        ):
+            error = run(door, path, echo, laid, streaming=streaming)
+        for text in (*(span.to_json() for span in (*ours.all, *theirs.all)), *server.sent):
+            assert told(text) == []
+        failed = [run["name"] for run in server.runs.values() if run.get("error")]
+        hook = f"WakeLoopMiddleware.{'a' if door[0] == 'a' else ''}wrap_model_call"
+        assert failed == ["LangGraph", "model", hook, "ChatOpenAI"]
+    else:
+        error = run(door, path, echo, laid, streaming=streaming)
+    assert told("".join(traceback.format_exception(error))) == []
+    assert told(stored(path).decode(errors="replace")) == []
 
 
 @pytest.mark.loopback

@@ -1,7 +1,7 @@
 """One thread in hand: recipe, list, own values, runs."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -15,11 +15,12 @@ from wakeloop.cli.configured import Stack, configured, settings_of, stack_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.outside import Outside
-from wakeloop.cli.play import input_of, view_of
+from wakeloop.cli.play import input_of
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import Place, Store, writing
+from wakeloop.cli.views import view_of
 from wakeloop.dialects import dialect_named
 from wakeloop.loop.overrides import check_overrides, effective
 from wakeloop.model.named import bound
@@ -164,8 +165,11 @@ class Conversation:
 
     # -- runs ------------------------------------------------------------------------------------------
 
-    def run(self, message: str | None) -> tuple[Outcome, View]:
-        """Send a message, or the answer that the thread waits for; or go on without one."""
+    def run(self, message: str | None, ahead: Callable[[], str] = str) -> tuple[Outcome, View]:
+        """Send a message, or the answer that the thread waits for; or go on without one.
+
+        `ahead` tells what is typed meanwhile.
+        """
         self.request = self.request or message or ""
         stop = self.outside.stop = Event()
         job = Job(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
@@ -175,6 +179,7 @@ class Conversation:
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
             view = view_of(job, before)
+            view.screen.ahead = ahead
             outcome = execute(agent, input_of(job, before), self.config, view, nobody, stop)
         self.left = self.left or outcome.abandoned
         return outcome, view

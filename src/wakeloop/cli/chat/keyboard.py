@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -12,10 +13,9 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from wakeloop.cli.ask import forget_typed
+from wakeloop.cli.chat.ahead import Ahead
 from wakeloop.cli.chat.completion import Names, Offers
 from wakeloop.cli.chat.lines import open_ended
 from wakeloop.cli.start import MARK
@@ -26,11 +26,17 @@ class Keyboard(Protocol):
 
     person: bool
 
-    def entry(self, prompt: str, *, answer: bool = False) -> str:
-        """Return one entry, a line or several; raises `EOFError` at the end."""
+    def entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
+        """Return one entry, a line or several; raises `EOFError` at the end. `beside` stands below it."""
 
-    def forget(self) -> None:
-        """Throw away what a person has typed ahead: it was typed before a question that is shown now."""
+    def kept(self) -> AbstractContextManager[None]:
+        """Keep what a person types meanwhile for the next entries."""
+
+    def ahead(self) -> str:
+        """What was typed so far, to be shown."""
+
+    def forget(self) -> bool:
+        """Throw away what a person has typed ahead; tells whether there was anything."""
 
 
 class Terminal:
@@ -51,20 +57,29 @@ class Terminal:
             )
             for kept in (history(where), InMemoryHistory())  # what was answered is nobody's history
         )
+        self.typed = Ahead(self.texts.app.input)
 
-    def entry(self, prompt: str, *, answer: bool = False) -> str:
+    def entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
         """Read one entry; Ctrl-C clears it."""
         session = self.answers if answer else self.texts
+        session.bottom_toolbar = beside or None
         while True:
             try:
                 return session.prompt(prompt)
             except KeyboardInterrupt:
                 continue
 
-    def forget(self) -> None:
+    def kept(self) -> AbstractContextManager[None]:
+        """Keep what is typed meanwhile."""
+        return self.typed.kept()
+
+    def ahead(self) -> str:
+        """What was typed so far."""
+        return self.typed.text
+
+    def forget(self) -> bool:
         """Throw away what was typed ahead, also keys that a former prompt has read."""
-        clear_typeahead(self.answers.app.input)
-        forget_typed(sys.stdin)
+        return self.typed.forget()
 
 
 class Pipe:
@@ -75,7 +90,7 @@ class Pipe:
     def __init__(self, source: TextIO | None = None) -> None:
         self.source, self.begun = source or sys.stdin, False
 
-    def entry(self, prompt: str, *, answer: bool = False) -> str:  # noqa: ARG002 - nobody sees it
+    def entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:  # noqa: ARG002 - unseen
         """Read a line, or all lines up to the closing marks."""
         typed = self.source.readline()
         if not self.begun:
@@ -86,8 +101,17 @@ class Pipe:
             raise EOFError
         return typed
 
-    def forget(self) -> None:
+    def kept(self) -> AbstractContextManager[None]:
+        """Leave them where they are."""
+        return nullcontext()
+
+    def ahead(self) -> str:
+        """Nothing to be shown."""
+        return ""
+
+    def forget(self) -> bool:
         """Keep all lines: nobody has typed them, and who wrote them knows their order."""
+        return False
 
 
 def interrupted(error: BaseException) -> bool:

@@ -27,6 +27,7 @@ COMMANDS = MappingProxyType(
         "exit": ("[role|agent]", "leave; the thread is kept; or leave a role or an agent"),
     }
 )
+ALONE = ("exit", "help")  # commands without a dot
 TOPICS = ("todo", "config", "session", "role", "agent")
 LEAVES = ("role", "agent")
 WAYS = MappingProxyType(  # loki's own commands
@@ -42,6 +43,7 @@ WAYS = MappingProxyType(  # loki's own commands
 KEYS = (
     f"Enter sends, Alt-Enter begins a new line, Tab completes; {FENCE} opens and closes several lines.",
     "Ctrl-C stops a run or clears the line, Ctrl-D leaves. Put a space before a text that begins with a dot.",
+    "exit and quit leave, help lists these; a / before a command will do as well.",
 )
 
 
@@ -55,7 +57,7 @@ class Command:
 
 def read(typed: str) -> str | Command:
     """Tell a dot command from text. Raises `CommandError` for a command that there is not."""
-    if found := COMMAND.fullmatch(typed.rstrip()):
+    if found := COMMAND.fullmatch(dotted(typed.rstrip())):
         name, rest = found[1].lower(), (found[2] or "").strip()
         if name not in COMMANDS:
             raise usage(f"There is no command .{name}; {WAYS.get(name) or nearest(name)}")
@@ -65,6 +67,18 @@ def read(typed: str) -> str | Command:
             raise usage(f".exit takes role, agent or nothing, not {rest!r}; .session THREAD goes to another.")
         return Command(name, rest)
     return unfenced(typed)
+
+
+def dotted(typed: str) -> str:
+    """The dot command that is meant by one as other programs have it; any other text as it is."""
+    word, space, rest = typed.partition(" ")
+    name = word.lower().removeprefix("/").removeprefix(".")
+    if name == "quit":
+        name = "exit"
+    if (rest and word.startswith("/") and name in COMMANDS) or (not rest and name in (*ALONE, *COMMANDS)):
+        bare = word[0] not in "./"
+        return typed if bare and name not in ALONE else f".{name}{space}{rest}"
+    return typed
 
 
 def nearest(name: str) -> str:

@@ -25,14 +25,17 @@ from wakeloop.cli.play import SWITCHED_ON, forgotten, leave
 from wakeloop.cli.recipe import Recipe, refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
+from wakeloop.cli.start import at_a_terminal
 from wakeloop.cli.store import Known, Place, writing
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Kind, Line, Screen
-from wakeloop.display.words import ending, item, progress, trouble
+from wakeloop.display.words import ending, item, list_of, progress, trouble
 from wakeloop.thread.standing import counted, unfinished
+
+DROPPED = "What you typed meanwhile is dropped"
 
 
 def chat(thread: str, known: Known | None, recipe: Recipe, place: Place, *, ask: bool) -> int:
@@ -121,23 +124,24 @@ class Repl:
 
     def loop(self) -> int:
         """Take entries until the last."""
-        self.say(
-            "note",
-            f"Thread {self.talk.thread} ({one_line(self.talk.recipe.title)}); .help lists the commands.",
-        )
+        which = f"Thread {self.talk.thread} ({one_line(self.talk.recipe.title)}); "
+        self.say("note", ("" if at_a_terminal() else which) + ".help lists the commands.")
         for told in unasked(self.talk.recipe):
             self.say("note", told)
         if self.talk.recipe.switched_on:
             self.say("note", SWITCHED_ON)
         self.tell_standing()
         while True:
-            waits = bool(self.talk.snapshot.interrupts)
+            snapshot = self.talk.snapshot
+            waits, beside = bool(snapshot.interrupts), list_of(snapshot.values.get("todos") or ())
             try:
-                typed = self.keyboard.entry(self.prompt(waits=waits), answer=waits)
+                typed = self.keyboard.entry(self.prompt(waits=waits), answer=waits, beside=beside)
             except EOFError:
                 return self.left()
             try:
-                if self.took(typed):
+                with self.keyboard.kept():
+                    last = self.took(typed)
+                if last:
                     return self.left()
             except KeyboardInterrupt:
                 if not self.keyboard.person:
@@ -165,7 +169,7 @@ class Repl:
         if self.keyboard.person and self.talk.snapshot.values:
             where = ["--db", str(self.talk.place.path)] if self.talk.place.named else []
             words = ["wakeloop", "chat", "--thread", self.talk.thread, *where]
-            self.say("note", f"To go on: {shlex.join(words)}")
+            self.say("way", f"To go on: {shlex.join(words)}")
         return self.code()
 
     def code(self) -> int:
@@ -224,13 +228,15 @@ class Repl:
 
     def run(self, message: str | None) -> None:
         """Run the thread and say how it ended; Ctrl-C ends the run for good."""
-        outcome, view = self.talk.run(message)
+        outcome, view = self.talk.run(message, self.keyboard.ahead)
         if outcome.stopped == signal.SIGTERM:
             self.say("note", f"The run is kept for wakeloop resume {self.talk.thread}.")
             raise SystemExit(TERMINATED)
         if outcome.stopped is not None:
             self.talk.stop()
         self.tell_end(outcome, view)
+        if outcome.stopped is not None and self.keyboard.forget():
+            self.say("note", f"{DROPPED}.")
         if outcome.stopped is not None and not self.keyboard.person:
             raise KeyboardInterrupt
 
@@ -253,7 +259,7 @@ class Repl:
         if wrong := trouble(session, todos):
             self.say("error", wrong)
         if way := to_set(session, self.talk.recipe, snapshot.values.get("todo_settings") or {}):
-            self.say("note", way)
+            self.say("way", way)
         if snapshot.interrupts:
             self.tell_standing()
 
@@ -263,7 +269,8 @@ class Repl:
         if snapshot.interrupts:
             for line in asked(snapshot.interrupts[0]):
                 self.out.say(line)
-            self.keyboard.forget()
+            if self.keyboard.forget():
+                self.say("note", f"{DROPPED}: it was typed before the question.")
             self.say("note", ".stop leaves the question unanswered and ends the run.")
         elif unfinished(snapshot):
             self.say("note", "Its last run was broken off: .resume finishes it, a text begins anew.")

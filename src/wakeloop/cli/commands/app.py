@@ -34,7 +34,6 @@ app = typer.Typer(
     name="wakeloop",
     help="A LangGraph agent whose own todo list keeps it awake.",
     invoke_without_command=True,
-    add_completion=False,
     rich_markup_mode=None,  # plain help starts four times as fast
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -1,6 +1,7 @@
 """The options of the command, as its help shows them."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -8,20 +9,50 @@ from typing import Annotated, Any
 
 import typer
 
+from wakeloop.cli.manner import Output
+
+
+def ids(context: typer.Context, incomplete: str) -> list[str]:
+    """The threads whose ids begin so, for a shell that completes."""
+    from wakeloop.cli.store import Place, reading
+
+    with suppress(Exception), reading(Place.of(context.params.get("db"))) as store:
+        return [known.id for known in store.threads() if known.id.startswith(incomplete)]
+    return []
+
+
 Thread = Annotated[
     str,
     typer.Argument(
-        metavar="THREAD", help="Id of the thread, as wakeloop threads shows it, or how it begins."
+        metavar="THREAD",
+        help="Id of the thread, as wakeloop threads shows it, or how it begins.",
+        autocompletion=ids,
     ),
 ]
 ThreadOption = Annotated[
-    str | None, typer.Option("--thread", metavar="THREAD", help="Thread to continue, or the id of a new one.")
+    str | None,
+    typer.Option(
+        "--thread",
+        metavar="THREAD",
+        help="Thread to continue, or the id of a new one.",
+        autocompletion=ids,
+    ),
 ]
 Db = Annotated[
     Path | None,
     typer.Option("--db", envvar="WAKELOOP_DB", metavar="FILE", help="SQLite file of the threads."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Told = Annotated[
+    Output | None,
+    typer.Option(
+        "--output",
+        help="Lines; the final state as JSON; or each event as a line of JSON, and then the final state.",
+    ),
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print the answer alone; what went wrong is on stderr.")
+]
 Model = Annotated[
     str | None,
     typer.Option(metavar="MODEL", help="openai:NAME, NAME or PROVIDER:NAME; else $WAKELOOP_MODEL."),

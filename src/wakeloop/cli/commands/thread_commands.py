@@ -12,15 +12,19 @@ from wakeloop.cli.commands.options import (
     Given,
     Json,
     Preset,
+    QuietOption,
     Role,
     Set,
     Thread,
     ThreadOption,
     Todos,
+    Told,
     Yes,
+    ids,
     takes,
 )
 from wakeloop.cli.commands.sentences import sentences, write
+from wakeloop.cli.manner import Manner
 
 
 @sentences()
@@ -35,14 +39,17 @@ def run(
     thread: ThreadOption = None,
     db: Db = None,
     json: Json = False,
+    output: Told = None,
+    quiet: QuietOption = False,
     yes: Yes = False,
 ) -> None:
     """Work on a request until its list is settled."""
     from wakeloop.cli.start import piped, start
     from wakeloop.cli.store import Place
 
+    manner = Manner.of(output, json=json, quiet=quiet)
     text = piped() if request == "-" else request
-    raise typer.Exit(start(text, given, Place.of(db), thread, todos, as_json=json, ask=not yes))
+    raise typer.Exit(start(text, given, Place.of(db), thread, todos, manner=manner, ask=not yes))
 
 
 @sentences()
@@ -51,7 +58,9 @@ def resume(
     *,
     thread: Annotated[
         str | None,
-        typer.Argument(metavar="THREAD", help="Id of the thread, or how it begins; else the last."),
+        typer.Argument(
+            metavar="THREAD", help="Id of the thread, or how it begins; else the last.", autocompletion=ids
+        ),
     ] = None,
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="Answer to its question, or a new message.")
@@ -59,13 +68,16 @@ def resume(
     given: Given,
     db: Db = None,
     json: Json = False,
+    output: Told = None,
+    quiet: QuietOption = False,
     yes: Yes = False,
 ) -> None:
     """Go on with a thread, with the options that it was begun with."""
     from wakeloop.cli.start import resume as resume_thread
     from wakeloop.cli.store import Place
 
-    raise typer.Exit(resume_thread(thread, message, given, Place.of(db), as_json=json, ask=not yes))
+    manner = Manner.of(output, json=json, quiet=quiet)
+    raise typer.Exit(resume_thread(thread, message, given, Place.of(db), manner=manner, ask=not yes))
 
 
 @sentences()
@@ -164,7 +176,8 @@ def todo(
 @sentences()
 def rm(
     threads: Annotated[
-        list[str], typer.Argument(metavar="THREAD…", help="Ids of the threads, or how each begins.")
+        list[str],
+        typer.Argument(metavar="THREAD…", help="Ids of the threads, or how each begins.", autocompletion=ids),
     ],
     db: Db = None,
 ) -> None:
@@ -206,11 +219,20 @@ def export(
 
 
 @sentences()
-def graph() -> None:
-    """Print the graph as Mermaid text."""
-    from wakeloop.cli.reader import picture
+def graph(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="A new file: .svg, .mmd or .txt; else it is printed."
+        ),
+    ] = None,
+    ascii_: Annotated[bool, typer.Option("--ascii", help="Print it as plain text.")] = False,
+    shown: Annotated[bool, typer.Option("--open", help="Show it in a browser, as an SVG.")] = False,
+) -> None:
+    """Draw the graph, without a network: as Mermaid text, plain text, or an SVG."""
+    from wakeloop.cli.reader import pictured
 
-    write(picture().splitlines())
+    write(pictured(out, ascii_=ascii_, shown=shown).splitlines())
 
 
 @sentences()
@@ -226,9 +248,12 @@ def demo(
     ] = 0.0,
     db: Db = None,
     json: Json = False,
+    output: Told = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Audit a folder's files with an offline stand-in for a model. The report is written into the folder."""
     from wakeloop.cli.start import rehearse
     from wakeloop.cli.store import Place
 
-    raise typer.Exit(rehearse(folder, Place.of(db), given, delay, as_json=json))
+    manner = Manner.of(output, json=json, quiet=quiet)
+    raise typer.Exit(rehearse(folder, Place.of(db), given, delay, manner=manner))

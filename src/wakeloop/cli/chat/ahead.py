@@ -1,0 +1,77 @@
+"""What is typed while a run goes on: seen, and read later."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from select import select
+from threading import Event, Thread
+
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
+from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.keys import Keys
+
+from wakeloop.cli.ask import forget_typed, unechoed
+
+PAUSE = 0.05  # seconds between two looks for the end
+ENDS = (Keys.ControlM, Keys.ControlJ)
+END = " ⏎ "
+
+
+class Ahead:
+    """Keys that the next prompts take as if they were typed there."""
+
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        self.keys: list[KeyPress] = []
+
+    @property
+    def text(self) -> str:
+        """What they come to, on one line."""
+        return text_of(self.keys)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Read keys as long as this lasts, and leave them to the prompts that follow."""
+        with unechoed(sys.stdin, by_key=True) as possible:
+            if not possible:
+                yield
+                return
+            self.keys = get_typeahead(self.source)  # the prompt before has read them
+            over = Event()
+            reader = Thread(target=self.read, args=(over,), name="wakeloop-keys", daemon=True)
+            reader.start()
+            try:
+                yield
+            finally:
+                over.set()
+                reader.join()
+                store_typeahead(self.source, self.keys + self.source.flush_keys())
+                self.keys = []
+
+    def read(self, over: Event) -> None:
+        """Take keys until it is over, or the terminal is gone."""
+        while not (over.is_set() or self.source.closed):
+            if select([self.source.fileno()], [], [], PAUSE)[0]:
+                self.keys += self.source.read_keys()
+
+    def forget(self) -> bool:
+        """Throw away what was typed ahead; tells whether there was anything."""
+        waits = bool(select([self.source.fileno()], [], [], 0)[0]) if sys.platform != "win32" else False
+        dropped = bool(self.keys + get_typeahead(self.source)) or waits
+        self.keys.clear()
+        forget_typed(sys.stdin)
+        return dropped
+
+
+def text_of(keys: Sequence[KeyPress]) -> str:
+    """What keys come to: characters, without those that were taken back."""
+    text = ""
+    for one in keys:
+        if one.key in ENDS:
+            text += END
+        elif one.key == Keys.ControlH:
+            text = text.removesuffix(END) if text.endswith(END) else text[:-1]
+        elif one.key == Keys.BracketedPaste or not isinstance(one.key, Keys):
+            text += one.data
+    return text

@@ -1,0 +1,83 @@
+"""The view that a run is shown in."""
+
+import sys
+from contextlib import ExitStack
+from typing import Any, Self
+
+from langgraph.types import StateSnapshot
+
+from wakeloop.cli.ask import unechoed
+from wakeloop.cli.configured import settings_of
+from wakeloop.cli.job import Job
+from wakeloop.cli.manner import Output
+from wakeloop.cli.report import as_json
+from wakeloop.cli.run import View
+from wakeloop.dialects import dialect_named
+from wakeloop.display.live import Live, fits
+from wakeloop.display.plain import Plain
+from wakeloop.display.screen import Line, Screen
+from wakeloop.display.words import ENDINGS
+from wakeloop.stream import is_ours
+from wakeloop.thread.standing import counted, unfinished
+
+GOOD = ENDINGS["settled"]
+
+
+class Quiet(Plain):
+    """Says what went wrong, what is asked, how to go on, and any end but the good one."""
+
+    def feed(self, mode: str, data: Any) -> None:
+        """Take one part of the stream."""
+        self.screen.feed(mode, data)
+
+    def say(self, line: Line) -> None:
+        """Write a line that a person has to read."""
+        if line.kind in ("error", "question", "way") or (line.kind == "end" and line.text != GOOD):
+            super().say(line)
+
+
+class Still(Live):
+    """A live region that nothing typed tears: it stays to be read afterwards."""
+
+    def __enter__(self) -> Self:
+        self.typed = ExitStack()
+        self.typed.enter_context(unechoed(sys.stdin))
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.typed.close()
+
+
+class Events(Plain):
+    """Writes each event of the graph as a line of JSON on stdout; another view has the lines."""
+
+    def __init__(self, view: Plain) -> None:
+        super().__init__(view.screen, view.out)
+        self.view = view
+
+    def feed(self, mode: str, data: Any) -> None:
+        """Take one part of the stream."""
+        self.view.feed(mode, data)
+        if mode == "custom" and is_ours(data):
+            print(as_json(data), flush=True)  # noqa: T201
+
+    def say(self, line: Line) -> None:
+        """Write a line."""
+        self.view.say(line)
+
+
+def view_of(job: Job, before: StateSnapshot) -> View:
+    """A live region in a terminal, plain lines elsewhere; what is not for stdout goes to stderr."""
+    screen = Screen(
+        title=job.thread,
+        todo_tools=dialect_named(settings_of(job.recipe).dialect).names,
+        todos=list(before.values.get("todos") or ()),
+    )
+    if unfinished(before):
+        session = counted(before)
+        screen.wakes, screen.spent = session["wakes"], session["spent"]
+    if job.manner.watched:
+        return Still(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
+    lines = (Quiet if job.manner.quiet else Plain)(screen, sys.stderr)
+    return Events(lines) if job.manner.output is Output.STREAM_JSON else lines

@@ -1,0 +1,202 @@
+"""One task under several presets: a table and a plot."""
+
+import io
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from typing_extensions import TypedDict
+
+from wakeloop.agent import create_todo_agent
+from wakeloop.display import words
+from wakeloop.display.clean import one_line
+from wakeloop.errors import BenchError
+from wakeloop.presets import preset
+from wakeloop.settings import LoopSettings
+from wakeloop.text.plain_html import table
+from wakeloop.thread.standing import session_of
+from wakeloop.todos.items import is_closed
+
+Model = str | BaseChatModel | Callable[[LoopSettings], BaseChatModel]
+WHITE = "#ffffff"
+
+
+class Row(TypedDict):
+    """One run: `closed` and `blocked` of `items`, what it took, how it ended; `error` where it did not."""
+
+    preset: str
+    items: int
+    closed: int
+    blocked: int
+    requests: int
+    wakes: int
+    reminders: int
+    corrections: int
+    failed_calls: int
+    tokens: int
+    cost: float | None
+    seconds: float
+    state: str
+    reason: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What became of a task under each preset: a table in a notebook, lines in `print`, and `rows`."""
+
+    task: str
+    rows: list[Row] = field(default_factory=list)
+
+    def plot(self) -> "Plot":
+        """Draw what was closed, the requests and the tokens. Raises `BenchError` without matplotlib."""
+        return Plot(self.rows)
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        """Heads and cells; what no run has had is left out."""
+        priced = any(row["cost"] is not None for row in self.rows)
+        counts = ("blocked", "requests", "wakes", "reminders", "corrections", "tokens")
+        rows: list[list[object]] = []
+        for row in self.rows:
+            cells: dict[str, Any] = {**row}
+            cost: list[object] = [round(row["cost"], 4) if row["cost"] is not None else ""] if priced else []
+            end = row["error"] or row["reason"]
+            closed, took = f"{row['closed']}/{row['items']}", f"{row['seconds']:.1f} s"
+            rows.append([row["preset"], closed, *(cells[key] for key in counts), *cost, took, end])
+        return ["preset", "closed", *counts, *(["cost"] if priced else []), "time", "end"], rows
+
+    def __str__(self) -> str:
+        head, rows = self._table()
+        every: list[list[object]] = [[*head], *rows]
+        told = [[one_line(str(cell), 80) for cell in row] for row in every]
+        wide = [max(map(len, column)) for column in zip(*told, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, wide)).rstrip() for row in told)
+        return "\n".join(lines)
+
+    def _repr_pretty_(self, printer: Any, *_: Any) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        head, rows = self._table()
+        return table(head, [[one_line(c) if isinstance(c, str) else c for c in row] for row in rows])
+
+
+class Plot:
+    """Bars by preset, on a ground of their own, light and dark: SVG, and PNG for who does not trust it."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        try:
+            import matplotlib as mpl  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - of an extra
+            from matplotlib.figure import (  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415
+                Figure,
+            )
+        except ImportError:
+            raise BenchError("Plots need matplotlib: pip install 'wakeloop[bench]'.") from None
+        names = [row["preset"].replace("$", r"\$") for row in rows]
+        with mpl.rc_context({"svg.hashsalt": "wakeloop", "svg.fonttype": "none", "font.size": 9}):
+            self.figure = Figure(figsize=(9, 0.9 + 0.35 * len(rows)), facecolor=WHITE, layout="constrained")
+            of = self.figure.subplots(1, 3, sharey=True, squeeze=False)[0]
+            shares = [100 * row["closed"] / row["items"] if row["items"] else 0 for row in rows]
+            for axes, title, values in (
+                (of[0], "closed, %", shares),
+                (of[1], "requests", [row["requests"] for row in rows]),
+                (of[2], "tokens", [row["tokens"] for row in rows]),
+            ):
+                bars = axes.barh(range(len(rows)), values, color="#8b82d8")
+                axes.bar_label(bars, [f"{value:,.0f}" for value in values], padding=2)
+                axes.set(title=title, xlim=(0, 1.25 * max([*values, 1])))
+                axes.set_yticks(range(len(rows)), labels=names)
+                axes.set_xticks([])
+                axes.spines[["top", "right", "bottom"]].set_visible(False)
+            of[0].invert_yaxis()
+            drawn, dots = io.StringIO(), io.BytesIO()
+            self.figure.savefig(drawn, format="svg", metadata={"Date": None})
+            self.figure.savefig(dots, format="png")
+        self.svg, self.png = drawn.getvalue(), dots.getvalue()
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        told = "A plot: closed, requests, tokens."
+        return {"text/plain": told, "image/svg+xml": self.svg, "image/png": b64encode(self.png).decode()}
+
+
+def compare(
+    presets: Iterable[str | LoopSettings] | Mapping[str, str | LoopSettings],
+    task: str | Mapping[str, Any],
+    *,
+    model: Model,
+    tools: Iterable[Any] = (),
+    config: Any = None,
+    **more: Any,
+) -> Comparison:
+    """Run one task under each of some presets, one after the other, and compare what became of it.
+
+    Args:
+        presets: Names of presets, or settings; a mapping gives them names of your own.
+        task: What a person asks for, or a run's whole input.
+        model: A model or its name, as for `create_todo_agent`; or a function that makes one for each
+            preset, from its settings: a model that plays a script has to be made anew.
+        tools: The agent's tools.
+        config: A config for each run.
+        more: Further arguments of `create_todo_agent`.
+
+    Returns:
+        A table, `rows` (a list of dicts), and `plot()`. A run that raises has a row with its error.
+    """
+    pairs = presets.items() if isinstance(presets, Mapping) else [(_name(one), one) for one in presets]
+    named = {name: preset(one) if isinstance(one, str) else one for name, one in pairs}
+    given = {"messages": [("user", task)]} if isinstance(task, str) else dict(task)
+    tools, rows = [*tools], []
+    for name, settings in named.items():
+        made = model if isinstance(model, str | BaseChatModel) else model(settings)
+        agent = create_todo_agent(made, tools, settings=settings, **more)
+        rows.append(_ran(name, agent, given, config))
+    return Comparison(task if isinstance(task, str) else "", rows)
+
+
+def _ran(name: str, agent: Any, given: Any, config: Any) -> Row:
+    """Run an agent and count; what it raised is told in the row, so that the others are compared."""
+    told: dict[str, int] = {"wake": 0, "nag": 0, "guard": 0}
+    result: dict[str, Any] = {}
+    spent: Any = None
+    error = ""
+    try:
+        what = {"stream_mode": ["custom", "values"], "output_keys": agent.output_channels}
+        for mode, data in agent.stream(given, config, **what):
+            if mode == "values":
+                result = data
+            elif (kind := data.get("type")) in told:
+                told[kind] += 1
+            elif kind == "spent":
+                spent = data["spent"]
+    except Exception as raised:  # noqa: BLE001 - the other presets are compared all the same
+        error = f"{type(raised).__name__}: {raised}"
+    todos = result.get("todos") or []
+    session = session_of(result) if result else {}
+    spent = session.get("spent") or spent or {}
+    return {
+        "preset": name,
+        "items": len(todos),
+        "closed": sum(map(is_closed, todos)),
+        "blocked": words.count_blocked(todos),
+        "requests": spent.get("requests", 0),
+        "wakes": told["wake"],
+        "reminders": told["nag"],
+        "corrections": told["guard"],
+        "failed_calls": spent.get("failed_calls", 0),
+        "tokens": spent.get("input", 0) + spent.get("output", 0),
+        "cost": spent.get("cost"),
+        "seconds": spent.get("seconds", 0.0),
+        "state": session.get("state", "running"),
+        "reason": session.get("reason") or "",
+        "error": error,
+    }
+
+
+def _name(one: str | LoopSettings) -> str:
+    """A preset's name; settings are named as the nearest one, and what differs."""
+    if isinstance(one, str):
+        return one
+    name, differs = one.nearest()
+    return ", ".join([name, *(f"{key}={own!r}" for key, own, _ in differs)])

@@ -1,0 +1,200 @@
+"""A todo list in a notebook, drawn anew in its place."""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from wakeloop.display import words
+from wakeloop.display.clean import clean
+from wakeloop.display.plain import Plain
+from wakeloop.display.screen import STREAM, Line, Screen
+from wakeloop.display.shown import View, list_html, list_text, paragraph, preformatted, show
+from wakeloop.text.characters import plural
+from wakeloop.text.plain_html import safe
+from wakeloop.thread.editing import Graph, aupdate_todos, update_todos
+from wakeloop.thread.held import ASKED
+from wakeloop.thread.standing import answer_of, session_of
+from wakeloop.todos.items import Todo, count_open, is_open
+
+BETWEEN = 0.1  # seconds from one drawing to the next, while a run streams
+RECENT, KEPT = 8, 1_000  # lines that show while a run streams, and those that can be unfolded behind it
+SAID = 400  # characters of a reply on its way
+BAR = 10
+
+
+class TodoPanel:
+    """The list of a thread: it changes in its place while a run streams, and stays when the run is over.
+
+    In a notebook each run opens a panel in its own cell; elsewhere the lines are printed as they come. What
+    is kept with the notebook is plain HTML, and is read without Python, widgets or styles.
+
+    Args:
+        graph: An agent, compiled.
+        config: The run's, with its `thread_id`.
+        title: What stands above the list.
+        clock: Seconds; for tests.
+
+    `result` is what the last run returned, None while there is none.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        config: Any = None,
+        *,
+        title: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.graph, self.config, self.title, self.clock = graph, config, title, clock
+        self.screen = Screen(title=title, todo_tools=_todo_tools(graph))
+        self.lines: deque[Line] = deque(maxlen=KEPT)
+        self.result: dict[str, Any] | None = None
+        self.status = "Nothing has been run yet."
+        self.running = False
+        self._place: Any = None
+        self._drawn_at = 0.0
+
+    def run(self, given: Any, **more: Any) -> str:
+        """Run the graph, show it, and return its answer; `more` goes to `graph.stream`."""
+        with self._shown():
+            for mode, data in self.graph.stream(given, self.config, **self._what(), **more):
+                self.feed(mode, data)
+        return self.answer
+
+    async def arun(self, given: Any, **more: Any) -> str:
+        """Run the graph asynchronously, show it, and return its answer: `await panel.arun(…)` in a cell."""
+        with self._shown():
+            async for mode, data in self.graph.astream(given, self.config, **self._what(), **more):
+                self.feed(mode, data)
+        return self.answer
+
+    def edit(self, **edits: Any) -> View:
+        """Edit the list by hand, as `update_todos` does, and draw it anew in its place."""
+        return self._edited(update_todos(self.graph, self.config, **edits))
+
+    async def aedit(self, **edits: Any) -> View:
+        """Edit the list by hand, as `aupdate_todos` does, and draw it anew in its place."""
+        return self._edited(await aupdate_todos(self.graph, self.config, **edits))
+
+    @property
+    def answer(self) -> str:
+        """The last run's answer; "" where there is none."""
+        return answer_of(self.result) if self.result else ""
+
+    def feed(self, mode: str, data: Any) -> None:
+        """Take one part of a stream: news are drawn at once, letters as often as an eye follows."""
+        lines: list[Line] = []
+        before = self.screen.todos
+        if mode == "values":
+            self.result = {**data}
+            self.screen.todos = [*(data.get("todos") or ())]
+        elif mode == "updates" and ASKED in data:
+            asked = data[ASKED]
+            self.result = {**(self.result or {}), ASKED: [*asked]}
+            lines = [Line("question", said) for one in asked for said in words.question(one.value)]
+        else:
+            lines = self.screen.feed(mode, data)
+        self._say(lines)
+        self._draw(at_once=bool(lines) or self.screen.todos != before)
+
+    def _what(self) -> dict[str, Any]:
+        """What is streamed: what a screen reads, and the values that `invoke` would return."""
+        return {"stream_mode": [*STREAM, "values"], "output_keys": self.graph.output_channels}
+
+    # -- drawing ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _shown(self) -> Iterator[None]:
+        """A run's panel: opened, kept up to date, and left as the run has left the list."""
+        self.screen = Screen(title=self.title, todo_tools=self.screen.todo_tools, todos=self.screen.todos)
+        self.lines.clear()
+        self.result, self._place, self.running = None, None, True
+        self._draw(at_once=True)
+        end = "The run broke off."
+        try:
+            yield
+            end = self._ending()
+        except BaseException as error:
+            end = f"The run broke off ({type(error).__name__})."
+            raise
+        finally:
+            self.running = False
+            self.status = f"{end} {self.screen.summary}"
+            self._say([Line("end", self.status)])
+            self._draw(at_once=True)
+
+    def _ending(self) -> str:
+        """How the run ended; of one that is parked the values do not count what is open."""
+        session: dict[str, Any] = {**session_of(self.result)} if self.result else {}
+        return words.ending(session | {"open": count_open(self.screen.todos)})
+
+    def _edited(self, todos: list[Todo]) -> View:
+        self.screen.todos, self.status = todos, "Edited by hand since the last run."
+        if self._place is not None:
+            self._draw(at_once=True)
+        return show(todos)
+
+    def _say(self, lines: list[Line]) -> None:
+        self.lines.extend(lines)
+        if not _in_notebook():
+            plain = Plain(self.screen, sys.stdout)
+            for line in lines:
+                plain.say(line)
+
+    def _draw(self, *, at_once: bool = False) -> None:
+        """Draw the panel in its place."""
+        now = self.clock()
+        if not _in_notebook() or (not at_once and now - self._drawn_at < BETWEEN):
+            return
+        self._drawn_at = now
+        bundle = {"text/html": self._repr_html_(), "text/plain": str(self)}
+        if self._place is None:
+            from IPython.display import display  # noqa: PLC0415 - of the notebook
+
+            self._place = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._place.update(bundle, raw=True)
+
+    def __str__(self) -> str:
+        title = [clean(self.title)] if self.title else []
+        return "\n".join([*title, list_text(self.screen.todos), *self._now()])
+
+    def _repr_pretty_(self, printer: Any, *_: Any) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        todos = self.screen.todos
+        parts = [f"<p><b>{safe(clean(self.title))}</b></p>"] if self.title else []
+        parts += [list_html(todos, bar(todos)), *map(paragraph, self._now())]
+        told = [line.text for line in self.lines if line.kind != "item"]
+        if self.running:
+            parts.append(preformatted("\n".join([*told[-RECENT:], clean(self.screen.streamed)[-SAID:]])))
+        elif told:
+            folded = f"<details><summary>{plural(len(told), 'event')}</summary>"
+            parts.append(f"{folded}{preformatted(chr(10).join(told))}</details>")
+        return "\n".join(["<div>", *parts, "</div>"])
+
+    def _now(self) -> list[str]:
+        return [f"At work: {self.screen.summary}" if self.running else self.status]
+
+
+def bar(todos: list[Todo]) -> str:
+    """How much of a list is no longer open, in characters that need no style."""
+    full = BAR * sum(not is_open(todo) for todo in todos) // max(len(todos), 1)
+    return "▰" * full + "▱" * (BAR - full) + " "
+
+
+def _todo_tools(graph: Graph) -> frozenset[str]:
+    """The names of the list's own tools, whose calls show as the list."""
+    nodes: Mapping[str, Any] = graph.builder.nodes
+    dialect = getattr(getattr(nodes.get("validate_todos"), "runnable", None), "dialect", None)
+    return frozenset(dialect.names if dialect else ())
+
+
+def _in_notebook() -> bool:
+    """Whether this runs in a kernel, whose cells can be drawn anew."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None

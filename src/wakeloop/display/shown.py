@@ -1,0 +1,110 @@
+"""A list, a session, a result: shown in a notebook."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from wakeloop.display import words
+from wakeloop.display.clean import behind, clean, one_line
+from wakeloop.text.characters import plural
+from wakeloop.text.plain_html import safe, table
+from wakeloop.thread.held import held, nothing_of
+from wakeloop.thread.standing import answer_of, session_of
+from wakeloop.todos.items import Todo, count_open
+
+SIGNS = {"pending": "○", "in_progress": "▸", "completed": "✔", "cancelled": "–", "blocked": "■"}
+LONG = 2_000  # characters of an item
+
+
+@dataclass(frozen=True, repr=False)
+class View:
+    """One thing in two forms: HTML for a notebook, lines of text for all else."""
+
+    html: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def _repr_pretty_(self, printer: Any, *_: Any) -> None:
+        printer.text(self.text)
+
+
+def show(given: object) -> View:
+    """Show a list, a session, a run's result or a snapshot, as a notebook's cell or `print` has it.
+
+    Args:
+        given: `result["todos"]`, a session, or what `agent.invoke(…)` or `agent.get_state(config)` returned.
+
+    Raises:
+        ArgumentError: Something else.
+    """
+    if isinstance(given, list):
+        if not all(isinstance(todo, Mapping) and {"content", "status"} <= todo.keys() for todo in given):
+            raise nothing_of(given)
+        return View(list_html(given), list_text(given))
+    if isinstance(given, Mapping) and {"state", "reason"} <= given.keys():
+        told = standing(given)
+        return View(paragraph(told), told)
+    values = held(given).values
+    todos: list[Todo] = values.get("todos") or []
+    told = standing({"open": count_open(todos)} | cast(dict[str, Any], session_of(given)))
+    goal, answer = one_line(values.get("todo_goal") or "", LONG), clean(answer_of(given))
+    html = [list_html(todos), paragraph(told)]
+    text = [list_text(todos), told]
+    if goal:
+        html.insert(0, f"<p><b>{safe(goal)}</b></p>")
+        text.insert(0, goal)
+    if answer:
+        html.append(preformatted(answer))
+        text.append("model: " + behind(answer))
+    return View("\n".join(html), "\n".join(text))
+
+
+def standing(session: Mapping[str, Any]) -> str:
+    """How a thread stands, what it took, and what went wrong on the way."""
+    told = [words.ending(session)]
+    took = [plural(session["wakes"], "wake")] if session.get("wakes") else []
+    if spent := session.get("spent"):
+        took.append(words.spending(spent))
+    if failed := words.failed_calls(session):
+        took.append(f"{plural(failed, 'call')} failed")
+    return " ".join([*told, *([", ".join(took) + "."] if took else [])])
+
+
+def list_html(todos: Sequence[Todo], bar: str = "") -> str:
+    """A list as a table, how far it is above it; legible without its style."""
+    if not todos:
+        return "<p>The list is empty.</p>"
+    rows = ((str(todo.get("id", "")), one_line(todo["content"], LONG), _status(todo)) for todo in todos)
+    return f"<p>{bar}{words.progress(todos)}</p>\n{table(('id', 'item', 'status'), rows)}"
+
+
+def list_text(todos: Sequence[Todo]) -> str:
+    """A list as lines."""
+    if not todos:
+        return "The list is empty."
+    rows = ({"id": "-", **todo} for todo in todos)
+    return "\n".join([*(words.item(cast(Todo, row)) for row in rows), f"list: {words.progress(todos)}"])
+
+
+def _status(todo: Todo) -> str:
+    """A status by its sign and its word, and why an item is held or what shows that it is done."""
+    told = f"{SIGNS.get(todo['status'], '?')} {todo['status'].replace('_', ' ')}"
+    why = todo.get("reason") or todo.get("evidence")
+    return f"{told}: {one_line(str(why), LONG)}" if why else told
+
+
+def paragraph(text: str) -> str:
+    """A paragraph of text."""
+    return f"<p>{safe(clean(text))}</p>"
+
+
+def preformatted(text: str) -> str:
+    """Lines of text as they are, broken where the page is too narrow."""
+    return f'<pre style="white-space:pre-wrap">{safe(clean(text))}</pre>'

@@ -1,0 +1,24 @@
+"""Plain HTML for notebooks: escaped, readable without style."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from wakeloop.text.characters import escaped
+
+
+def safe(value: object) -> str:
+    """A value as text for HTML and SVG: escaped, with all that cannot be seen spelled out."""
+    return escape(escaped(str(value)))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of texts and numbers; a page that drops the style shows all of it."""
+    cells = ((*(_cell(value) for value in row), "</tr>\n") for row in rows)
+    named = "".join(_cell(name, "th") for name in head)
+    body = "".join("<tr>" + "".join(row) for row in cells)
+    return f"<table>\n<thead><tr>{named}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+
+
+def _cell(value: object, tag: str = "td") -> str:
+    side = "left" if isinstance(value, str) else "right"
+    return f'<{tag} style="text-align:{side}">{safe(value)}</{tag}>'

@@ -1,0 +1,105 @@
+"""The graph as an SVG and as plain text, made without a network."""
+
+from __future__ import annotations
+
+import re
+import webbrowser
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from langchain_core.runnables.graph import Graph
+from processes import wakeloop
+
+from wakeloop import create_todo_agent
+from wakeloop.display.picture import as_svg, as_text
+from wakeloop.testing import ScriptedModel
+
+TEXT = """\
+__start__
+  -> activate
+activate
+  -> call_model          something to answer
+  -> finalization_guard  nothing to answer
+call_model
+  -> finalization_guard
+  -> run_tools
+  -> validate_todos
+run_tools
+  -> call_model          go on
+  -> finalization_guard  cut off
+  -> nag                 nag due
+validate_todos
+  -> call_model          go on
+  -> finalization_guard  cut off
+  -> nag                 nag due
+nag
+  -> call_model
+finalization_guard
+  -> __end__             a gate stops
+  -> call_model          ask again
+  -> wake                open, within budget
+wake
+  -> call_model
+__end__
+"""
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return create_todo_agent(ScriptedModel([])).get_graph()
+
+
+def test_as_text(graph: Graph) -> None:
+    assert list(as_text(graph)) == TEXT.splitlines()
+
+
+def test_as_an_svg_that_loads_nothing(graph: Graph) -> None:
+    svg = as_svg(graph)
+    root = ET.fromstring(svg)
+    kinds = [element.tag.rpartition("}")[2] for element in root.iter()]
+    assert (kinds.count("path"), kinds.count("rect")) == (len(graph.edges) + 1, len(graph.nodes) + 1)
+    told = [element.text for element in root.iter() if element.tag.endswith("text")]
+    assert set(told) >= {node.strip("_") for node in graph.nodes}
+    assert {edge.data for edge in graph.edges if edge.data} <= {*told, *graph.nodes}
+    assert re.findall(r"(?:href|src|url)\W*[\w:/.]+", svg.replace("url(#tip)", "")) == []
+    assert "<script" not in svg
+
+
+def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
+    """Also with nodes of a caller's own."""
+    for more in range(5):
+        drawn = Graph(nodes=dict(graph.nodes), edges=list(graph.edges))
+        for number in range(more):
+            drawn.add_node(drawn.nodes["nag"], id=f"own<{number}>")
+        root = ET.fromstring(as_svg(drawn))
+        width, height = int(root.get("width", 0)), int(root.get("height", 0))
+        rects = [element.attrib for element in root.iter() if element.tag.endswith("rect")][1:]
+        boxes = [[float(rect[key]) for key in ("x", "y", "width", "height")] for rect in rects]
+        assert len(boxes) == 9 + more
+        for x, y, wide, high in boxes:
+            assert 0 < x < x + wide < width
+            assert 0 < y < y + high < height
+        assert len({(x, y) for x, y, _, _ in boxes}) == len(boxes)
+
+
+def test_the_command_prints_writes_and_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or True)
+    assert wakeloop("graph", "--ascii") == (0, TEXT, "")
+    assert wakeloop("graph")[1].startswith("---\nconfig:")
+    svg, text = tmp_path / "a.svg", tmp_path / "a.txt"
+    assert wakeloop("graph", "-o", str(svg), "--open") == (0, f"{svg}\n", "")
+    assert opened == [svg.as_uri()]
+    assert svg.read_text().startswith("<svg ")
+    assert wakeloop("graph", "-o", str(text))[0] == 0
+    assert text.read_text() == TEXT
+    assert wakeloop("graph", "-o", str(text)) == (
+        2,
+        "",
+        f"wakeloop: The file {str(text)!r} is there already: name another.\n",
+    )
+    told = "wakeloop: The picture is made as .svg, .mmd or .txt: name the file a.svg, not 'a.png'.\n"
+    assert wakeloop("graph", "-o", str(tmp_path / "a.png")) == (2, "", told)
+    code, out, _ = wakeloop("graph", "--open")
+    assert (code, opened[1:]) == (0, [Path(out.strip()).as_uri()])

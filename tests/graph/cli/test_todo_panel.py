@@ -1,0 +1,277 @@
+"""The panel and `show`: exact HTML, drawn in its place, printed plainly elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+
+from wakeloop import answer_of, create_todo_agent, session_of
+from wakeloop.display import TodoPanel, show
+from wakeloop.display.panel import BETWEEN
+from wakeloop.errors import ArgumentError, EditError
+from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.text.plain_html import table
+
+AT = {"configurable": {"thread_id": "t"}}
+GO = {"messages": [("user", "go")]}
+EVIL = "<img src=x onerror=alert(1)>\x1b[2J\u202e&"
+TOLD = "&lt;img src=x onerror=alert(1)&gt;&amp;"  # codes that a terminal would obey are gone
+DONE = [
+    {"id": 1, "content": "a", "status": "completed"},
+    {"id": 2, "content": EVIL, "status": "blocked", "reason": "no key"},
+]
+HEAD = ("id", "item", "status")
+
+
+def look(at: str) -> str:
+    """Look."""
+    return f"{at}: nothing"
+
+
+def asks(what: str) -> str:
+    """Ask a person."""
+    return str(interrupt({"question": f"may I {what}?", "on": "approval"}))
+
+
+def script() -> list[Any]:
+    return [
+        calls(("todo_write", {"items": ["a", EVIL]})),
+        calls(("look", {"at": "x"})),
+        calls(("todo_update", {"id": 1, "status": "done"})),
+        says("half"),
+        calls(("todo_update", {"id": 2, "status": "blocked", "reason": "no key"})),
+        says(f"end {EVIL}"),
+    ]
+
+
+def agent_of(replies: Any = None, **more: Any) -> Any:
+    model = ScriptedModel(script() if replies is None else replies)
+    return create_todo_agent(model, tools=[look, asks], checkpointer=InMemorySaver(), **more)
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
+    """A kernel's cell, as far as it is seen from here: each place with all that was drawn in it."""
+    places: list[list[Any]] = []
+
+    def display(bundle: Any, *, raw: bool, display_id: bool) -> Any:
+        assert raw
+        assert display_id
+        places.append([bundle])
+        here = places[-1]
+
+        def update(more: Any, *, raw: bool) -> None:
+            assert raw
+            here.append(more)
+
+        return SimpleNamespace(update=update)
+
+    module: Any = ModuleType("IPython")
+    module.display, module.get_ipython = display, lambda: SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    return places
+
+
+def ticking(step: float) -> Any:
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += step
+        return now
+
+    return clock
+
+
+# -- show ------------------------------------------------------------------------------------------------
+
+
+def test_a_list() -> None:
+    shown = show(DONE)
+    assert shown.html == "<p>1/2 closed, 1 blocked</p>\n" + table(
+        HEAD, [("1", "a", "✔ completed"), ("2", "<img src=x onerror=alert(1)>&", "■ blocked: no key")]
+    )
+    assert TOLD in shown.html
+    assert "<img" not in shown.html
+    assert str(shown) == repr(shown)
+    assert str(shown).splitlines() == [
+        "[x] 1 a",
+        "[!] 2 <img src=x onerror=alert(1)>& (blocked: no key)",
+        "list: 1/2 closed, 1 blocked",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "told"),
+    [
+        ("pending", {}, "○ pending"),
+        ("in_progress", {}, "▸ in progress"),
+        ("cancelled", {}, "– cancelled"),
+        ("completed", {"evidence": "12 tests\npassed"}, "✔ completed: 12 tests passed"),
+        ("odd", {}, "? odd"),
+    ],
+)
+def test_how_an_item_stands(status: str, more: dict[str, str], told: str) -> None:
+    shown = show([{"id": 1, "content": "a", "status": status, **more}])
+    assert shown.html.partition("\n")[2] == table(HEAD, [("1", "a", told)])
+
+
+def test_an_empty_list_and_one_without_ids() -> None:
+    assert show([]).html == "<p>The list is empty.</p>"
+    assert str(show([])) == "The list is empty."
+    assert str(show([{"content": "a", "status": "pending"}])) == "[ ] - a\nlist: 0/1 closed"
+
+
+def test_a_session_and_a_result_and_a_snapshot() -> None:
+    agent = agent_of()
+    result = agent.invoke({**GO, "todo_goal": "<i>goal"}, AT)
+    snapshot = agent.get_state(AT)
+    told = show(session_of(snapshot))
+    spent = session_of(snapshot)["spent"]
+    tokens = spent["input"] + spent["output"]
+    words = f"Settled: nothing on the list is open. 1 wake, 6 requests, about {tokens:,} tokens."
+    assert (told.html, str(told)) == (f"<p>{words}</p>", words)
+    assert show(result) == show(snapshot)
+    assert show(result).html == "\n".join(
+        [
+            "<p><b>&lt;i&gt;goal</b></p>",
+            show(DONE).html,
+            f"<p>{words}</p>",
+            f'<pre style="white-space:pre-wrap">end {TOLD}</pre>',
+        ]
+    )
+    assert str(show(result)).splitlines()[-2:] == [words, "model: end <img src=x onerror=alert(1)>&"]
+
+
+@pytest.mark.parametrize("given", [3, "x", [1], [{"a": 1}], {"zzz": 1}, script()])
+def test_what_is_nothing_of_a_thread_is_refused(given: Any) -> None:
+    with pytest.raises(ArgumentError, match="is neither a result, a state nor a snapshot"):
+        show(given)
+
+
+# -- the panel in a notebook -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", ["sync", "async"])
+def test_a_panel_is_drawn_in_its_place(cell: list[list[Any]], door: str) -> None:
+    panel = TodoPanel(agent_of(), AT, title=f"T{EVIL}", clock=ticking(BETWEEN))
+
+    async def in_a_cell() -> str:  # a loop is running, whatever the door
+        return panel.run(GO) if door == "sync" else await panel.arun(GO)
+
+    assert asyncio.run(in_a_cell()) == f"end {EVIL}"
+    assert panel.answer == answer_of(panel.result) == f"end {EVIL}"
+    assert len(cell) == 1
+    first, *middle, last = [bundle["text/html"] for bundle in cell[0]]
+    assert first.startswith(f"<div>\n<p><b>T{TOLD}</b></p>\n<p>The list is empty.</p>\n<p>At work: 0 wakes")
+    seen = dict.fromkeys(html.partition(" closed")[0][-14:] for html in middle if " closed" in html)
+    assert list(seen) == ["▱▱▱▱▱▱▱▱▱▱ 0/2", "▰▰▰▰▰▱▱▱▱▱ 1/2", "▰▰▰▰▰▰▰▰▰▰ 1/2"]
+    html, status, events = last.partition("\n<p>Settled")
+    assert html == f"<div>\n<p><b>T{TOLD}</b></p>\n" + show(DONE).html.replace("<p>1/", "<p>▰▰▰▰▰▰▰▰▰▰ 1/", 1)
+    assert status
+    assert "<details><summary>5 events</summary><pre" in events
+    assert [line for line in events.splitlines() if line.startswith(("Auto", "model: half"))] == [
+        "model: half",
+        "Auto-continuing (1/26): 1 incomplete todo(s) remain",
+    ]
+    assert last == panel._repr_html_()
+    assert "<img" not in "".join((first, *middle, last))
+    assert cell[0][-1]["text/plain"] == str(panel)
+
+
+def test_news_are_drawn_at_once_and_letters_as_often_as_an_eye_follows(cell: list[list[Any]]) -> None:
+    fed = 0
+
+    class Counting(TodoPanel):
+        def feed(self, mode: str, data: Any) -> None:
+            nonlocal fed
+            fed += 1
+            super().feed(mode, data)
+
+    Counting(agent_of(), AT, clock=ticking(0)).run(GO)
+    lists = [bundle["text/plain"].splitlines()[-2] for bundle in cell[0]]
+    assert lists == [
+        "The list is empty.",
+        *["list: 0/2 closed"] * 2,  # written; a call
+        *["list: 1/2 closed"] * 3,  # closed; a reply; a wake
+        *["list: 1/2 closed, 1 blocked"] * 3,  # held; a reply; the end
+    ]
+    fed = 0
+    Counting(agent_of(), AT, clock=ticking(1)).run(GO)
+    assert len(cell[1]) == fed + 2  # one at the beginning, one at the end
+
+
+def test_the_next_run_has_a_place_of_its_own_and_an_edit_is_drawn_in_the_last(cell: list[list[Any]]) -> None:
+    panel = TodoPanel(agent_of([*script(), says("again")]), AT, clock=ticking(0))
+    panel.run(GO)
+    assert panel.run(GO) == "again"
+    assert [len(place) for place in cell] == [9, 3]
+    shown = panel.edit(add="<u>", reopen=2)
+    assert [len(place) for place in cell] == [9, 4]
+    assert cell[1][-1]["text/html"].startswith("<div>\n<p>▰▰▰▱▱▱▱▱▱▱ 1/3 closed</p>")
+    assert "<p>Edited by hand since the last run.</p>" in cell[1][-1]["text/html"]
+    assert str(shown).splitlines()[-2:] == ["[ ] 3 <u>", "list: 1/3 closed"]
+    asyncio.run(panel.aedit(done=3))
+    assert cell[1][-1]["text/html"].startswith("<div>\n<p>▰▰▰▰▰▰▱▱▱▱ 2/3 closed</p>")
+    with pytest.raises(EditError, match="there is no item 9"):
+        panel.edit(done=9)
+
+
+def test_a_run_that_breaks_off_leaves_its_list(cell: list[list[Any]]) -> None:
+    panel = TodoPanel(agent_of([script()[0], KeyboardInterrupt()]), AT, clock=ticking(0))
+    with pytest.raises(KeyboardInterrupt):
+        panel.run(GO)
+    assert "<p>The run broke off (KeyboardInterrupt). 0 wakes" in cell[0][-1]["text/html"]
+    assert "▱▱▱▱▱▱▱▱▱▱ 0/2 closed" in cell[0][-1]["text/html"]
+    panel = TodoPanel(agent_of(), AT)
+    assert "Nothing has been run yet." in panel._repr_html_()
+
+
+def test_a_question_is_shown_and_answered(cell: list[list[Any]]) -> None:
+    agent = agent_of([calls(("asks", {"what": "<go>"})), says("I did")])
+    panel = TodoPanel(agent, AT, clock=ticking(0))
+    assert panel.run(GO) == ""
+    shown = cell[0][-1]["text/html"]
+    assert "may I &lt;go&gt;?" in shown
+    assert "<p>Waiting for your answer to a tool&#x27;s question. " in shown
+    assert panel.run(Command(resume="yes")) == "I did"
+
+
+# -- elsewhere -------------------------------------------------------------------------------------------
+
+
+def test_outside_a_notebook_lines_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    panel = TodoPanel(agent_of(), AT)
+    panel.run(GO)
+    *lines, end = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "  [ ] 1 a",
+        "  [ ] 2 <img src=x onerror=alert(1)>&",
+        "list: 0/2 closed",
+        'tool: look(at="x")',
+        "  [x] 1 a",
+        "list: 1/2 closed",
+        "model: half",
+        "Auto-continuing (1/26): 1 incomplete todo(s) remain",
+        "  [!] 2 <img src=x onerror=alert(1)>& (blocked: no key)",
+        "list: 1/2 closed, 1 blocked",
+        "model: end <img src=x onerror=alert(1)>&",
+    ]
+    assert end.startswith("Settled: nothing on the list is open. 1 wake, 6 requests, about ")
+    assert str(panel).splitlines()[:2] == ["[x] 1 a", "[!] 2 <img src=x onerror=alert(1)>& (blocked: no key)"]
+
+
+def test_a_terminals_ipython_prints_too(
+    cell: list[list[Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", SimpleNamespace)
+    TodoPanel(agent_of([says("x")]), AT).run(GO)
+    assert cell == []
+    assert capsys.readouterr().out.splitlines()[0] == "model: x"

@@ -1,0 +1,59 @@
+"""Commands as other programs have them, and what keys come to."""
+
+from __future__ import annotations
+
+import pytest
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding import KeyPress
+
+from wakeloop.cli.chat.ahead import text_of
+from wakeloop.cli.chat.lines import Command, read
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("exit", Command("exit")),
+        ("Quit", Command("exit")),
+        ("quit  ", Command("exit")),
+        ("/exit", Command("exit")),
+        ("/quit", Command("exit")),
+        (".quit", Command("exit")),
+        ("help", Command("help")),
+        ("/help", Command("help")),
+        ("/todo", Command("todo")),
+        ("/todo add x y", Command("todo", "add x y")),
+        ("/set max_wake_cycles 5", Command("set", "max_wake_cycles 5")),
+        ("/exit role", Command("role", "null")),
+        (" exit", "exit"),
+        ("exit the building", "exit the building"),
+        ("help me", "help me"),
+        ("todo", "todo"),
+        ("set the table", "set the table"),
+        ("/etc/hosts", "/etc/hosts"),
+        ("/etc", "/etc"),
+        ("/tmp holds what?", "/tmp holds what?"),
+        ("/", "/"),
+        ("?", "?"),
+    ],
+)
+def test_what_is_meant(typed: str, meant: str | Command) -> None:
+    assert read(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("one\rtwo", "one ⏎ two"),
+        ("one\ntwo", "one ⏎ two"),
+        ("onn\x7fe", "one"),
+        ("one\r\x7f\x7f", "on"),
+        ("\x7f", ""),
+        ("a\x1b[Db\t", "ab"),
+        ("\x1b[200~pasted\nlines\x1b[201~", "pasted\nlines"),
+    ],
+)
+def test_what_keys_come_to(typed: str, text: str) -> None:
+    keys: list[KeyPress] = []
+    Vt100Parser(keys.append).feed(typed)
+    assert text_of(keys) == text

@@ -1,0 +1,189 @@
+"""A chat on the screen of a terminal, as an emulator shows it, in three widths; and in tmux."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pyte
+import pytest
+from chat_server import Reply, Server
+from processes import COMMAND, Shell
+
+pytestmark = [
+    pytest.mark.loopback,
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+ROWS = 40
+PLAN = Reply(calls=[("todo_write", {"items": ["measure the files of the whole folder", "report"]})])
+DONE = Reply(calls=[("todo_update", {"id": n, "status": "done"}) for n in (1, 2)])
+ANSWER = Reply("It is **measured**: the files of the whole folder are no longer than others.")
+
+
+class Emulator:
+    """A process in a terminal, and what its screen shows; it answers where the cursor is, as terminals do."""
+
+    def __init__(self, shell: Shell, state: Path, *args: str) -> None:
+        env = {**shell.env, "XDG_STATE_HOME": str(state), "TERM": "xterm"}
+        command, *rest = COMMAND
+        self.child: Any = pexpect.spawn(
+            command, [*rest, *args], env=env, cwd=str(shell.folder), encoding="utf-8",
+            timeout=60, dimensions=(ROWS, 80), codec_errors="replace",
+        )  # fmt: skip
+        self.child.delaybeforesend = None
+        self.screen = pyte.Screen(80, ROWS)
+        self.screen.write_process_input = self.child.send
+        self.stream = pyte.Stream(self.screen)
+
+    def rows(self) -> list[str]:
+        """What it shows, without empty rows and without what differs from run to run."""
+        shown = [re.sub(r"\d+\.\d s$", "S s", row.rstrip()) for row in self.screen.display]
+        return [row for row in shown if row]
+
+    def until(self, seen: Callable[[], object], seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while not seen():
+            if time.monotonic() > deadline:
+                pytest.fail("\n".join(self.rows()))
+            try:
+                self.stream.feed(self.child.read_nonblocking(65_536, 0.05))
+            except pexpect.TIMEOUT:
+                continue
+            except pexpect.EOF:
+                return
+
+    def until_last(self, *rows: str) -> None:
+        self.until(lambda: self.rows()[-len(rows) :] == list(rows))
+
+    def resized(self, columns: int) -> None:
+        self.screen.resize(ROWS, columns)
+        self.child.setwinsize(ROWS, columns)
+        self.screen.reset()
+
+
+def options(server: Server) -> list[str]:
+    return ["chat", "--thread", "mine", "--model", "m", "--base-url", server.url]
+
+
+AT_80 = [
+    "Starting m on thread mine …",
+    ".help lists the commands.",
+    "> first",
+    "model: One.",
+    "0 wakes, 1 request, 15 tokens, S s",
+    "> second",
+    "model: Two.",
+    "0 wakes, 1 request, 15 tokens, S s",
+    "> third",
+]
+AT_40 = [
+    "> plan",
+    "model: It is measured: the files of the",
+    "       whole folder are no longer than",
+    "       others.",
+    "  [x] 1 measure the files of the",
+    "      whole folder",
+    "  [x] 2 report",
+    "Settled: nothing on the list is",
+    "    open.",
+]
+AT_120 = [
+    "> go",
+    "Stopping; Ctrl-C again stops at once.",
+    "  [x] 1 measure the files of the whole folder",
+    "  [x] 2 report",
+    "Stopped, 0 open; your next text begins anew.",
+    "0 wakes, 0 requests, S s",
+    "What you typed meanwhile is dropped.",
+    ">",
+    "list: 2/2 closed",
+]
+
+
+def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
+    server = serve(
+        Reply("One.", delay=2), Reply("Two."), PLAN, DONE, ANSWER, Reply("late", delay=20), Reply("Six.")
+    )
+    talk = Emulator(shell, tmp_path / "state", *options(server))
+    talk.until_last(*AT_80[:2], ">")
+
+    # what is typed in a run is seen, and taken as if it were typed behind it
+    talk.child.send("first\r")
+    talk.until(lambda: server.requests)
+    talk.child.send("seconn\x7fd\rthird")
+    talk.until(lambda: "next> second ⏎ third" in talk.rows())
+    talk.until_last(*AT_80)
+    assert talk.rows() == AT_80
+    assert [request["messages"][-1]["content"] for request in server.requests] == ["first", "second"]
+
+    # the list, beside the talk
+    talk.child.send("\x15")
+    talk.resized(40)
+    talk.child.send("plan\r")
+    talk.until_last(">", "list: 2/2 closed")
+    assert talk.rows()[: len(AT_40)] == AT_40
+
+    # Ctrl-C drops what was typed, and says so
+    talk.resized(120)
+    talk.child.send("go\r")
+    talk.until(lambda: len(server.requests) == 6)
+    talk.child.send("not this\r")
+    talk.until(lambda: "next> not this ⏎" in talk.rows())
+    talk.child.send("\x03")
+    talk.until_last(*AT_120)
+    assert talk.rows() == AT_120
+    talk.child.send("quit\r")
+    talk.child.expect(pexpect.EOF)
+    talk.child.close()
+    assert talk.child.exitstatus == 0
+    assert len(server.requests) == 6
+
+
+def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
+    server = serve(Reply("One.", delay=3), Reply("Two."))
+    socket = ["tmux", "-L", f"wakeloop-{tmp_path.name}", "-f", "/dev/null"]
+    env = {**shell.env, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+    def tmux(*args: str) -> str:
+        done = subprocess.run(
+            [*socket, *args], env=env, capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout
+
+    def shown() -> list[str]:
+        rows = [
+            re.sub(r"\d+\.\d s$", "S s", row.rstrip()) for row in tmux("capture-pane", "-pJ").splitlines()
+        ]
+        return [row for row in rows if row]
+
+    def until(*rows: str) -> None:
+        deadline = time.monotonic() + 60
+        while shown()[-len(rows) :] != list(rows):
+            if time.monotonic() > deadline:
+                pytest.fail("\n".join(shown()))
+            time.sleep(0.1)
+
+    command = shlex.join([*COMMAND, *options(server)])
+    tmux("new-session", "-d", "-x", "80", "-y", "24", f"cd {shlex.quote(str(shell.folder))}; {command}; cat")
+    try:
+        until(*AT_80[:2], ">")
+        tmux("send-keys", "first", "Enter")
+        deadline = time.monotonic() + 60
+        while not server.requests and time.monotonic() < deadline:
+            time.sleep(0.05)
+        tmux("send-keys", "second", "Enter", "third")
+        until("next> second ⏎ third")
+        until(*AT_80)
+        assert shown() == AT_80
+        tmux("send-keys", "C-u", "/help", "Enter")
+        until("exit and quit leave, help lists these; a / before a command will do as well.", ">")
+        tmux("send-keys", "exit", "Enter")
+        until("> exit", "To go on:", f"wakeloop chat --thread mine --db {shell.db}")
+    finally:
+        tmux("kill-server")

@@ -1,0 +1,21 @@
+"""An MCP server without a library: one tool and one answer, both as given, whatever they are."""
+
+import json
+import sys
+from typing import Any
+
+TOOL, ANSWER = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+SERVER = {"capabilities": {"tools": {}}, "serverInfo": {"name": "bare", "version": "1"}}
+
+
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    """What is answered to a request."""
+    if asked["method"] == "initialize":
+        return {"result": {**SERVER, "protocolVersion": asked["params"]["protocolVersion"]}}
+    return {"result": {"tools": [TOOL]}} if asked["method"] == "tools/list" else ANSWER
+
+
+for line in sys.stdin:
+    one = json.loads(line)
+    if "id" in one:
+        print(json.dumps({"jsonrpc": "2.0", "id": one["id"], **answer(one)}), flush=True)

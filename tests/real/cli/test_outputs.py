@@ -1,0 +1,140 @@
+"""What stdout gets: the answer alone, events as lines of JSON, the final state; and what stderr tells."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Reply
+from processes import Shell, wakeloop
+
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.store import Place, writing
+
+pytestmark = pytest.mark.loopback
+
+PLAN = Reply(calls=[("todo_write", {"items": ["a"]})])
+WRITES = Reply(calls=[("write_file", {"path": "none/../../x", "content": "x"})])
+DONE = Reply(calls=[("todo_update", {"id": 1, "status": "done"})])
+BLOCKED = Reply(calls=[("todo_update", {"id": 1, "status": "blocked", "reason": "no leave"})])
+ASKS = Reply(calls=[("run_shell", {"command": "ls"})])
+BYE = Reply("All **done**.")
+
+
+@pytest.fixture
+def does(serve, shell: Shell, tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
+    shell.env = {key: value for key, value in shell.env.items() if not key.startswith("WAKELOOP_")}
+    shell.env |= {"XDG_DATA_HOME": str(tmp_path), "WAKELOOP_CONFIG": str(tmp_path / "config")}
+
+    def run(replies: list[Reply], *args: str) -> tuple[int, str, str]:
+        server = serve(*replies)
+        done = shell("run", "go", "--model", "m", "--base-url", server.url, "--thread", "mine", *args)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def test_quiet_prints_the_answer_alone(does) -> None:
+    assert does([PLAN, DONE, BYE], "--quiet") == (0, "All **done**.\n", "")
+
+
+def test_quiet_tells_of_a_failed_write_under_a_settled_list(does) -> None:
+    code, out, err = does([PLAN, WRITES, BLOCKED, BYE], "-q")
+    assert (code, out, err) == (0, "All **done**.\n", "1 call failed, 1 item blocked\n")
+
+
+def test_quiet_tells_of_another_end_and_how_to_go_on(does) -> None:
+    code, out, err = does([PLAN, *[Reply("Later.")] * 9], "-q", "--set", "max_wake_cycles=0")
+    assert (code, out) == (3, "Later.\n")
+    assert err.splitlines() == [
+        "Idle with 1 open: it does not go on by itself (auto_continue off, or no budget).",
+        "To go on: wakeloop resume mine",
+    ]
+
+
+def test_quiet_tells_of_a_question(does) -> None:
+    code, out, err = does([ASKS], "-q", "--tools", "shell")
+    assert (code, out) == (4, "")
+    assert err.splitlines()[-3:] == [
+        "question:   command: ls",
+        "question:   on: approval",
+        "To answer: wakeloop resume mine 'your answer'",
+    ]
+
+
+def test_events_are_lines_and_the_last_has_answer_and_session(does) -> None:
+    code, out, err = does([PLAN, WRITES, DONE, BYE], "--output", "stream-json")
+    *events, result = map(json.loads, out.splitlines())
+    assert (code, out.isascii()) == (0, True)
+    assert [event["type"] for event in events] == [
+        *["activated", "spent", "todos", "spent", "spent", "todos", "spent", "parked"],
+    ]
+    assert events[2]["changed"] == [1]
+    assert (result["type"], result["answer"], result["failed_calls"]) == ("result", "All **done**.", 1)
+    assert result["session"] == events[-1]["session"]
+    assert "model: All **done**." in err.splitlines()
+    assert "1 call failed" in err.splitlines()
+
+
+def test_a_failure_ends_the_events_too(does) -> None:
+    code, out, err = does([Reply(status=400, words="no")], "--output", "stream-json", "--quiet")
+    *events, result = map(json.loads, out.splitlines())
+    assert ([event["type"] for event in events], result["type"]) == (["activated"], "result")
+    assert (code, result["error"], result["answer"]) == (1, "The server refused the request (400): no.", "")
+    assert err.splitlines()[0] == "wakeloop: The server refused the request (400): no."
+
+
+def test_json_is_an_output(does) -> None:
+    code, out, err = does([BYE], "--output", "json", "--quiet")
+    whole = json.loads(out)
+    assert (code, whole["answer"], "type" in whole, err) == (0, "All **done**.", False, "")
+
+
+def test_two_outputs_are_refused(does) -> None:
+    code, out, err = does([BYE], "--json", "--output", "stream-json")
+    told = "wakeloop: --json is --output json: leave one of --json and --output stream-json out.\n"
+    assert (code, out, err) == (2, "", told)
+
+
+def test_a_request_that_the_client_sends_again_is_told(does) -> None:
+    code, out, _ = does([Reply(status=503), Reply(status=429), BYE], "--output", "stream-json")
+    events: list[Any] = [event for event in map(json.loads, out.splitlines()) if event["type"] == "retried"]
+    assert events == [
+        {"type": "retried", "retry": 1, "status": 503},
+        {"type": "retried", "retry": 2, "status": 429},
+    ]
+    assert code == 0
+
+
+def test_without_an_output_they_are_lines(does) -> None:
+    code, out, err = does([Reply(status=503), BYE])
+    assert (code, err) == (0, "")
+    assert re.sub(r"[\d.]+ s$", "S s", out, flags=re.MULTILINE).splitlines() == [
+        "Thread mine (m)",
+        "retry 1: the server answered 503, the request is sent again",
+        "model: All **done**.",
+        "Settled: nothing on the list is open.",
+        "thread mine: 0 wakes, 1 request, 15 tokens, S s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("wakeloop res", "resume\n"),
+        ("wakeloop resume ab", "abcd\nabef\n"),
+        ("wakeloop rm x ab", "abcd\nabef\n"),
+    ],
+)
+def test_the_shell_completes_commands_and_threads(tmp_path: Path, typed: str, offered: str) -> None:
+    place = Place(tmp_path / "db", named=True)
+    with writing(place) as store:
+        for name in ("abef", "b", "abcd"):
+            store.remember(name, Recipe(), "go")
+    asks = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_WAKELOOP_COMPLETE": "complete_bash"}
+    code, out, _ = wakeloop(env={**asks, "WAKELOOP_DB": str(place.path)}, prog_name="wakeloop")
+    assert (code, "".join(sorted(out.splitlines(keepends=True)))) == (0, offered)

@@ -1,0 +1,112 @@
+"""What a notebook keeps, looked at in Chromium: light, dark, narrow, without its styles, and hostile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from wakeloop import create_todo_agent
+from wakeloop.display import TodoPanel, show
+from wakeloop.testing import ScriptedModel, calls, says
+
+nbformat = pytest.importorskip("nbformat")
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = which("chromium")
+NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "04_watch_and_compare.ipynb"
+QUIET = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>\x1b[2J"
+THEMES = {"light": ("#ffffff", "rgb(0, 0, 0)"), "dark": ("#111111", "rgb(230, 230, 230)")}
+WHOLE = "() => document.documentElement.scrollWidth <= window.innerWidth"
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    opened = browser.new_page()
+    opened.asked, opened.alerts = [], []
+    opened.on("request", lambda request: opened.asked.append(request.url))
+    opened.on("dialog", lambda dialog: (opened.alerts.append(dialog.message), dialog.dismiss()))
+    yield opened
+    assert (opened.asked, opened.alerts) == ([], [])
+    opened.close()
+
+
+def outputs(mime: str) -> list[str]:
+    """What the notebook keeps in one form, cell by cell."""
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    kept = [output for cell in cells for output in cell.get("outputs", []) if "data" in output]
+    return [output.data[mime] for output in kept if mime in output.data]
+
+
+def framed(html: str, theme: str) -> str:
+    ground, ink = THEMES[theme]
+    return f'<body style="margin:8px;background:{ground};color:{ink};font:14px sans-serif">{html}</body>'
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_kept_outputs_take_the_pages_colours_and_fit_a_narrow_page(page: Any, theme: str) -> None:
+    page.set_viewport_size({"width": 420, "height": 900})
+    page.set_content(framed("".join(outputs("text/html")[:4]), theme))
+    colours = page.eval_on_selector_all(
+        "td, th, p, pre, summary", "all => all.map(e => getComputedStyle(e).color)"
+    )
+    assert set(colours) == {THEMES[theme][1]}
+    assert page.evaluate(WHOLE)
+    assert page.locator("details").count() == 2
+    assert not page.locator("details pre").first.is_visible()
+    page.locator("summary").first.click()
+    assert page.locator("details pre").first.is_visible()
+
+
+def test_without_styles_the_same_is_told(page: Any) -> None:
+    kept = "".join(outputs("text/html"))
+    page.set_content(framed(kept, "light"))
+    told = page.inner_text("body")
+    page.set_content(framed(re.sub(r' style="[^"]*"', "", kept), "light"))
+    assert page.inner_text("body") == told
+    assert "▰▰▰▰▰▰▰▰▰▰ 4/4 closed" in told
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_pictures_are_drawn_and_their_words_stay_inside(page: Any, theme: str) -> None:
+    graph, plot = outputs("image/svg+xml")
+    page.set_viewport_size({"width": 900, "height": 900})
+    page.set_content(framed(graph + plot[plot.index("<svg") :], theme))
+    inside = """all => all.filter(e => {
+        const r = e.getBoundingClientRect(), s = e.ownerSVGElement.getBoundingClientRect();
+        return !r.width || r.left < s.left || r.right > s.right || r.top < s.top || r.bottom > s.bottom })
+        .map(e => e.textContent)"""
+    assert page.eval_on_selector_all("svg text", inside) == []
+    assert page.locator("svg").first.locator("rect").count() == 9
+
+
+def test_hostile_texts_stay_texts(page: Any) -> None:
+    replies = [
+        calls(("todo_write", {"items": [EVIL]})),
+        calls(("todo_update", {"id": 1, "status": "blocked", "reason": EVIL})),
+        says(EVIL),
+    ]
+    at = {"configurable": {"thread_id": "t"}}
+    agent = create_todo_agent(ScriptedModel(replies), name=EVIL, checkpointer=InMemorySaver())
+    panel = TodoPanel(agent, at, title=EVIL)
+    panel.run({"messages": [("user", EVIL)], "todo_goal": EVIL})
+    picture = agent._repr_mimebundle_()["image/svg+xml"]
+    page.set_content(panel._repr_html_() + show(agent.get_state(at)).html + picture)
+    assert page.locator("img, script").count() == 0
+    page.locator("summary").click()
+    assert page.inner_text("body").count("<img src=x onerror=alert(1)><script>alert(2)</script>") == 8
