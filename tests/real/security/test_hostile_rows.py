@@ -41,7 +41,7 @@ def saver(connection: sqlite3.Connection) -> SqliteSaver:
 def begun(connection: sqlite3.Connection, *, parked: bool) -> None:
     """A thread with two items, parked at a question or stalled."""
     end = calls(("ask", {})) if parked else says("x")
-    model = ScriptedModel([calls(("todo_write", {"items": ["a", "b"]})), *[end] * (1 if parked else 5)])
+    model = ScriptedModel([calls(("todo_write", {"items": ["a", "b"]})), *[end] * (1 if parked else 7)])
     create_todo_agent(model, [ask], checkpointer=saver(connection)).invoke(
         {"messages": [("user", "go")]}, THREAD
     )

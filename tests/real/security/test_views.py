@@ -54,7 +54,7 @@ def db(tmp_path: Path) -> Path:
         calls(("todo_write", {"items": [EVIL, "b"]}), text=EVIL),
         calls((EVIL, {EVIL: EVIL}), ("todo_update", {"id": EVIL, "status": "done"})),
         calls(("todo_update", {"id": 1, "status": "blocked", "reason": EVIL})),
-        *[says(EVIL)] * 5,
+        *[says(EVIL)] * 7,
     ]
     given: Any = {
         "messages": [("user", EVIL)],
@@ -135,7 +135,7 @@ def test_json_of_what_is_too_deep_or_holds_itself() -> None:
 def test_no_line_of_a_text_passes_for_one_of_the_views() -> None:
     outputs = []
     for view in (Plain(Screen(), io.StringIO()), Live(Screen(), io.StringIO())):
-        script = [calls(("todo_write", {"items": [EVIL]})), *[says(EVIL)] * 5]
+        script = [calls(("todo_write", {"items": [EVIL]})), *[says(EVIL)] * 7]
         agent = create_todo_agent(ScriptedModel(script))
         with view:
             for mode, data in agent.stream({"messages": [("user", EVIL)]}, stream_mode=["custom", "updates"]):
