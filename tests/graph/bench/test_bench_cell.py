@@ -42,14 +42,8 @@ def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
     assert (row["completed"], row["share"], row["end"], row["claims"]) == (True, 1.0, "done", True)
     assert (row["calls"], row["failed"], row["damage"], row["wakes"]) == (5, 0, 0, asks)
     assert row["listed"] == (0 if without_a_list else 5)
-    two = agent in (
-        "agentparley",
-        "loki",
-        "lesson",
-        "cubepi",
-        "cubepi-strict",
-        "langchain",
-    )  # so its words ask
+    # their words ask for two replies an item
+    two = agent in ("agentparley", "loki", "lesson", "cubepi", "cubepi-strict", "langchain")
     assert row["requests"] == (6 + asks if without_a_list else 12 if two else 7)
 
 
@@ -59,11 +53,9 @@ def test_a_model_that_always_stops_is_told_apart(agent: str) -> None:
     with_list = agent != "plain" and not agent.startswith("asked")
     assert not row["completed"]
     assert row["end"] == ("open" if with_list else "done")
-    if agent in AWAKE:
+    if agent in AWAKE:  # one wake sets it to work: after a stop it works on once in ten
         assert (row["wakes"], row["reason"]) == (
-            (25, "wake_budget")
-            if agent == "agentparley"
-            else (6, "stalled")  # after a stop it works on once in ten
+            (25, "wake_budget") if agent == "agentparley" else (6, "stalled")
         )
 
 
