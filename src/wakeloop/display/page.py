@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -17,6 +19,7 @@ from wakeloop.text.marks import kind_of, milliseconds, parts_of
 
 FOLDED = 700  # characters: a longer text is folded
 FOLDED_LINES = 14
+SECOND = 1000  # milliseconds
 BARS = 300  # of tokens and cost: more would not be seen
 GRAPH = {
     "wake": "wake",
@@ -84,9 +87,7 @@ class Page:
             "pauses": [(a, b, words.elapsed(took)) for a, b, took in self.axis.pauses],
             "moments": list(map(self.moment, picture.moments)),
             "legend": [
-                (kind, told)
-                for kind, told in MOMENTS.items()
-                if any(m.kind == kind for m in picture.moments)
+                (kind, told) for kind, told in MOMENTS.items() if any(m.kind == kind for m in picture.moments)
             ],
             "helpers": [self.helper(one) for one in picture.helpers],
             "tokens": list(self.tokens()),
@@ -120,6 +121,9 @@ class Page:
             whole = "" if len(costs) == len(spends) else f" of {words.plural(len(costs), 'request')}"
             yield "Cost", f"{sum(costs):,.4f}{whole}"
         yield "Time", words.elapsed(self.picture.ended - self.picture.began)
+        names = {m.response_metadata.get("model_name") for m in (one.message for one in self.picture.said)}
+        if named := ", ".join(sorted(self.line(str(name), 60) for name in names if name)):
+            yield "Model", named
         if failed := sum(one.kind == "failed" for one in moments):
             yield "Trouble", f"{words.plural(failed, 'call')} failed"
         yield "Began", datetime.fromtimestamp(self.picture.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -184,8 +188,8 @@ class Page:
         every = max(1, -(-len(spends) // BARS))
         groups = [spends[at : at + every] for at in range(0, len(spends), every)]
         places = [self.axis.place(group[0].at) for group in groups]
-        room = min((b - a for a, b in zip(places, places[1:], strict=False) if b > a), default=4.0)
-        width = max(min(room * 0.8, 2.5), 0.15)
+        rooms = [b - a for a, b in pairwise(places) if b > a]
+        width = max(min(median(rooms or [4.0]) / 2, 2.5), 0.2)
         return [(min(x, 100 - width), width, group) for x, group in zip(places, groups, strict=True)]
 
     def lane(self, lane: Lane) -> dict[str, Any]:
@@ -231,7 +235,7 @@ class Page:
             "calls": [],
             "notes": [],
         }
-        text = message.text
+        text = str(message.text)
         if isinstance(message, ToolMessage):
             text, added = parts_of(message)
             told["who"] = f"Result of {self.line(message.name or 'a tool', 60)}"
@@ -239,7 +243,9 @@ class Page:
             told["whose"] = "failed" if message.status == "error" else "tool"
             told["answers"] = self.number(said.answers)
             if took := milliseconds(message):
-                told["notes"].append(words.elapsed(took / 1000))
+                told["notes"].append(
+                    f"took {took:,} ms" if took < SECOND else f"took {words.elapsed(took / 1000)}"
+                )
         elif isinstance(message, AIMessage):
             told["calls"] = [self.call(call) for call in message.tool_calls]
             if usage := message.usage_metadata:
@@ -254,7 +260,11 @@ class Page:
         """A call: its name, its arguments on a line, and all of them where the line is too short."""
         args = shown(words.as_text(made["args"]), self.hide)
         short = one_line(args, 140)
-        return {"name": self.line(made["name"], 60), "short": short, "args": "" if short == args else plain(args)}
+        return {
+            "name": self.line(made["name"], 60),
+            "short": short,
+            "args": "" if short == args else plain(args),
+        }
 
     # -- small things ------------------------------------------------------------------------------------
 

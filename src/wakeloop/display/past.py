@@ -115,13 +115,14 @@ def _path(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tuple[Checkp
     here: str | None = newest
     while here is not None:
         row = rows[here]
-        parent = (row.parent_config or {}).get("configurable", {}).get("checkpoint_id")
-        gap = bool(parent) and parent not in rows
-        path.append((row, gap))
-        if gap:
-            place = bisect_left(ordered, parent)
-            parent = ordered[place - 1] if place else None
+        found = row.parent_config
+        parent: str | None = found["configurable"].get("checkpoint_id") if found else None
         here = parent or None
+        gap = here is not None and here not in rows
+        path.append((row, gap))
+        if here is not None and gap:
+            place = bisect_left(ordered, here)
+            here = ordered[place - 1] if place else None
     return path[::-1]
 
 

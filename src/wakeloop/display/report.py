@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.runnables import RunnableConfig
 
-from wakeloop.display.lanes import picture
+from wakeloop.display.folding import picture
 from wakeloop.display.page import Page
 from wakeloop.display.past import Graph, past_of
 from wakeloop.display.prose import Hide
@@ -49,7 +49,13 @@ async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = w
 def page(values: Mapping[str, Any]) -> str:
     """Fill the template: its one style and its one script are named by their hashes, nothing else may run."""
     style, script = ((HERE / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    jinja = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    jinja = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     own = {"style": style, "script": script, "style_hash": _hash(style), "script_hash": _hash(script)}
     return jinja.get_template("report.html").render(**values, **own)
 

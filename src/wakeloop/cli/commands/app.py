@@ -20,6 +20,7 @@ THREADS = (
     threads.threads,
     threads.show,
     threads.todo,
+    threads.report,
     threads.graph,
     threads.demo,
 )

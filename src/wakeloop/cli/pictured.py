@@ -1,0 +1,52 @@
+"""One thread as a page of HTML, in a file."""
+
+import re
+import sys
+from pathlib import Path
+
+from wakeloop.cli.failures import CommandError, redacted, usage
+from wakeloop.cli.reader import reader
+from wakeloop.cli.start import must_be
+from wakeloop.cli.store import Known, Place, Store, reading
+from wakeloop.display.report import thread_report
+
+STDOUT = Path("-")
+
+
+def pictured(place: Place, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
+    """Write a thread's page, the last one's where none is named; returns what is said of it."""
+    with reading(place) as store:
+        known = meant(store, thread)
+        text = page_of(store, known.id)
+    if out == STDOUT:
+        sys.stdout.write(text)
+        return []
+    return [put(text, out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html"), force=force)]
+
+
+def meant(store: Store, thread: str | None) -> Known:
+    """The thread of an id, or the last one."""
+    if thread is not None:
+        return must_be(store.find(thread), thread, store.place)
+    if last := next(iter(store.threads()), None):
+        return last
+    raise usage(f"There is no thread in {str(store.place.path)!r} yet; wakeloop run begins one.")
+
+
+def page_of(store: Store, thread: str) -> str:
+    """A thread's page, without what the environment holds of secrets."""
+    return thread_report(reader(store.saver), {"configurable": {"thread_id": thread}}, hide=redacted)
+
+
+def put(text: str, file: Path, *, force: bool) -> str:
+    """Write a page to a file, which is none that is there already unless that is meant; returns its name."""
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise usage(
+            f"The file {str(file)!r} is there already: name another with -o, or add --force."
+        ) from None
+    except OSError as error:
+        raise CommandError(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
+    return str(file)
