@@ -6,6 +6,7 @@ from pathlib import Path
 
 from wakeloop.cli.failures import CommandError, redacted, usage
 from wakeloop.cli.reader import reader
+from wakeloop.cli.run import Graph
 from wakeloop.cli.start import must_be
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.report import thread_report
@@ -17,7 +18,7 @@ def pictured(place: Place, thread: str | None, out: Path | None, *, force: bool)
     """Write a thread's page, the last one's where none is named; returns what is said of it."""
     with reading(place) as store:
         known = meant(store, thread)
-        text = page_of(store, known.id)
+        text = page_of(reader(store.saver), known.id)
     if out == STDOUT:
         sys.stdout.write(text)
         return []
@@ -33,9 +34,9 @@ def meant(store: Store, thread: str | None) -> Known:
     raise usage(f"There is no thread in {str(store.place.path)!r} yet; wakeloop run begins one.")
 
 
-def page_of(store: Store, thread: str) -> str:
+def page_of(graph: Graph, thread: str) -> str:
     """A thread's page, without what the environment holds of secrets."""
-    return thread_report(reader(store.saver), {"configurable": {"thread_id": thread}}, hide=redacted)
+    return thread_report(graph, {"configurable": {"thread_id": thread}}, hide=redacted)
 
 
 def put(text: str, file: Path, *, force: bool) -> str:

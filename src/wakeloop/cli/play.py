@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 from langchain_core.messages import HumanMessage
@@ -12,7 +13,7 @@ from langgraph.types import Command, StateSnapshot
 from wakeloop.cli.agent import graph_of, settings_of
 from wakeloop.cli.ask import asking
 from wakeloop.cli.budgets import newer, to_raise, what_it_has
-from wakeloop.cli.failures import code_of, sentence_of, usage
+from wakeloop.cli.failures import CommandError, code_of, sentence_of, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
@@ -49,7 +50,7 @@ def play(job: Job) -> int:
             outcome = Outcome(agent.get_state(config_of(job)), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
             return failed(job, agent, error, view)
-        return ended(job, outcome, view)
+        return ended(job, agent, outcome, view)
 
 
 def config_of(job: Job) -> RunnableConfig:
@@ -138,7 +139,7 @@ def greeting(job: Job, before: StateSnapshot) -> list[Line]:
 # -- the end ---------------------------------------------------------------------------------------------
 
 
-def ended(job: Job, outcome: Outcome, view: View) -> int:
+def ended(job: Job, agent: Graph, outcome: Outcome, view: View) -> int:
     """Say how it ended; where a request or a tool is still at work, leave the process at once."""
     snapshot = outcome.snapshot
     for line in last_lines(
@@ -148,12 +149,26 @@ def ended(job: Job, outcome: Outcome, view: View) -> int:
     own = snapshot.values.get("todo_settings") or {}
     if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
         view.say(Line("note", told))
+    if job.recipe.demo and outcome.stopped is None:
+        view.say(paged(job, agent))
     if job.as_json:
         put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
     if outcome.abandoned:
         leave(code)
     return code
+
+
+def paged(job: Job, agent: Graph) -> Line:
+    """Write the page of the demo's thread into its folder, and say where it is."""
+    from wakeloop.cli.pictured import page_of, put
+    from wakeloop.demo.job import PAGE
+
+    try:
+        file = put(page_of(agent, job.thread), Path(job.recipe.root) / PAGE, force=True)
+    except CommandError as error:
+        return Line("error", str(error))
+    return Line("note", f"The thread as a page: {one_line(file)}")
 
 
 def failed(job: Job, agent: Graph, error: Exception, view: View) -> int:

@@ -15,6 +15,9 @@ def request_text(root: Path) -> str:
     return f"Audit the Python, Markdown and notebook files of the folder {name} and write a report, {REPORT}."
 
 
+PAGE = "wakeloop-report.html"  # the audit's thread, beside its report
+
+
 def demo_tools(root: Path) -> list[BaseTool]:
-    """The file tools and the audit's measures, confined to `root`; listings leave the report out."""
-    return [*file_tools(root, hidden=(REPORT,)), *audit_tools(root)]
+    """The file tools and the audit's measures, confined to `root`; listings leave the report and the page out."""
+    return [*file_tools(root, hidden=(REPORT, PAGE)), *audit_tools(root)]
