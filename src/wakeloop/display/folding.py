@@ -25,6 +25,7 @@ def picture(past: Past) -> Picture:
     fold = _Fold()
     for step in past.steps:
         if step.behind_gap:
+            fold.ending = None
             fold.moments.append(Moment(step.began, "gap", "Earlier steps cannot be read."))
         for part in (fold.found, fold.wrote):
             try:
@@ -73,7 +74,7 @@ class _Fold:
         if messages is not None:
             self.converse(merge_messages(messages, []), step.began)
         if todos is not None:
-            self.list_as(merge_todos(todos, []), step.began, step)
+            self.list_as(merge_todos(todos, []), step.began, hand=step.source == "update")
 
     def wrote(self, step: Step) -> None:
         """Add what a step has written."""
@@ -85,7 +86,8 @@ class _Fold:
         if "messages" in writes:
             self.converse(_merged("messages", self.messages, writes["messages"]), asked_at)
         if "todos" in writes:
-            self.list_as(_merged("todos", self.todos, writes["todos"]), asked_at, step)
+            new = _merged("todos", self.todos, writes["todos"])
+            self.list_as(new, asked_at, self.author(step), hand=step.into == "update")
         for notes in writes.get("todo_ledger", ())[-1:]:
             self.note(notes, at)
         for entries in writes.get("todo_subagents", ()):
@@ -149,10 +151,11 @@ class _Fold:
 
     # -- the list ----------------------------------------------------------------------------------------
 
-    def list_as(self, new: Sequence[Todo], at: float, step: Step) -> None:
+    def list_as(self, new: Sequence[Todo], at: float, by: Said | None = None, *, hand: bool) -> None:
         """Compare the list with what it was."""
+        if hand and list(new) != list(self.todos):
+            self.moments.append(Moment(at, "hand", "The list was edited by hand."))
         self.todos = new
-        by = self.author(step)
         there = set()
         for todo in new:
             key = todo.get("id", todo["content"])
@@ -168,8 +171,6 @@ class _Fold:
         for key, lane in self.lanes.items():
             if key not in there and lane.gone is None:
                 lane.gone = lane.spans[-1].end = at
-        if step.into == "update":
-            self.moments.append(Moment(at, "hand", "The list was edited by hand."))
 
     def author(self, step: Step) -> Said | None:
         """The message with the call that wrote the list in a step."""

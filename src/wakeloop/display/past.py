@@ -14,6 +14,7 @@ from wakeloop.errors import ArgumentError, DamagedError
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 INPUT = {"source": "input"}
+WHOLE = frozenset(("messages", "todos"))  # where these are stored, they are not changes
 
 
 @dataclass(frozen=True)
@@ -127,20 +128,36 @@ def _path(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tuple[Checkp
 
 
 def _steps(path: Sequence[tuple[CheckpointTuple, bool]]) -> list[Step]:
-    ends: list[float | None] = [*(_time(row) for row, _ in path[1:]), None]
-    sources = [str(row.metadata.get("source", "")) for row, _ in path]
+    behind: list[CheckpointTuple | None] = [*(row for row, _ in path[1:]), None]
     return [
         Step(
             began=_time(row),
-            ended=ended,
-            source=source,
-            into=into,
+            ended=_time(after) if after else None,
+            source=_source(row),
+            into=_source(after) if after else "",
             stored=row.checkpoint["channel_values"],
-            writes=[(channel, value) for _, channel, value in row.pending_writes or ()],
+            writes=_writes(row, after),
             behind_gap=gap,
         )
-        for (row, gap), ended, source, into in zip(path, ends, sources, [*sources[1:], ""], strict=True)
+        for (row, gap), after in zip(path, behind, strict=True)
     ]
+
+
+def _writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[tuple[str, Any]]:
+    """What was written at a checkpoint on the way to the one behind it.
+
+    Where a fork goes off, or an input came in the middle of a run, what is written there is of the branch
+    that was left; the next row then has the channels whole.
+    """
+    if after is not None:
+        source, stored = _source(after), after.checkpoint["channel_values"]
+        if source in ("input", "fork") or (source == "update" and not WHOLE.isdisjoint(stored)):
+            return []
+    return [(channel, value) for _, channel, value in row.pending_writes or ()]
+
+
+def _source(row: CheckpointTuple) -> str:
+    return str(row.metadata.get("source", ""))
 
 
 def _nested(rows: Sequence[CheckpointTuple], ours: str) -> list[Nested]:
