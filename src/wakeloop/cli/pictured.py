@@ -20,7 +20,7 @@ def pictured(place: Place, thread: str | None, out: Path | None, *, force: bool)
         known = meant(store, thread)
         text = page_of(reader(store.saver), known.id)
     if out == STDOUT:
-        sys.stdout.write(text)
+        sys.stdout.buffer.write(text.encode())
         return []
     return [put(text, out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html"), force=force)]
 

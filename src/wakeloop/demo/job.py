@@ -19,5 +19,5 @@ PAGE = "wakeloop-report.html"  # the audit's thread, beside its report
 
 
 def demo_tools(root: Path) -> list[BaseTool]:
-    """The file tools and the audit's measures, confined to `root`; listings leave the report and the page out."""
+    """The file tools and the audit's measures, confined to `root`; listings leave what it makes out."""
     return [*file_tools(root, hidden=(REPORT, PAGE)), *audit_tools(root)]

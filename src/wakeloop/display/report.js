@@ -66,7 +66,8 @@
   };
   const soon = () => {
     clearTimeout(waiting);
-    waiting = setTimeout(search, said.length > 500 ? 150 : 0);
+    if (said.length > 500) waiting = setTimeout(search, 150);
+    else search();
   };
   q.addEventListener("input", soon);
   by("graph").addEventListener("change", search);
