@@ -164,11 +164,13 @@ def paged(job: Job, agent: Graph) -> Line:
     from wakeloop.cli.pictured import page_of, put
     from wakeloop.demo.job import PAGE
 
+    file, here = Path(job.recipe.root) / PAGE, Path.cwd()
+    file = file.relative_to(here) if file.is_relative_to(here) else file
     try:
-        file = put(page_of(agent, job.thread), Path(job.recipe.root) / PAGE, force=True)
+        put(page_of(agent, job.thread), file, force=True)
     except CommandError as error:
         return Line("error", str(error))
-    return Line("note", f"The thread as a page: {one_line(file)}")
+    return Line("note", f"The thread as a page: {one_line(str(file))}")
 
 
 def failed(job: Job, agent: Graph, error: Exception, view: View) -> int:
