@@ -5,11 +5,15 @@ import sys
 from pathlib import Path
 
 from wakeloop.cli.failures import CommandError, redacted, usage
+from wakeloop.cli.job import Job
 from wakeloop.cli.reader import reader
 from wakeloop.cli.run import Graph
 from wakeloop.cli.start import must_be
 from wakeloop.cli.store import Known, Place, Store, reading
+from wakeloop.demo.job import PAGE
+from wakeloop.display.clean import one_line
 from wakeloop.display.report import thread_report
+from wakeloop.display.screen import Line
 
 STDOUT = Path("-")
 
@@ -37,6 +41,17 @@ def meant(store: Store, thread: str | None) -> Known:
 def page_of(graph: Graph, thread: str) -> str:
     """A thread's page, without what the environment holds of secrets."""
     return thread_report(graph, {"configurable": {"thread_id": thread}}, hide=redacted)
+
+
+def of_the_demo(job: Job, agent: Graph) -> Line:
+    """Write the page of the demo's thread into its folder, and say where it is."""
+    file, here = Path(job.recipe.root) / PAGE, Path.cwd()
+    file = file.relative_to(here) if file.is_relative_to(here) else file
+    try:
+        put(page_of(agent, job.thread), file, force=True)
+    except CommandError as error:
+        return Line("error", str(error))
+    return Line("note", f"The thread as a page: {one_line(str(file))}")
 
 
 def put(text: str, file: Path, *, force: bool) -> str:

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import Any, NoReturn
 
 from langchain_core.messages import HumanMessage
@@ -13,7 +12,7 @@ from langgraph.types import Command, StateSnapshot
 from wakeloop.cli.agent import graph_of, settings_of
 from wakeloop.cli.ask import asking
 from wakeloop.cli.budgets import newer, to_raise, what_it_has
-from wakeloop.cli.failures import CommandError, code_of, sentence_of, usage
+from wakeloop.cli.failures import code_of, sentence_of, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
@@ -150,27 +149,15 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View) -> int:
     if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
         view.say(Line("note", told))
     if job.recipe.demo and outcome.stopped is None:
-        view.say(paged(job, agent))
+        from wakeloop.cli.pictured import of_the_demo
+
+        view.say(of_the_demo(job, agent))
     if job.as_json:
         put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
     if outcome.abandoned:
         leave(code)
     return code
-
-
-def paged(job: Job, agent: Graph) -> Line:
-    """Write the page of the demo's thread into its folder, and say where it is."""
-    from wakeloop.cli.pictured import page_of, put
-    from wakeloop.demo.job import PAGE
-
-    file, here = Path(job.recipe.root) / PAGE, Path.cwd()
-    file = file.relative_to(here) if file.is_relative_to(here) else file
-    try:
-        put(page_of(agent, job.thread), file, force=True)
-    except CommandError as error:
-        return Line("error", str(error))
-    return Line("note", f"The thread as a page: {one_line(str(file))}")
 
 
 def failed(job: Job, agent: Graph, error: Exception, view: View) -> int:

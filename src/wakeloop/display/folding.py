@@ -154,7 +154,7 @@ class _Fold:
     def list_as(self, new: Sequence[Todo], at: float, by: Said | None = None, *, hand: bool) -> None:
         """Compare the list with what it was."""
         if hand and list(new) != list(self.todos):
-            self.moments.append(Moment(at, "hand", "The list was edited by hand."))
+            self.moments.append(Moment(at, "hand"))
         self.todos = new
         there = set()
         for todo in new:

@@ -33,17 +33,17 @@ GRAPH = {
 }
 SPEAKERS = {"user": "You", "model": "Model", "system": "System"}
 MOMENTS = {
-    "request": "request",
+    "request": "asked",
     "kick": "went on without a message",
     "event": "event",
-    "wake": "wake: items were open",
-    "nag": "reminder: the list was not written for long",
-    "guard": "the guard asked for a correction",
+    "wake": "wake",
+    "nag": "reminder of the list",
+    "guard": "asked by the guard",
     "repair": "repaired what a broken run left",
     "question": "waits for an answer",
     "failed": "a call failed",
     "dropped": "messages taken out",
-    "hand": "edited by hand",
+    "hand": "list edited by hand",
     "gap": "cannot be read",
     "end": "end of a run",
 }

@@ -132,6 +132,19 @@ def test_a_fork_tells_its_own_branch_and_a_config_may_name_a_checkpoint() -> Non
     assert told(fork, written.config)[:2] == ({"a": ["pending"], "b": ["pending"]}, ["request", "failed"])
 
 
+def test_an_edit_of_an_older_checkpoint_is_a_branch_of_its_own() -> None:
+    agent = worked()
+    written = next(one for one in reversed(list(agent.get_state_history(THREAD))) if one.values.get("todos"))
+    agent.update_state(written.config, {"todos": {"drop": [1]}}, as_node="finalization_guard")
+    shown = picture(past_of(agent, THREAD))
+    assert [(lane.todo["content"], lane.gone is not None) for lane in shown.lanes] == [
+        ("a", True),
+        ("b", False),
+    ]
+    assert [one.kind for one in shown.moments] == ["request", "failed", "hand"]
+    assert [one.gone for one in shown.said] == [False] * 4
+
+
 class Torn(InMemorySaver):
     """A saver with rows that cannot be read."""
 

@@ -201,7 +201,7 @@ def test_ends_refusals_hands_and_questions_are_moments() -> None:
     )
     assert [(one.at, one.kind, one.text) for one in shown.moments] == [
         (3.0, "end", "stalled"),
-        (4.0, "hand", "The list was edited by hand."),
+        (4.0, "hand", ""),
         (6.0, "end", "stalled"),
         (6.0, "question", "May I?"),
     ]
