@@ -14,7 +14,7 @@ from wakeloop.display import words
 from wakeloop.display.axis import Axis
 from wakeloop.display.clean import one_line
 from wakeloop.display.lanes import Lane, Moment, Picture, Said, Spend
-from wakeloop.display.prose import Hide, markdown, plain, shown
+from wakeloop.display.prose import SHORTEST, Hide, markdown, plain, room_for, shown
 from wakeloop.text.marks import kind_of, milliseconds, parts_of
 
 FOLDED = 700  # characters: a longer text is folded
@@ -73,7 +73,7 @@ class Page:
 
     def __init__(self, picture: Picture, session: Mapping[str, Any], hide: Hide) -> None:
         self.picture, self.session, self.hide = picture, session, hide
-        self.axis = Axis(picture.times)
+        self.axis, self.room = Axis(picture.times), room_for(len(picture.said))
         self.numbers = {id(said): number for number, said in enumerate(picture.said, 1)}
 
     def values(self) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class Page:
         if isinstance(message, ToolMessage):
             text, added = parts_of(message)
             told["who"] = f"Result of {self.line(message.name or 'a tool', 60)}"
-            told["added"] = shown(added, self.hide).strip()
+            told["added"] = shown(added, self.hide, self.room).strip()
             told["whose"] = "failed" if message.status == "error" else "tool"
             told["answers"] = self.number(said.answers)
             if took := milliseconds(message):
@@ -250,7 +250,7 @@ class Page:
             told["calls"] = [self.call(call) for call in message.tool_calls]
             if usage := message.usage_metadata:
                 told["notes"].append(f"{usage['input_tokens']:,} tokens in, {usage['output_tokens']:,} out")
-        text = shown(text, self.hide).strip()
+        text = shown(text, self.hide, self.room).strip()
         told["body"] = markdown(text) if whose in ("user", "model") else plain(text)
         told["text"] = one_line(text, 160)
         told["long"] = len(text) > FOLDED or text.count("\n") >= FOLDED_LINES
@@ -258,7 +258,7 @@ class Page:
 
     def call(self, made: Mapping[str, Any]) -> dict[str, str | Markup]:
         """A call: its name, its arguments on a line, and all of them where the line is too short."""
-        args = shown(words.as_text(made["args"]), self.hide)
+        args = shown(words.as_text(made["args"]), self.hide, self.room)
         short = one_line(args, 140)
         return {
             "name": self.line(made["name"], 60),
@@ -270,7 +270,7 @@ class Page:
 
     def line(self, text: str, limit: int = 160) -> str:
         """A text on one line."""
-        return one_line(shown(text, self.hide), limit)
+        return one_line(shown(text, self.hide, SHORTEST), limit)
 
     def since(self, time: float) -> str:
         """A time, as what had passed since the beginning."""

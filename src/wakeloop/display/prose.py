@@ -10,7 +10,9 @@ from wakeloop.display.clean import clean
 from wakeloop.text.secrets import HIDDEN, IS_A_SECRET, without_secrets
 
 LONGEST = 20_000  # characters of one text on a page
-MARGIN = 4_000  # of what is behind them, read so that no secret is cut in two
+SHORTEST = 1_000  # of one where there are very many
+WHOLE = 6_000_000  # of all texts together, about
+MARGIN = 2_000  # of what is behind them, read so that no secret is cut in two
 _WORD = re.compile(r"[\w./+=-]{16,}")
 _KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.*?(?:-----END [A-Z ]+-----|\Z)", re.DOTALL)
 
@@ -21,13 +23,18 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _MARKDOWN.disable(["link", "image", "autolink", "html_block", "html_inline", "reference", "entity"])
 
 
-def shown(text: str, hide: Hide) -> str:
+def room_for(texts: int) -> int:
+    """How long each of so many texts may be, so that a browser opens their page at once."""
+    return max(SHORTEST, min(LONGEST, WHOLE // max(texts, 1)))
+
+
+def shown(text: str, hide: Hide, most: int = LONGEST) -> str:
     """A text as a page shows it: cleaned, without secrets, cut with a count where it is very long."""
-    kept = hide(clean(text[: LONGEST + MARGIN]))
+    kept = hide(clean(text[: most + MARGIN]))
     kept = _WORD.sub(_unless_secret, _KEY.sub(HIDDEN, without_secrets(kept)))
-    if len(text) <= LONGEST:
+    if len(text) <= most:
         return kept
-    return f"{kept[:LONGEST]}\n… and {len(text) - LONGEST:,} more characters"
+    return f"{kept[:most]}\n… and {len(text) - most:,} more characters"
 
 
 def markdown(text: str) -> Markup:

@@ -14,7 +14,7 @@ from wakeloop.display.folding import picture
 from wakeloop.display.lanes import Picture
 from wakeloop.display.page import Page
 from wakeloop.display.past import Nested, Past, Step
-from wakeloop.display.prose import LONGEST, markdown, shown
+from wakeloop.display.prose import LONGEST, markdown, room_for, shown
 from wakeloop.text.marks import as_user, with_suffix
 
 ASKED = HumanMessage("Do it.", id="u")
@@ -293,6 +293,19 @@ def test_what_looks_like_a_secret_is_nowhere_among_the_values() -> None:
 def test_a_secret_is_hidden_where_a_long_text_is_cut_too() -> None:
     key = "sk-" + "a" * 40
     assert "sk-a" not in shown("x" * (LONGEST - 12) + f" {key} " + "y" * 9000, lambda one: one)
+
+
+@pytest.mark.parametrize(("texts", "room"), [(0, 20_000), (300, 20_000), (5_000, 1_200), (10**6, 1_000)])
+def test_of_many_texts_each_has_less_room(texts: int, room: int) -> None:
+    assert room_for(texts) == room
+
+
+@pytest.mark.parametrize(("more", "room"), [(0, 20_000), (1_999, 3_000)])
+def test_a_long_text_is_cut_with_a_count(more: int, room: int) -> None:
+    said = [HumanMessage("x" * 30_000, id="long"), *(HumanMessage("", id=str(n)) for n in range(more))]
+    page = Page(picture(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
+    told = page.values()["said"][0]["body"]
+    assert (told.count("x"), f"… and {30_000 - room:,} more characters" in told) == (room, True)
 
 
 @pytest.mark.parametrize(
