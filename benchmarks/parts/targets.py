@@ -126,6 +126,9 @@ def targets(middle: int = 100, large: int = 500) -> Iterator[Target]:
     yield Target(
         "`wakeloop --help`", 300, lambda found: statistics.median(started("wakeloop --help")(found)), " ms"
     )
+    yield Target("`wakeloop threads`, of `import langgraph.graph`", 1.0, imported("wakeloop threads"))
+    first = "wakeloop run, its first line"
+    yield Target(f"`{first}`", 300, lambda found: statistics.median(started(first)(found)), " ms")
     yield Target("1,000 threads at once, AsyncSqlite: not complete", 0, left)
     yield Target(f"the same, CPU a step, of {PEER}", 0.6, crowd(PEER, "ms"))
     yield Target("the same, memory of the process, of hand", 1.3, crowd(HAND, "peak"))

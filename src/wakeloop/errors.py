@@ -1,5 +1,7 @@
 """What a caller may see raised: full sentences."""
 
+AGAIN = "run the thread again with the input None"  # what a caller does; the command line has resume
+
 
 class WakeloopError(Exception):
     """The base of every error that this package raises itself.

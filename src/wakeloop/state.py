@@ -1,6 +1,6 @@
 """What travels along the edges: the channels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
@@ -11,12 +11,10 @@ from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.session import Standing
 from wakeloop.channels.todo_list import check_todos, merge_todos
-from wakeloop.errors import DamagedError
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, notes_of
 from wakeloop.platform.cheap_copies import Delta, Folded
 from wakeloop.stream import Session
-from wakeloop.text.characters import shorten
 from wakeloop.todos.items import Todo, next_number, number
 
 Conversation = Annotated[list[AnyMessage], Delta(merge_messages, snapshot_frequency=500)]
@@ -85,17 +83,3 @@ def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
     numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
     return numbered
-
-
-def check_channels(values: Mapping[str, Any]) -> None:
-    """Refuse channels of another shape; what a reducer has made is known to be sound."""
-    for name, kind in (
-        ("todo_session", dict),
-        ("todo_settings", dict),
-        ("todo_goal", str),
-        ("messages", list),
-    ):
-        value = values.get(name)
-        if value is not None and not isinstance(value, kind):
-            raise DamagedError(f"{name} is {shorten(repr(value))}")
-    check_todos(values.get("todos"))

@@ -14,11 +14,12 @@ from langchain_core.messages import (
     convert_to_messages,
     message_chunk_to_message,
 )
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop.channels.indexed_list import Keyed
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
+
+REMOVE_ALL_MESSAGES = "__remove_all__"  # as LangGraph has it, whose graph is not needed to read a thread
 
 
 class Messages(Keyed[Any]):

@@ -1,5 +1,6 @@
 """Makes the agent of a recipe: model, tools, graph."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
@@ -10,14 +11,14 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 
 from wakeloop.agent import build_todo_graph
+from wakeloop.cli.around import is_here
+from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.recipe import Recipe, is_openai
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.guesses.models import check_name
 from wakeloop.model.named import model_named, openai_model
-from wakeloop.presets import preset
-from wakeloop.settings import LoopSettings, WholeSettings
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
 from wakeloop.tools.verifier import command_verifier
@@ -41,12 +42,6 @@ def graph_of(
     return build_todo_graph(model_of(recipe, stop), tools, recipe.system or None, settings, verify=check)
 
 
-def settings_of(recipe: Recipe) -> LoopSettings:
-    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole."""
-    settings = preset(recipe.preset).model_copy(update=recipe.settings)
-    return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
-
-
 def model_of(recipe: Recipe, stop: Event) -> BaseChatModel:
     """Make the model of a recipe; one that is said to have no function calling refuses tools."""
     model = _made(recipe, stop)
@@ -67,6 +62,8 @@ def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
         check_name(recipe.model)
     if is_openai(recipe.model):
         address = {"base_url": recipe.base_url} if recipe.base_url else {}
+        if is_here(recipe.base_url) and not os.environ.get("OPENAI_API_KEY"):
+            address["api_key"] = "none"  # the client wants one; a server on this machine does not
         return openai_model(recipe.model.removeprefix("openai:"), **address, **stopping(stop))
     if recipe.base_url:
         raise usage(

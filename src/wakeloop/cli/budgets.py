@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wakeloop.cli.agent import settings_of
-from wakeloop.cli.configured import BOUNDS
+from wakeloop.cli.configured import BOUNDS, settings_of
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.report import again
 from wakeloop.cli.store import Place

@@ -38,14 +38,14 @@ def overview(place: Place, thread: str | None, given: Mapping[str, Any], *, json
     if thread is None:
         picture = picture_of(stack_of(None, given), {}, "")
     else:
-        from wakeloop.cli.reader import reader, state
         from wakeloop.cli.start import must_be
         from wakeloop.cli.store import reading
+        from wakeloop.cli.stored import stored
 
         with reading(place) as store:
-            known = must_be(store.find(thread), thread, place)
-            own = state(reader(store.saver), thread).values.get("todo_settings") or {}
-        picture = picture_of(stack_of(known.recipe, given), own, thread)
+            known = must_be(store, thread)
+            own = stored(store.saver, known.id).values.get("todo_settings") or {}
+        picture = picture_of(stack_of(known.recipe, given), own, known.id)
     files = looked_at(place)
     yield from [as_json(as_object(picture, files))] if json else lines_of(picture, files)
 

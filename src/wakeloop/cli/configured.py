@@ -22,7 +22,7 @@ from wakeloop.config.levels import (
 from wakeloop.display.words import LIMITS
 from wakeloop.guesses.prices import SHAPE
 from wakeloop.presets import preset
-from wakeloop.settings import LoopSettings
+from wakeloop.settings import LoopSettings, WholeSettings
 
 BASE, AGENT = "base", "agent"
 OPTIONS = {  # options that are no --set, and what a level calls them
@@ -114,6 +114,12 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
         levels=[asdict(level) for level in stack.levels],
         switched_on=found.held["auto_continue"].level == "command line",
     )
+
+
+def settings_of(recipe: Recipe) -> LoopSettings:
+    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole."""
+    settings = preset(recipe.preset).model_copy(update=recipe.settings)
+    return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
 
 
 def refuse_unpriced(settings: LoopSettings) -> None:

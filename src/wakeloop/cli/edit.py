@@ -5,12 +5,11 @@ from enum import StrEnum
 from typing import Any
 
 from wakeloop.cli.failures import usage
-from wakeloop.cli.reader import reader, state
 from wakeloop.cli.recipe import refuse_halves
 from wakeloop.cli.show import listing
-from wakeloop.cli.start import look_up, must_be
+from wakeloop.cli.start import looked_up
 from wakeloop.cli.store import Place, reading, writing
-from wakeloop.thread.editing import update_todos
+from wakeloop.cli.stored import stored
 
 
 class Action(StrEnum):
@@ -33,10 +32,14 @@ def edited(place: Place, thread: str, asked: str, words: Sequence[str]) -> list[
     action = named(asked)
     refuse_halves(*words)
     wanted = changes(action, words)
-    known = must_be(look_up(place, thread), thread, place)
+    known = looked_up(place, thread)
+    thread = known.id
     if action is Action.LIST:
         with reading(place) as store:
-            return listing(state(reader(store.saver), thread).values.get("todos") or [])
+            return listing(stored(store.saver, thread).values.get("todos") or [])
+    from wakeloop.cli.reader import reader
+    from wakeloop.thread.editing import update_todos
+
     with writing(place) as store, store.held(thread):
         graph = reader(store.saver, known.recipe)
         return listing(update_todos(graph, {"configurable": {"thread_id": thread}}, **wanted))

@@ -2,10 +2,21 @@
 
 import os
 from contextlib import suppress
+from errno import EDQUOT, ENOSPC
 from typing import Any
 
 from wakeloop.display.clean import one_line
-from wakeloop.errors import EditError, InputError, SettingsError, ToolNameError, WakeloopError
+from wakeloop.errors import (
+    AGAIN,
+    BenchError,
+    ConcurrentRunError,
+    EditError,
+    InputError,
+    ModelError,
+    SettingsError,
+    ToolNameError,
+    WakeloopError,
+)
 from wakeloop.text.secrets import without_secrets
 
 SETTLED, FAILED, USAGE, OPEN, WAITING, TERMINATED, INTERRUPTED = 0, 1, 2, 3, 4, 143, 130
@@ -18,6 +29,7 @@ REFUSALS = {
     429: ("The server takes no more requests for now", "Wait a while, or look at the quota."),
 }
 SERVER_FAILED = 500
+FULL = "disk is full"  # of SQLite's words
 DATABASES = ("sqlite3", "sqlalchemy", "psycopg", "psycopg_pool")
 
 
@@ -38,14 +50,22 @@ def code_of(error: BaseException) -> int:
     """The exit code of what was raised."""
     if isinstance(error, CommandError):
         return error.code
-    wrong = SettingsError | ToolNameError | EditError | InputError | UnicodeError
+    wrong = SettingsError | ModelError | ToolNameError | EditError | InputError | BenchError | UnicodeError
     return USAGE if isinstance(error, wrong) else FAILED
 
 
 def sentence_of(error: BaseException) -> str:
     """What was raised, in one sentence, without keys and control codes."""
-    if isinstance(error, CommandError | WakeloopError):
-        said = str(error)
+    if isinstance(error, ConcurrentRunError):
+        said = (
+            f"{str(error).partition(';')[0]}; let one program at a time have a thread, and go on from here."
+        )
+    elif isinstance(error, CommandError | WakeloopError):
+        said = str(error).replace(AGAIN, "try again")
+    elif _is_of_a_database(error) and FULL in str(error):
+        said = full("of the database")
+    elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
+        said = full(f"of {error.filename!r}" if error.filename else "that the output goes to")
     elif _is_of_a_database(error):
         said = f"The database cannot be used: {database_words(error)}."
     elif _is_of_a_server(error):
@@ -59,6 +79,11 @@ def sentence_of(error: BaseException) -> str:
     else:
         said = f"The run failed: {type(error).__name__}: {error}"
     return one_line(redacted(said), 2 * LONGEST)
+
+
+def full(which: str) -> str:
+    """What is said where there is no room for a step; those before it are stored whole."""
+    return f"The disk {which} is full: make room, then go on where it stopped."
 
 
 def _is_of_a_database(error: BaseException) -> bool:

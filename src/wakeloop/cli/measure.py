@@ -16,8 +16,8 @@ from wakeloop.bench.report import JOURNAL, Result, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
-from wakeloop.cli.failures import FAILED, SETTLED, CommandError
-from wakeloop.display.words import plural
+from wakeloop.cli.failures import FAILED, SETTLED, usage
+from wakeloop.text.characters import plural
 
 MINUTE, HOUR = 60, 3600
 PRICED = ("input", "cached", "output")
@@ -46,7 +46,7 @@ def prices_of(text: str | None) -> dict[str, float] | None:
     try:
         return dict(zip(PRICED, map(float, text.split(",")), strict=True))
     except ValueError:
-        raise CommandError(
+        raise usage(
             f"--prices takes IN,CACHED,OUT a million tokens, as 0.25,0.025,2, not {text!r}."
         ) from None
 
@@ -54,7 +54,8 @@ def prices_of(text: str | None) -> dict[str, float] | None:
 def estimated(study: Study, workers: int) -> Iterator[str]:
     """What the study will take."""
     found: Estimate = estimate(study, plan(study, offline=True), workers)
-    yield f"{found.cells:,} cells, with a model that stops at nothing (a weaker one is asked more often):"
+    cells = plural(found.cells, "cell")
+    yield f"{cells}, with a model that stops at nothing (a weaker one is asked more often):"
     yield f"  {found.requests:,.0f} requests, at most {found.most_requests:,}"
     yield f"  {found.input:,.0f} tokens in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
     unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""

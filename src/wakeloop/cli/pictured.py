@@ -9,7 +9,7 @@ from wakeloop.cli.job import Job
 from wakeloop.cli.reader import reader
 from wakeloop.cli.run import Graph
 from wakeloop.cli.start import must_be
-from wakeloop.cli.store import Known, Place, Store, reading
+from wakeloop.cli.store import Place, reading
 from wakeloop.demo.job import PAGE
 from wakeloop.display.clean import one_line
 from wakeloop.display.report import thread_report
@@ -21,21 +21,12 @@ STDOUT = Path("-")
 def pictured(place: Place, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
     """Write a thread's page, the last one's where none is named; returns what is said of it."""
     with reading(place) as store:
-        known = meant(store, thread)
+        known = must_be(store, thread)
         text = page_of(reader(store.saver), known.id)
     if out == STDOUT:
         sys.stdout.buffer.write(text.encode())
         return []
     return [put(text, out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html"), force=force)]
-
-
-def meant(store: Store, thread: str | None) -> Known:
-    """The thread of an id, or the last one."""
-    if thread is not None:
-        return must_be(store.find(thread), thread, store.place)
-    if last := next(iter(store.threads()), None):
-        return last
-    raise usage(f"There is no thread in {str(store.place.path)!r} yet; wakeloop run begins one.")
 
 
 def page_of(graph: Graph, thread: str) -> str:

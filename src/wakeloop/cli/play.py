@@ -3,20 +3,23 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
-from wakeloop.cli.agent import graph_of, settings_of
+from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asking
 from wakeloop.cli.budgets import newer, to_raise, what_it_has
-from wakeloop.cli.failures import code_of, sentence_of, usage
+from wakeloop.cli.configured import settings_of
+from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
-from wakeloop.cli.store import writing
+from wakeloop.cli.store import Store, writing
+from wakeloop.demo.job import unwritten
 from wakeloop.dialects import dialect_named
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.live import Live, fits
@@ -39,6 +42,7 @@ def play(job: Job) -> int:
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(config_of(job))
         refuse_unheard(job, before)
+        new = store.find(job.thread) is None
         store.remember(job.thread, job.recipe, job.request)
         view = view_of(job, before)
         for line in greeting(job, before):
@@ -48,7 +52,7 @@ def play(job: Job) -> int:
         except KeyboardInterrupt:
             outcome = Outcome(agent.get_state(config_of(job)), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
-            return failed(job, agent, error, view)
+            return failed(job, agent, error, view, store if new else None)
         return ended(job, agent, outcome, view)
 
 
@@ -155,22 +159,39 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View) -> int:
     if job.as_json:
         put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
+    if job.recipe.demo and code == SETTLED and (why := unwritten(snapshot.values.get("messages") or ())):
+        view.say(Line("error", f"The report could not be written: {one_line(why.removeprefix('Error: '))}"))
+        code = FAILED
     if outcome.abandoned:
         leave(code)
     return code
 
 
-def failed(job: Job, agent: Graph, error: Exception, view: View) -> int:
-    """Say what went wrong, in a sentence, and how to go on."""
+def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
+    """Say what went wrong, in a sentence, and how to go on; a first try without any answer is not kept."""
     if isinstance(error, BrokenPipeError):
         raise error
     sentence = sentence_of(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
-    told = f"wakeloop: {sentence}\nTo try again: {again(job.thread, job.place, *message)}"
-    print(clean(told), file=sys.stderr)  # noqa: T201
-    if job.as_json:
-        put_out(job, agent.get_state(config_of(job)), view, sentence)
+    snapshot = agent.get_state(config_of(job)) if job.as_json else None
+    way = f"To try again: {again(job.thread, job.place, *message)}"
+    if begun is not None and forgotten(job.thread, agent, begun):
+        way = "No thread was kept: nothing was answered. Give the same command again."
+    print(clean(f"wakeloop: {sentence}\n{way}"), file=sys.stderr)  # noqa: T201
+    if snapshot is not None:
+        put_out(job, snapshot, view, sentence)
     return code_of(error)
+
+
+def forgotten(thread: str, agent: Graph, store: Store) -> bool:
+    """Take away a thread that was begun in vain: no model has said anything in it."""
+    with suppress(Exception):  # such as a database that is full, or gone
+        values = agent.get_state({"configurable": {"thread_id": thread}}).values
+        own = values.get("todos") or values.get("todo_settings")
+        if not own and all(one.type != "ai" for one in values.get("messages") or ()):
+            store.forget(thread)
+            return True
+    return False
 
 
 def put_out(job: Job, snapshot: StateSnapshot, view: View, error: str | None) -> None:

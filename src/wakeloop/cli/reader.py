@@ -1,6 +1,5 @@
 """The graph without a model: reads, edits, its picture."""
 
-import sqlite3
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -9,14 +8,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.types import StateSnapshot
 
 from wakeloop.agent import create_todo_agent
-from wakeloop.cli.agent import settings_of
-from wakeloop.cli.failures import CommandError
+from wakeloop.cli.configured import settings_of
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph
-from wakeloop.thread.standing import session_of
 
 
 class Unasked(BaseChatModel):
@@ -52,17 +48,3 @@ def reader(saver: BaseCheckpointSaver[Any] | None = None, recipe: Recipe | None 
 def picture() -> str:
     """The graph as Mermaid text."""
     return reader().get_graph().draw_mermaid()
-
-
-def state(graph: Graph, thread: str) -> StateSnapshot:
-    """How a thread is stored, by a `reader`. Raises `CommandError` where its rows cannot be read."""
-    try:
-        snapshot = graph.get_state({"configurable": {"thread_id": thread}})
-        session_of(snapshot)  # it looks at what the channels hold
-    except sqlite3.Error:
-        raise
-    except Exception as error:
-        raise CommandError(
-            f"The thread {thread!r} cannot be read: what is stored of it is damaged."
-        ) from error
-    return snapshot

@@ -5,9 +5,7 @@ import math
 import shlex
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-from langgraph.types import StateSnapshot
+from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED, WAITING
 from wakeloop.cli.store import Place
@@ -24,6 +22,11 @@ from wakeloop.display.words import (
 )
 from wakeloop.thread.standing import answer_of, counted, session_of
 from wakeloop.todos.items import is_open
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
+    from wakeloop.cli.stored import Stored
 
 MOST_ITEMS = 40  # of the list, at the end
 
@@ -51,7 +54,7 @@ def again(thread: str, place: Place, *more: str) -> str:
 
 
 def last_lines(
-    snapshot: StateSnapshot, thread: str, place: Place, summary: str, *, whole: bool
+    snapshot: "StateSnapshot", thread: str, place: Place, summary: str, *, whole: bool
 ) -> list[Line]:
     """What is said at the end: the list (`whole`, or what is not closed), the ending, how to go on."""
     session = counted(snapshot)
@@ -75,7 +78,11 @@ def last_lines(
 
 
 def as_object(
-    thread: str, snapshot: StateSnapshot, *, usage: Mapping[str, int] | None = None, error: str | None = None
+    thread: str,
+    snapshot: "StateSnapshot | Stored",
+    *,
+    usage: Mapping[str, int] | None = None,
+    error: str | None = None,
 ) -> dict[str, Any]:
     """The final state as plain JSON.
 

@@ -1,20 +1,23 @@
 """One thread: how it stands, its list, its history."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langgraph.types import StateSnapshot
 
-from wakeloop.cli.reader import reader, state
 from wakeloop.cli.report import as_json, as_object, usage_of
 from wakeloop.cli.start import must_be
 from wakeloop.cli.store import Known, Place, reading
+from wakeloop.cli.stored import Stored, stored
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
+from wakeloop.text.characters import plural
 from wakeloop.text.marks import kind_of, parts_of
 from wakeloop.thread.standing import counted
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
 
 LABELS = {
     "wake": "graph wake",
@@ -31,8 +34,9 @@ LABELS = {
 def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator[str]:
     """One thread: how it stands and was made, its list, its answer or its history."""
     with reading(place) as store:
-        known = must_be(store.find(thread), thread, place)
-        snapshot = state(reader(store.saver), thread)
+        known = must_be(store, thread)
+        thread = known.id
+        snapshot = stored(store.saver, thread)
         live = store.is_held(thread)
     messages = snapshot.values.get("messages") or ()
     if json:
@@ -47,7 +51,7 @@ def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator
         yield f"answer: {behind(answer)}"
 
 
-def portrait(known: Known, snapshot: StateSnapshot, place: Place, *, live: bool) -> Iterator[str]:
+def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, live: bool) -> Iterator[str]:
     """The head of `show`: thread, ending, how it was made, list, questions."""
     row, values = summary(known, snapshot, place, live=live), snapshot.values or {}
     session = counted(snapshot)
@@ -67,10 +71,10 @@ def portrait(known: Known, snapshot: StateSnapshot, place: Place, *, live: bool)
             yield f"settings: {one_line(as_json(recipe.settings))}"
     yield f"request: {one_line(row['request'])}"
     usage = usage_of(values.get("messages") or ())
-    spent = words.plural(row["wakes"], "wake")
+    spent = plural(row["wakes"], "wake")
     if taken := session.get("spent"):
         spent += f", {words.spending(taken)}"
-    yield f"spent: {spent} in the last activation, {usage['total_tokens']:,} tokens in all"
+    yield f"spent: {spent} in the last activation, {plural(usage['total_tokens'], 'token')} in all"
     if trouble := words.trouble(session, values.get("todos") or ()):
         yield f"trouble: {trouble}"
     if values.get("todo_goal"):

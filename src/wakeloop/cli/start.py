@@ -12,10 +12,13 @@ from wakeloop.cli.failures import usage
 from wakeloop.cli.given_list import items_in
 from wakeloop.cli.job import Job
 from wakeloop.cli.recipe import Recipe, folder
-from wakeloop.cli.store import Known, Place, reading
+from wakeloop.cli.store import Known, Place, Store, reading
+from wakeloop.display.clean import one_line
 from wakeloop.text.characters import is_seen
 
 MARK = "\ufeff"  # of the byte order
+CUT_SHORT = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # of `new_id`
+MOST_NAMED = 5  # threads in a sentence
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
@@ -32,29 +35,35 @@ def start(
     """Run a request on a new thread, or as the next message of one that exists; `todos` is a list for it."""
     check_text(request, "The request is empty: say what is to be done.")
     items = None if todos is None else items_in(todos)
-    if thread is not None:
-        refuse_odd(thread)
-    known = None if thread is None else look_up(place, thread)
+    name, known = continued(place, thread)
     recipe = configured(known.recipe if known else None, given)
     words = typed(given)
-    name = thread or new_id()
     return played(
         Job(place, name, recipe, request, request, as_json=as_json, ask=ask, typed=words, todos=items)
     )
 
 
 def resume(
-    thread: str, message: str | None, given: Mapping[str, Any], place: Place, *, as_json: bool, ask: bool
+    thread: str | None,
+    message: str | None,
+    given: Mapping[str, Any],
+    place: Place,
+    *,
+    as_json: bool,
+    ask: bool,
 ) -> int:
-    """Go on with a thread: answer what it asked, finish its run, or send it a message or an empty kick."""
+    """Go on with a thread, the last one where none is named.
+
+    It answers what the thread asked, finishes its run, or sends it a message or an empty kick.
+    """
     if message is not None:
         check_text(message, "The message is empty: leave it out to go on without one.")
-    known = must_be(look_up(place, thread), thread, place)
+    known = looked_up(place, thread)
     recipe = configured(known.recipe, given)
     return played(
         Job(
             place,
-            thread,
+            known.id,
             recipe,
             known.request,
             message,
@@ -66,24 +75,51 @@ def resume(
     )
 
 
+def meant(
+    thread: str | None, given: Mapping[str, Any], place: Place, *, last: bool
+) -> tuple[str, Known | None, Recipe]:
+    """The thread that a chat begins with: a new one, one by its id, or the last one."""
+    if last and thread is not None:
+        raise usage("--continue takes the last thread: leave --thread out, or --continue.")
+    if last:
+        known: Known | None
+        name, known = (there := looked_up(place, None)).id, there
+    else:
+        name, known = continued(place, thread)
+    recipe = configured(known.recipe if known else None, given)
+    begun(recipe, name)
+    return name, known, recipe
+
+
 def rehearse(root: Path, place: Place, given: Mapping[str, Any], delay: float, *, as_json: bool) -> int:
     """Run the demo: the offline model audits the files below `root`."""
+    recipe = configured(Recipe(root=folder(root, "name another folder"), demo=True, delay=delay), given)
+    name = new_id("demo")
+    if not as_json:
+        begun(recipe, name)
     from wakeloop.demo.audit import audit_files
     from wakeloop.demo.job import request_text
 
-    where = Path(folder(root, "name another folder"))
+    where = Path(recipe.root)
     if not audit_files(where):
         raise usage(f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder.")
-    recipe = configured(Recipe(root=str(where), demo=True, delay=delay), given)
     request = request_text(where)
-    return played(Job(place, new_id("demo"), recipe, request, request, as_json=as_json))
+    return played(Job(place, name, recipe, request, request, as_json=as_json))
 
 
 def played(job: Job) -> int:
     """Play a job; what that needs is imported now, so that wrong usage is refused at once."""
+    if not (job.as_json or job.recipe.demo):
+        begun(job.recipe, job.thread)
     from wakeloop.cli.play import play
 
     return play(job)
+
+
+def begun(recipe: Recipe, thread: str) -> None:
+    """Tell a person at a terminal what is begun: what it needs takes a moment to import."""
+    if sys.stderr.isatty():
+        print(f"Starting {one_line(recipe.title)} on thread {thread} …", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def check_text(text: str, empty: str) -> None:
@@ -101,18 +137,48 @@ def piped(source: TextIO | None = None) -> str:
     return (source or sys.stdin).read().removeprefix(MARK)
 
 
-def look_up(place: Place, thread: str) -> Known | None:
+def continued(place: Place, thread: str | None) -> tuple[str, Known | None]:
+    """The id of `--thread`, or a new one, and the thread if it is there."""
+    if thread is None:
+        return new_id(), None
+    with reading(place) as store:
+        return old_or_new(store, thread)
+
+
+def old_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
+    """The thread of an id that may also be a new one's: only one that was minted may be cut short."""
+    refuse_odd(thread)
+    known = store.find(thread) or (named(store, thread) if CUT_SHORT.fullmatch(thread) else None)
+    return (known.id if known else thread), known
+
+
+def looked_up(place: Place, thread: str | None) -> Known:
     """Find a thread, without making a database where there is none."""
     with reading(place) as store:
-        return store.find(thread)
+        return must_be(store, thread)
 
 
-def must_be(known: Known | None, thread: str, place: Place) -> Known:
-    """Refuse a thread that is not there."""
-    if known is None:
-        name = repr(thread) if is_seen(thread) else ascii(thread)
-        raise usage(f"There is no thread {name} in {str(place.path)!r}; wakeloop threads lists them.")
-    return known
+def must_be(store: Store, thread: str | None) -> Known:
+    """Find a thread by its id, by how the id begins, or the last one; refuse one that is not there."""
+    where = f"in {str(store.place.path)!r}"
+    if thread is None:
+        if known := next(iter(store.threads()), None):
+            return known
+        raise usage(f"There is no thread {where} yet; wakeloop run begins one.")
+    if known := store.find(thread) or named(store, thread):
+        return known
+    name = repr(thread) if is_seen(thread) else ascii(thread)
+    raise usage(f"There is no thread {name} {where}; wakeloop threads lists them.")
+
+
+def named(store: Store, beginning: str) -> Known | None:
+    """The one thread whose id begins so; refuse where there are several."""
+    found = [known for known in store.threads() if beginning and known.id.startswith(beginning)]
+    if len(found) > 1:
+        ids = ", ".join(one_line(known.id) for known in found[:MOST_NAMED])
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        raise usage(f"{len(found)} threads begin with {beginning!r}: {ids}{more}; write more of the id.")
+    return next(iter(found), None)
 
 
 def refuse_odd(thread: str) -> None:

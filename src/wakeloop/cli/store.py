@@ -11,7 +11,7 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from wakeloop.cli.failures import FAILED, USAGE, CommandError, usage
+from wakeloop.cli.failures import FAILED, FULL, USAGE, CommandError, full, usage
 from wakeloop.cli.recipe import Recipe
 from wakeloop.platform.computed_once import computed_once
 
@@ -122,6 +122,20 @@ class Store:
         assert self.connection is not None  # noqa: S101 - a store that is written to is open
         with self.connection:
             self.connection.execute(REMEMBER, (thread, recipe.written(), request))
+
+    def forget(self, thread: str) -> None:
+        """Take a thread away, with all that is stored of it."""
+        self._each("DELETE FROM {} WHERE thread_id = ?", thread)
+
+    def rename(self, thread: str, name: str) -> None:
+        """Give a thread another id."""
+        self._each("UPDATE {} SET thread_id = ? WHERE thread_id = ?", name, thread)
+
+    def _each(self, statement: str, *values: str) -> None:
+        assert self.connection is not None  # noqa: S101 - a store that is written to is open
+        with self.connection:
+            for table in COLUMNS:
+                self.connection.execute(statement.format(table), values)
 
     # -- one process a thread --------------------------------------------------------------------------
 
@@ -259,6 +273,8 @@ def sentences(place: Place) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         said = str(error)
+        if FULL in said:
+            raise CommandError(full(f"of the database {str(place.path)!r}")) from error
         if "readonly" in said or "read-only" in said:
             said = "it is in a place that may only be read"
         raise CommandError(

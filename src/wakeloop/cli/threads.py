@@ -2,23 +2,24 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
-from langgraph.types import StateSnapshot
 
 from wakeloop.cli.budgets import to_raise
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.reader import reader, state
 from wakeloop.cli.report import as_json, columns
-from wakeloop.cli.run import Graph
 from wakeloop.cli.store import Known, Place, Store, reading
+from wakeloop.cli.stored import Stored, stored
 from wakeloop.display.clean import one_line
 from wakeloop.text.marks import kind_of
 from wakeloop.thread.standing import counted
 
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
 MOST = 20  # threads that are listed unless all are asked for
-HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST")
+HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST", "LAST MESSAGE")
 
 
 def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
@@ -26,8 +27,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
     with reading(place) as store:
         known = store.threads()
         shown = known if everything else known[:MOST]
-        graph = reader(store.saver)
-        rows = [row(store, graph, one, place) for one in shown]
+        rows = [row(store, one, place) for one in shown]
     if json:
         yield as_json(rows)
         return
@@ -40,25 +40,31 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
         yield f"… and {len(known) - len(shown)} older ones: --all"
 
 
-def row(store: Store, graph: Graph, known: Known, place: Place) -> dict[str, Any]:
+def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
     """One thread as plain JSON; one that is damaged does not hide the others."""
     try:
-        return summary(known, state(graph, known.id), place, live=store.is_held(known.id))
+        return summary(known, stored(store.saver, known.id), place, live=store.is_held(known.id))
     except CommandError:
-        nothing = {"reason": None, "open": 0, "total": 0, "wakes": 0, "changed": None, "raise": None}
+        nothing = {
+            "reason": None,
+            "open": 0,
+            "total": 0,
+            "wakes": 0,
+            "changed": None,
+            "raise": None,
+            "last": "",
+        }
         return {"thread": known.id, "state": "damaged", **nothing, "request": known.request}
 
 
-def summary(known: Known, snapshot: StateSnapshot, place: Place, *, live: bool) -> dict[str, Any]:
+def summary(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, live: bool) -> dict[str, Any]:
     """One thread as plain JSON; `raise` says how to raise the budget that ended its last run."""
     session, values = counted(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
     how: str = session["state"]
-    if live:
-        how = "running"
-    elif not values:
-        how = "not begun"
-    elif how == "running":
+    if not values:
+        how = "running" if live else "not begun"
+    elif how == "running" and not live:
         how = "broken off"
     return {
         "thread": known.id,
@@ -70,12 +76,19 @@ def summary(known: Known, snapshot: StateSnapshot, place: Place, *, live: bool) 
         "changed": snapshot.created_at,
         "raise": to_raise(session, known.recipe, values.get("todo_settings") or {}, known.id, place),
         "request": known.request or first_request(values.get("messages") or ()),
+        "last": last_message(values.get("messages") or ()),
     }
 
 
 def first_request(messages: Sequence[BaseMessage]) -> str:
     """What the person asked first."""
     return next((m.text for m in messages if isinstance(m, HumanMessage) and kind_of(m) is None), "")
+
+
+def last_message(messages: Sequence[BaseMessage]) -> str:
+    """What was said last, by the person or by the model; what the graph writes itself is left out."""
+    spoken = (m.text for m in reversed(messages) if m.type in ("human", "ai") and kind_of(m) is None)
+    return next((text for text in spoken if text.strip()), "")
 
 
 def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -87,7 +100,8 @@ def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
         f"{row['open']}/{row['total']}",
         str(row["wakes"]),
         moment(row["changed"]),
-        one_line(row["request"], 50),
+        one_line(row["request"], 32),
+        one_line(row["last"], 40) or "-",
     )
 
 

@@ -5,18 +5,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic import create_model
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
-
 from wakeloop.errors import SettingsError as WrongSetting
 from wakeloop.settings import ALIASES, LoopSettings
 
 PREFIX = "WAKELOOP_"
 OTHERS = ("DB", "CONFIG", "PROFILE")  # variables that are no settings
-
-
-class _Variables(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, env_parse_none_str="null")
 
 
 def from_environment(beside: Iterable[str]) -> dict[str, Any]:
@@ -36,7 +29,15 @@ def from_environment(beside: Iterable[str]) -> dict[str, Any]:
                 f"did you mean {PREFIX}{near[0]}?" if near else f"{PREFIX} goes before: {', '.join(known)}."
             )
             raise WrongSetting(f"There is no variable {variable}; {hint}")
-    model = create_model("Variables", __base__=_Variables, **fields)
+    if not any(name.removeprefix(PREFIX) not in (name, *OTHERS) for name in os.environ):
+        return {}
+    from pydantic import create_model  # which takes longer than all the rest
+    from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
+
+    class Named(BaseSettings):
+        model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, env_parse_none_str="null")
+
+    model = create_model("Variables", __base__=Named, **fields)
     try:
         return EnvSettingsSource(model)()
     except SettingsError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop.demo.history import Event
+from wakeloop.text.characters import plural
 
 AUTHOR = "an offline, rule-based stand-in for a model (fixed rules; no language model was asked)"
 MEASURES = ("measure_lines", "measure_longest", "measure_markers", "measure_links")
@@ -48,10 +49,10 @@ def summary(found: Measured) -> str:
     if "lines" not in found:
         return "; ".join(found["notes"]) or "nothing measured"
     count, links = found.get("measure_markers.count", 0), found.get("measure_links.count", 0)
-    return f"{found['lines']} lines, open markers: {count}, dead links: {links}"
+    return f"{plural(found['lines'], 'line')}, open markers: {count}, dead links: {links}"
 
 
-def report(paths: Sequence[str], known: Results, left_out: int, limit: int) -> str:
+def report(paths: Sequence[str], known: Results, left_out: int, limit: int, unseen: int = 0) -> str:
     """The whole report as Markdown."""
     files = {path: measured(known, path) for path in paths}
     findings = [line for path, found in files.items() for line in findings_of(path, found)]
@@ -64,11 +65,11 @@ def report(paths: Sequence[str], known: Results, left_out: int, limit: int) -> s
         )
     }
     totals = ", ".join(f"{what}: {number}" for what, number in counts.items())
-    rest = (
-        f"Left out: {left_out} more files; an audit takes {limit} at most."
-        if left_out
-        else "No file was left out."
-    )
+    why = [
+        *([f"{plural(left_out, 'more file')}; an audit takes {limit} at most"] if left_out else []),
+        *([f"{plural(unseen, 'file')} with signs in the name that cannot be seen"] if unseen else []),
+    ]
+    rest = f"Left out: {', and '.join(why)}." if why else "No file was left out."
     return "\n".join(
         [
             "# Audit of this folder",
@@ -95,7 +96,9 @@ def report(paths: Sequence[str], known: Results, left_out: int, limit: int) -> s
 def row(path: str, found: Measured) -> str:
     """A file's row of the table."""
     longest = found.get("longest")
-    part = f"{longest['kind']} {code(longest['name'])}, {longest['length']} lines" if longest else "–"
+    part = (
+        f"{longest['kind']} {code(longest['name'])}, {plural(longest['length'], 'line')}" if longest else "–"
+    )
     numbers = [str(found.get(key, "–")) for key in ("lines", "measure_markers.count", "measure_links.count")]
     cells = [code(path), numbers[0], part, numbers[1], numbers[2]]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
@@ -113,9 +116,8 @@ def findings_of(path: str, found: Measured) -> list[str]:
     ]
     for key, listed in (("measure_markers.count", "markers"), ("measure_links.count", "dead")):
         if (hidden := found.get(key, 0) - len(found.get(listed, ()))) > 0:
-            lines.append(
-                f"- {code(path)}: {hidden} more {'open markers' if listed == 'markers' else 'dead links'}"
-            )
+            what = "more open marker" if listed == "markers" else "more dead link"
+            lines.append(f"- {code(path)}: {plural(hidden, what)}")
     return lines
 
 

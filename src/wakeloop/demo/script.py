@@ -12,6 +12,7 @@ from wakeloop.demo.report import AUTHOR, MEASURES, measured, report, results, su
 from wakeloop.demo.vocabulary import happened, vocabulary_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.testing.vocabulary import Item, Move, Vocabulary
+from wakeloop.text.characters import plural
 
 NEEDED = frozenset({"list_files", "read_file", "write_file", *MEASURES})
 FILE_TOOLS = (
@@ -70,7 +71,12 @@ class Job:
         """How many files there are beyond the limit."""
         total = TOTAL.match(self.listed)
         reports = sum(line.rsplit("/", 1)[-1] == REPORT for line in self.listed.split("\n"))
-        return int(total[1]) - len(self.paths) - reports if total else 0
+        return int(total[1]) - len(self.paths) - reports - self.unseen if total else 0
+
+    @computed_once
+    def unseen(self) -> int:
+        """How many files have a name that is spelled out, because something in it cannot be seen."""
+        return sum(line.startswith(("'", '"')) for line in self.listed.split("\n"))
 
     @computed_once
     def by_text(self) -> dict[str, str]:
@@ -152,7 +158,11 @@ def plan(job: Job) -> Reply | None:
     calls = tuple(job.vocabulary.plan([*job.by_text, REPORT_ITEM], "Audit the folder"))
     if failure := job.failure(calls[-1][0]):
         return Reply(f"The list could not be written, so there is no audit: {failure}")
-    rest = f"; {job.left_out} more are left out, {job.limit} being the limit" if job.left_out else ""
+    rest = (
+        f"; {plural(job.left_out, 'more file')} left out: an audit takes {job.limit} at most"
+        if job.left_out
+        else ""
+    )
     return Reply(f"Files to audit: {len(job.paths)}{rest}.", calls)
 
 
@@ -207,7 +217,7 @@ def write_report(job: Job) -> Reply | None:
 
 def report_of(job: Job) -> Move:
     """The call that writes the report."""
-    content = report(job.paths, job.known, job.left_out, job.limit)
+    content = report(job.paths, job.known, job.left_out, job.limit, job.unseen)
     return Move("write_file", {"path": REPORT, "content": content})
 
 
@@ -234,7 +244,7 @@ def close(job: Job) -> Reply:
         return Reply(
             f"{INTRODUCTION} The audit has ended; {outcome} All else I can do is audit the folder again."
         )
-    return Reply(f"The audit by {AUTHOR} has ended: {len(job.paths)} files; {outcome}")
+    return Reply(f"The audit by {AUTHOR} has ended: {plural(len(job.paths), 'file')}; {outcome}")
 
 
 RULES: tuple[Callable[[Job], Reply | None], ...] = (

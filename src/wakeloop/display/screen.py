@@ -13,6 +13,7 @@ from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.spending import told as spent_in
 from wakeloop.stream import Spent
+from wakeloop.text.characters import plural
 from wakeloop.text.marks import kind_of
 from wakeloop.todos.items import Todo
 
@@ -75,7 +76,7 @@ class Screen:
     def summary(self) -> str:
         """What the activation has taken until now, and how long this run."""
         seconds = words.elapsed(time.monotonic() - self.started)
-        told = [words.plural(self.wakes, "wake"), words.spending(self.spent), self.nearest, seconds]
+        told = [plural(self.wakes, "wake"), words.spending(self.spent), self.nearest, seconds]
         return ", ".join(part for part in told if part)
 
     # -- events of the graph ---------------------------------------------------------------------------
@@ -129,7 +130,7 @@ class Screen:
 
     def on_nag(self, event: Mapping[str, Any]) -> list[Line]:
         """A reminder went to the model."""
-        told = f"{words.plural(event['rounds'], 'round')} without a change to the list, {event['open']} open"
+        told = f"{plural(event['rounds'], 'round')} without a change to the list, {event['open']} open"
         return [Line("nag", f"graph reminder: {told}")]
 
     def on_parked(self, event: Mapping[str, Any]) -> list[Line]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from wakeloop.display.clean import escaped, one_line
 from wakeloop.stream import Spent
-from wakeloop.text.characters import is_seen
+from wakeloop.text.characters import is_seen, plural
 from wakeloop.todos.items import Todo, is_closed
 
 LIMITS = {
@@ -23,7 +23,7 @@ ENDINGS = {
     "disabled": "Idle with {open} open: it does not go on by itself (auto_continue off, or no budget).",
     "drained": "Stopped with {open} open: the run was asked to come to rest.",
     "step_limit": "The run came near the limit of supersteps and was parked, {open} open.",
-    "wake_budget": "Idle with {open} open: all {budget} wakes of this activation are spent.",
+    "wake_budget": "Idle with {open} open: the {budget} of this activation {are} spent.",
     "repeated_reply": "Idle with {open} open: the model said the same again over the same list.",
     "stalled": "Idle with {open} open: several wakes in a row brought no progress.",
     **{
@@ -52,7 +52,9 @@ def ending(session: Mapping[str, Any]) -> str:
     if reason is None:
         by_hand = BY_HAND if blanks["budget"] else NOT_BEGUN  # a thread that has run had a budget
         return (UNFINISHED if session.get("state") == "running" else by_hand).format(**blanks)
-    blanks["named"] = one_line(str(reason))
+    budget = blanks["budget"]
+    blanks["named"], blanks["are"] = one_line(str(reason)), "is" if budget == 1 else "are"
+    blanks["budget"] = plural(budget, "wake") if isinstance(budget, int) else budget
     return ENDINGS.get(reason, "Ended: {named}; {open} open.").format(**blanks)
 
 
@@ -119,11 +121,6 @@ def count_blocked(todos: Sequence[Todo]) -> int:
 def _percent(share: float) -> str:
     """A share without decimals, rounded down: 100% is all of it."""
     return f"{int(share * 100 + 1e-9)}%"
-
-
-def plural(count: int, word: str) -> str:
-    """A count with its word."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def elapsed(seconds: float) -> str:

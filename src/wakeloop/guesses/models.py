@@ -9,19 +9,8 @@ from langchain_core.runnables.retry import RunnableRetry
 
 from wakeloop.errors import ModelError
 from wakeloop.guesses.kinds import kind_of
+from wakeloop.guesses.providers import BEDROCKS, ELSEWHERE, SERVED
 
-SERVED = ("llama", "qwen", "gemma", "phi3", "phi4", "gpt-oss")  # of no provider: someone's server has them
-BEDROCKS = ("anthropic.", "amazon.", "meta.", "us.", "eu.", "apac.", "global.")
-ELSEWHERE = (  # how names of other providers' models begin, and how LangChain calls the provider
-    (("claude",), "anthropic"),
-    (("gemini", "palm"), "google_genai"),
-    (("mistral", "mixtral", "codestral", "magistral", "ministral", "devstral", "pixtral"), "mistralai"),
-    (("command-",), "cohere"),
-    (("grok",), "xai"),
-    (("deepseek",), "deepseek"),
-    (BEDROCKS, "bedrock_converse"),
-    (SERVED, "ollama"),
-)
 SLASHED = MappingProxyType(  # the same before a slash, as other libraries write it
     {
         **{name: name for name in ("anthropic", "openai", "cohere", "deepseek", "groq", "ollama", "xai")},

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from wakeloop.errors import SettingsError
-from wakeloop.guesses.models import ELSEWHERE
+from wakeloop.guesses.providers import ELSEWHERE
 from wakeloop.settings import MOST, Price
 from wakeloop.text.characters import shorten
 

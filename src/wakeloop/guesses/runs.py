@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.runnables import ensure_config
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
@@ -27,6 +28,7 @@ MEANT = MappingProxyType(
 PLACE = ("thread_id", "checkpoint_id", "checkpoint_ns")
 NEAR = 0.85  # `tools`, which chat clients send, is 0.8 of `todos`
 THREADS = frozenset(("thread", "threadid", "thread-id", "id", "session", "session_id", "sessionid"))
+PLACES = {"thread_id", "checkpoint_ns", "checkpoint_id"}  # of a thread: LangGraph wants one of them
 OURS = "__pregel"  # how LangGraph's own keys begin, in the config of a graph within another
 
 
@@ -44,6 +46,7 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
         return
     if config is not None:
         _check_config(config, where, keeps=keeps)
+    _check_thread(config, keeps=keeps)
     if isinstance(given, str | int | BaseMessage) or (isinstance(given, list | tuple) and given):
         raise InputError(f"An input is a mapping, not {shorten(repr(given))}: {SENT}.")
     if not isinstance(given, Mapping):
@@ -102,6 +105,14 @@ def check_place(config: object) -> None:
                 f"The {name} is refused: half a pair of characters ({half}) is in it, "
                 "which UTF-8 cannot hold."
             )
+
+
+def _check_thread(config: Any, *, keeps: bool) -> None:
+    if keeps and not PLACES & (ensure_config(config).get("configurable") or {}).keys():  # also a caller's own
+        raise InputError(
+            "This agent has a checkpointer, so each run is of a thread: name it, as in "
+            "config={'configurable': {'thread_id': 'notes'}}."
+        )
 
 
 def _check_config(config: Any, where: Any, *, keeps: bool) -> None:

@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from pydantic import ValidationError
 
-from wakeloop.errors import ReplyError
+from wakeloop.errors import AGAIN, ReplyError
 from wakeloop.model.signs import sign_of
 from wakeloop.platform.unread_bodies import parsed_in, words_in
 from wakeloop.text.characters import shorten
@@ -159,8 +159,8 @@ def unreadable(error: BaseException | str, words: str = "") -> ReplyError:
     """Name what no reply could be made of; `words` are the server's own, where it had some."""
     said = f"the server says: {shorten(words, _NAMED)}" if words else _said(error)
     return ReplyError(
-        f"The model's reply could not be read ({said}), so nothing of it was stored: run the thread again "
-        "with the input None, and if it comes again look at the model's address and at what stands before "
+        f"The model's reply could not be read ({said}), so nothing of it was stored: {AGAIN}, "
+        "and if it comes again look at the model's address and at what stands before "
         "its server."
     )
 

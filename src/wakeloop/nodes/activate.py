@@ -11,6 +11,7 @@ from langgraph.runtime import get_runtime
 
 from wakeloop.channels.reducers import Goal, Overrides
 from wakeloop.channels.session import Told
+from wakeloop.channels.shapes import check_channels
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.loop.activation import anew, gone_on
@@ -23,7 +24,7 @@ from wakeloop.loop.prices import check_priced
 from wakeloop.platform.runnables import Node
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.state import TodoState, check_channels, ledger_of
+from wakeloop.state import TodoState, ledger_of
 from wakeloop.stream import todos_changed
 from wakeloop.thread.echoes import Sent, set_aside
 from wakeloop.thread.opening import Opening, asked_for, inbox_fault

@@ -87,3 +87,8 @@ def short_id(key: int | str, limit: int) -> int | str:
     if len(name_of(key)) <= limit:
         return key
     return one_line(str(key).translate(_NO_NAME))[: limit - 1] + "…"
+
+
+def plural(count: int, word: str) -> str:
+    """A count with its word."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

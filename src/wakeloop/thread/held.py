@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
-from langgraph.types import GraphOutput, StateSnapshot
 
+from wakeloop.channels.shapes import check_channels
 from wakeloop.errors import ArgumentError
 from wakeloop.guesses.kinds import kind_of
-from wakeloop.state import TodoState, check_channels
 from wakeloop.text.characters import shorten
 
 ASKED = "__interrupt__"  # where LangGraph puts the questions of a run that is parked
-OURS = frozenset((*TodoState.__annotations__, ASKED))
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,10 @@ def held(given: object) -> Held:
     Of a parent's, taken with `subgraphs=True`, the agent's own is found where its run is not over. Raises
     `ArgumentError` for anything else.
     """
+    if isinstance(given, Held):
+        return given
+    from langgraph.types import GraphOutput, StateSnapshot  # what is read from rows does without
+
     if isinstance(given, GraphOutput):
         return Held(_values(given.value), parked=bool(given.interrupts), on=_on(given.interrupts))
     if isinstance(given, StateSnapshot):
@@ -53,7 +55,9 @@ def held(given: object) -> Held:
         by_task = given.get("interrupts")
         asked = next(iter(by_task.values()), None) if isinstance(by_task, Mapping) else by_task
         return Held(_values(given["values"]), parked=asks, midway=midway, on=_on(asked))
-    if given and not given.keys() & OURS:
+    from wakeloop.state import TodoState
+
+    if given and not given.keys() & {*TodoState.__annotations__, ASKED}:
         raise nothing_of(given)
     asked = given.get(ASKED)
     return Held(_values(given), parked=bool(asked), whole=_has_list(given), on=_on(asked))
@@ -79,6 +83,8 @@ def _has_list(values: Mapping[str, Any]) -> bool:
 
 def _agents(state: Any) -> Iterator[Held]:
     """Yield the agents at or beneath a subgraph's state; a mere address has none."""
+    from langgraph.types import StateSnapshot
+
     if isinstance(state, StateSnapshot) or (isinstance(state, Mapping) and "values" in state):
         found = held(state)
         if "todo_ledger" in found.values:

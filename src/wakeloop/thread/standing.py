@@ -1,11 +1,9 @@
 """How a thread stands, and what it answered."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import AnyMessage
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import StateSnapshot
 
 from wakeloop.errors import EditError
 from wakeloop.loop.ledger import notes_of
@@ -14,6 +12,10 @@ from wakeloop.stream import Session
 from wakeloop.text.marks import by_model, by_user, opens, text_of
 from wakeloop.thread.held import Held, held, messages_of
 from wakeloop.todos.items import count_open
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import StateSnapshot
 
 LAST = "finalization_guard"
 NUMBERS = ("open", "wakes", "budget", "list", "items", "spent")
@@ -48,7 +50,7 @@ def session_of(given: object) -> Session:
     return cast(Session, session)
 
 
-def counted(given: Held | StateSnapshot) -> Session:
+def counted(given: "Held | StateSnapshot") -> Session:
     """Read how a thread stands, with its numbers also while it is running."""
     view = given if isinstance(given, Held) else held(given)
     todos, ledger = view.values.get("todos") or [], notes_of(view.values)
@@ -76,7 +78,7 @@ def counted(given: Held | StateSnapshot) -> Session:
     return session
 
 
-def resting_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> str:
+def resting_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> str:
     """Return the node that an ended thread is written as: the one after which a run ends.
 
     Raises `EditError` for a graph that has none, such as the parent of an agent.
@@ -89,7 +91,7 @@ def resting_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> str:
     return LAST
 
 
-def unfinished(snapshot: StateSnapshot) -> bool:
+def unfinished(snapshot: "StateSnapshot") -> bool:
     """Tell whether a thread is in mid-run.
 
     `next` would not: it leaves out tasks whose results are stored, as after a kill between two supersteps.

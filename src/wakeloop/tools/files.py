@@ -9,7 +9,7 @@ from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.text.characters import is_seen
+from wakeloop.text.characters import is_seen, plural
 from wakeloop.text.told import told
 from wakeloop.tools.folder import Folder, TooBigError, sentences, shown
 
@@ -84,7 +84,7 @@ class FileTools:
         if not names:
             return f"No files in {shown(path)} match {shown(pattern)}{more}."
         lines = [name if is_seen(name) else ascii(name) for name in names]
-        page = self.page(lines, start, self.limits.entries, f"the {len(names)} files")
+        page = self.page(lines, start, self.limits.entries, f"the {plural(len(names), 'file')}")
         last = start + len(page) - 1
         head = f"Files {start} to {last} of {len(names)} in {shown(path)}{more}:"
         return "\n".join([head, *page, *go_on(last, len(names), "files")])
@@ -105,7 +105,10 @@ class FileTools:
         if lines < 1:
             raise ToolException(f"lines must be at least 1, not {lines}.")
         page = self.page(
-            content, start, min(lines, self.limits.lines), f"the {len(content)} lines of {shown(path)}"
+            content,
+            start,
+            min(lines, self.limits.lines),
+            f"the {plural(len(content), 'line')} of {shown(path)}",
         )
         last = start + len(page) - 1
         head = f"Lines {start} to {last} of {len(content)} of {shown(path)}{odd}:"
@@ -127,7 +130,7 @@ class FileTools:
                 "write it as several files."
             )
         replaced = self.folder.write(path, data)
-        return f"{'Replaced' if replaced else 'Wrote'} {shown(path)}: {len(data)} bytes."
+        return f"{'Replaced' if replaced else 'Wrote'} {shown(path)}: {plural(len(data), 'byte')}."
 
     @told("Find a text in the files below a folder; each hit is path:line: the line.")
     def search_files(
@@ -152,7 +155,8 @@ class FileTools:
             hits += hits_in(name, text, query.lower(), wanted + 1 - len(hits))
             if len(hits) > wanted:
                 break
-        notes = [f"({unread} files were not searched: binary, too big or unreadable.)"] if unread else []
+        unsearched = f"({plural(unread, 'file')} {'was' if unread == 1 else 'were'} not searched"
+        notes = [f"{unsearched}: binary, too big or unreadable.)"] if unread else []
         if not whole:
             notes.append(
                 f"(Only the first {self.limits.scanned} entries were looked at; name a deeper folder.)"

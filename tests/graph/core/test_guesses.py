@@ -8,6 +8,7 @@ from unittest.mock import ANY
 import pytest
 from guessing import AT, BUILD, GO, UPDATE, hi
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
@@ -32,7 +33,7 @@ from wakeloop import (
     update_todos,
 )
 from wakeloop.guesses.arguments import AGENT, EDIT
-from wakeloop.testing import ScriptedModel, calls
+from wakeloop.testing import ScriptedModel, calls, says
 
 
 def write(*items: str) -> Any:
@@ -388,3 +389,26 @@ def test_a_run_that_ends_at_an_interrupt_says_nothing_that_misleads() -> None:
     state = agent.get_state(AT)
     tasks = [{"id": "t", "name": "run_tools", "interrupts": asked}]
     assert session_of({"values": state.values, "next": ["run_tools"], "tasks": tasks}) == whole
+
+
+# -- a thread that is not named ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("config", [None, {}, {"configurable": {}}, {"recursion_limit": 9}])
+def test_an_agent_that_keeps_threads_wants_one(config: Any) -> None:
+    model = ScriptedModel([])
+    agent = create_todo_agent(model, checkpointer=InMemorySaver())
+    with pytest.raises(InputError) as caught:
+        agent.invoke(GO, config)
+    assert str(caught.value) == (
+        "This agent has a checkpointer, so each run is of a thread: name it, as in "
+        "config={'configurable': {'thread_id': 'notes'}}."
+    )
+    assert model.requests == []
+
+
+def test_the_thread_of_whoever_calls_is_one() -> None:
+    agent = create_todo_agent(ScriptedModel([says("hi")]), checkpointer=InMemorySaver())
+    caller = RunnableLambda(agent.invoke)  # without a config of its own
+    assert answer_of(caller.invoke(GO, AT)) == "hi"
+    assert answer_of(agent.get_state(AT)) == "hi"

@@ -210,7 +210,7 @@ def test_the_number_of_files_is_bounded_and_said(tmp_path):
     assert (told["wake"], told["nag"], told["guard"]) == (4, 1, 1)
     check_ended(graph, tmp_path)
     assert len(values(graph)["todos"]) == 13
-    assert "Files to audit: 12; 8 more are left out, 12 being the limit." in [
+    assert "Files to audit: 12; 8 more files left out: an audit takes 12 at most." in [
         m.text for m in values(graph)["messages"]
     ]
     assert "Left out: 8 more files; an audit takes 12 at most." in (tmp_path / REPORT).read_text()

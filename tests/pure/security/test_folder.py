@@ -192,7 +192,7 @@ def test_a_huge_and_sparse_file_costs_no_memory(root: Path) -> None:
         file.truncate(1 << 40)
     said = call(root, "read_file", path="huge")
     assert said.startswith(f"refused: 'huge' has {1 << 40} bytes, more than the 5000000 that can be read")
-    assert "1 files were not searched" in call(root, "search_files", query="nothing")
+    assert "1 file was not searched" in call(root, "search_files", query="nothing")
 
 
 def test_one_byte_more_than_allowed_is_too_much(root: Path) -> None:
@@ -215,7 +215,7 @@ def test_binary_files_and_names_that_are_not_utf_8(root: Path) -> None:
 def test_a_hard_link_is_read_as_the_file_that_it_is_and_never_written_through(root: Path) -> None:
     os.link(root.parent / "outside" / "a.txt", root / "hard")
     assert SECRET in call(root, "read_file", path="hard")
-    assert call(root, "write_file", path="hard", content="x") == "Replaced 'hard': 1 bytes."
+    assert call(root, "write_file", path="hard", content="x") == "Replaced 'hard': 1 byte."
     assert untouched(root)
 
 

@@ -303,7 +303,7 @@ def test_search_is_cut_and_says_what_it_left_out(root):
         "Hits 1 to 1 of 'e':\na.py:1: one\n(Cut here: more hits follow; go on with start=2.)"
     )
     assert call(root, "search_files", query="nowhere").endswith(
-        "(1 files were not searched: binary, too big or unreadable.)"
+        "(1 file was not searched: binary, too big or unreadable.)"
     )
     assert (
         call(root, "search_files", limits, query="needle", start=2).split("\n")[1]

@@ -245,7 +245,7 @@ def test_starting(tmp_path: Path) -> None:
     found, _ = figures("starting", tmp_path=tmp_path)
     started = [row["start"] for row in found["starting"]]
     assert started[:2] == ["import langgraph.graph", "import wakeloop"]
-    assert started[-1] == "wakeloop --help"
+    assert started[-3:] == ["wakeloop --help", "wakeloop threads", "wakeloop run, its first line"]
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ class Reply:
         ]
 
 
+MODEL = "loopback:1b"  # the only one that it tells of
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 Script = Callable[[int, dict[str, Any]], Reply]
 
@@ -57,6 +58,13 @@ class Server:
 
             def log_message(self, *args: object) -> None:
                 return
+
+            def do_GET(self) -> None:
+                told = json.dumps({"object": "list", "data": [{"id": MODEL}]}).encode()
+                self.send_response(200 if self.path == "/v1/models" else 404)
+                self.send_header("Content-Length", str(len(told)))
+                self.end_headers()
+                self.wfile.write(told)
 
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -10,9 +10,8 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from typer.testing import CliRunner
 
-from wakeloop.cli.agent import settings_of
 from wakeloop.cli.commands.app import app
-from wakeloop.cli.configured import configured, stack_of
+from wakeloop.cli.configured import configured, settings_of, stack_of
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe, options

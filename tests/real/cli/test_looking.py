@@ -1,21 +1,28 @@
-"""Looking at threads: one graph for all of them, and copies of a database that may only be read."""
+"""Looking at threads: no graph, the same as one tells, and copies of a database that may only be read."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Command, interrupt
 
-from wakeloop import create_todo_agent
-from wakeloop.cli import reader
+from wakeloop import answer_of, create_todo_agent, session_of, update_todos
+from wakeloop.channels import conversation
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.show import details
 from wakeloop.cli.store import Place, writing
+from wakeloop.cli.stored import stored
 from wakeloop.cli.threads import overview
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.thread.standing import counted, unfinished
 
 NAMES = ["a", "b", "c"]
 
@@ -32,25 +39,86 @@ def filled(path: Path) -> Place:
     return place
 
 
-@pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often a graph is built to be looked at."""
-    times: list[int] = []
-    build = reader.create_todo_agent
-
-    def counted(*given: Any, **more: Any) -> Any:
-        times.append(1)
-        return build(*given, **more)
-
-    monkeypatch.setattr(reader, "create_todo_agent", counted)
-    return times
+LOOKED_AT = [["threads"], ["show", "a", "--history"], ["config", "--thread", "a"], ["todo", "a", "list"]]
 
 
-@pytest.mark.parametrize("everything", [True, False])
-def test_a_list_of_threads_builds_one_graph(tmp_path: Path, built: list[int], everything: bool) -> None:
+@pytest.mark.parametrize("args", LOOKED_AT, ids=lambda args: args[0])
+def test_looking_at_a_thread_imports_no_graph(tmp_path: Path, args: list[str]) -> None:
     place = filled(tmp_path / "threads.sqlite")
-    assert len([*overview(place, everything=everything, json=False)]) == 1 + len(NAMES)
-    assert len(built) == 1
+    code = (
+        "import sys\nfrom wakeloop.cli.commands.app import app\n"
+        "try: app(sys.argv[1:])\nexcept SystemExit as end: assert not end.code, end.code\n"
+        "slow = {'langgraph.types', 'langgraph.graph', 'langgraph.pregel', 'rich', 'openai'}\n"
+        "print(sorted(slow & set(sys.modules)))\n"
+    )
+    command = [sys.executable, "-c", code, *args, "--db", str(place.path)]
+    unmeasured = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE_")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=unmeasured)
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
+
+
+def look(name: str) -> str:
+    """Look at a thing."""
+    return f"{name} is red"
+
+
+def ask(what: str) -> str:
+    """Ask a person, with leave."""
+    return str(interrupt({"question": what, "on": "approval"}))
+
+
+SCRIPT = [
+    calls(("todo_write", {"items": ["x", "y"], "goal": "all"})),
+    calls(("look", {"name": "a"}), ("ask", {"what": "may I?"}), ("look", {"name": "b"})),
+    calls(("todo_update", {"id": 1, "status": "done"})),
+    says("Done?"),
+    calls(("todo_update", {"id": 2, "status": "done"})),
+    says("Done."),
+]
+
+
+def test_rows_read_as_the_graph_reads_them_wherever_a_run_was_killed(tmp_path: Path) -> None:
+    """From the end to the first row: each row is taken away, as if the process had died before it."""
+    place, config = Place(tmp_path / "threads.sqlite", named=True), {"configurable": {"thread_id": "t"}}
+    seen: set[tuple[Any, ...]] = set()
+    with writing(place) as store:
+        assert store.connection is not None
+        agent = create_todo_agent(ScriptedModel(SCRIPT), [look, ask], checkpointer=store.saver)
+        agent.invoke({"messages": [("user", "go")]}, config)
+        agent.invoke(Command(resume="yes"), config)
+        update_todos(agent, config, add=["z"])
+        update_todos(agent, config, clear=True)
+        while True:
+            told, ours = agent.get_state(config), stored(store.saver, "t")
+            nothing = {"todo_handoff": [], "owed_replies": [], "waiting_on": [], "todo_subagents": []}
+            known = {**nothing, **told.values} if told.values else {}
+            assert ours.values == known
+            assert (session_of(ours), counted(ours)) == (session_of(told), counted(told))
+            assert (answer_of(ours), ours.interrupts) == (answer_of(told), told.interrupts)
+            assert (ours.created_at, ours.midway) == (told.created_at, unfinished(told))
+            seen.add((bool(told.interrupts), bool(told.tasks), bool(told.next), counted(told)["state"]))
+            newest = store.connection.execute("SELECT MAX(checkpoint_id) FROM checkpoints").fetchone()
+            if newest == (None,):
+                break
+            last = "SELECT MAX(task_id || idx), COUNT(*) FROM writes WHERE checkpoint_id = ?"
+            key, count = store.connection.execute(last, newest).fetchone()
+            if count:
+                store.connection.execute(
+                    "DELETE FROM writes WHERE checkpoint_id = ? AND task_id || idx = ?", (*newest, key)
+                )
+            else:
+                store.connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = ?", newest)
+    assert seen == {
+        (False, False, False, "dormant"),
+        (False, False, False, "idle"),
+        (False, True, False, "running"),  # every task has written, and their step is not over
+        (False, True, True, "running"),
+        (True, True, True, "waiting"),
+    }
+
+
+def test_the_word_that_empties_a_conversation_is_langgraphs() -> None:
+    assert conversation.REMOVE_ALL_MESSAGES == REMOVE_ALL_MESSAGES
 
 
 def copied(place: Place, path: Path) -> Place:

@@ -79,7 +79,7 @@ def test_settings_reach_the_run_and_are_remembered(shell: Shell, serve) -> None:
     )
     assert first.returncode == 3
     assert len(server.requests) == 3
-    assert "all 1 wakes of this activation are spent" in first.stdout
+    assert "the 1 wake of this activation is spent" in first.stdout
     again = shell("resume", "mine")
     assert again.returncode == 3
     assert len(server.requests) == 5  # the kick's own nudge, then one wake
@@ -179,7 +179,7 @@ def test_a_refusal_is_one_sentence_and_the_thread_goes_on(
 
 
 def test_keys_are_never_shown(shell: Shell, serve) -> None:
-    server = serve(Reply(status=401, words="bad key sk-loopback-secret, \x1b[31mreally"))
+    server = serve(PLAN, Reply(status=401, words="bad key sk-loopback-secret, \x1b[31mreally"))
     url = server.url.replace("http://", "http://user:hunter22@")
     failed = shell("run", "x", "--model", "m", "--base-url", url, "--json")
     assert failed.returncode == 1

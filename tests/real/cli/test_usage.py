@@ -26,7 +26,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["run", "x"], 2, "No model is named"),
         (["run", "  ", "--model", "m"], 2, "The request is empty"),
-        (["run", "x", "--model", "m"], 1, "There is no key for the model: set OPENAI_API_KEY"),
+        (["run", "x", "--model", "m"], 2, "There is no key for the model: set OPENAI_API_KEY"),
         (["run", "x", "--model", "m", "--set", "max_wake=1"], 2, "There is no setting 'max_wake'"),
         (
             ["run", "x", "--model", "m", "--set", "max_wake_cycles=many"],
@@ -44,7 +44,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread's id is of letters"),
         (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "of another provider"),
-        (["run", "x", "--model", "groq:m"], 1, "langchain-groq"),
+        (["run", "x", "--model", "groq:m"], 2, "langchain-groq"),
         (["resume", "nobody"], 2, "There is no thread 'nobody'"),
         (["show", "nobody"], 2, "There is no thread 'nobody'"),
         (["todo", "nobody", "add", "x"], 2, "There is no thread 'nobody'"),
@@ -52,7 +52,8 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["todo", "nobody", "block", "1"], 2, "needs an id and a reason"),
         (["todo", "nobody", "clear", "1"], 2, "takes nothing more"),
         (["demo", "nowhere"], 2, "does not exist or is not a folder: name another folder."),
-        (["demo", ".", "--preset", "nope"], 2, "There is no Python"),
+        (["demo", ".", "--preset", "nope"], 2, "There is no preset 'nope'"),
+        (["demo", "."], 2, "There is no Python"),
     ],
 )
 def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says: str) -> None:
@@ -143,7 +144,7 @@ def test_threads_of_a_program_of_ones_own_are_seen(db: Path) -> None:
     code, out, _ = wakeloop("threads")
     assert code == 0
     assert out.splitlines()[1].split()[:5] == ["own", "idle", "stalled", "2/2", "3"]
-    assert out.endswith("do this\n")
+    assert out.endswith("  do this  no\n")
     assert wakeloop("todo", "own", "done", "1")[1] == "list: 1/2 closed\n  [x] 1 a\n  [ ] 2 b\n"
     assert wakeloop("todo", "own", "done", "7")[0] == 2
     assert (
@@ -179,7 +180,7 @@ def test_help_is_quick_and_imports_nothing_slow() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=unmeasured
     )
     assert done.returncode == 0, done.stderr
-    for command in ("run", "resume", "threads", "show", "todo", "graph", "demo"):
+    for command in ("init", "doctor", "run", "resume", "threads", "show", "todo", "graph", "demo"):
         assert f"  {command} " in done.stdout
     assert wakeloop("-h")[0] == 0
     assert wakeloop("--version")[1].startswith("wakeloop ")

@@ -126,4 +126,6 @@ def told_since(figures: dict[str, Any]) -> dict[str, Any]:
     """Return what the command tells today besides, of a thread in full and in the list of them."""
     if {"thread", "session", "todos"} <= figures.keys():
         return {"failed_calls": 0, "blocked": 0}
-    return {"raise": None} if {"thread", "changed"} <= figures.keys() else {}
+    if {"thread", "changed"} <= figures.keys():
+        return {"raise": None, "last": "Nothing more." if figures["thread"] == "ended" else "look around"}
+    return {}

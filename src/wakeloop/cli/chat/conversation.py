@@ -10,8 +10,8 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
 
-from wakeloop.cli.agent import graph_of, model_of, settings_of
-from wakeloop.cli.configured import Stack, configured, stack_of
+from wakeloop.cli.agent import graph_of, model_of
+from wakeloop.cli.configured import Stack, configured, settings_of, stack_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.play import input_of, view_of

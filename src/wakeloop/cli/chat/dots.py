@@ -10,11 +10,12 @@ from wakeloop.cli.config import lines_of, picture_of
 from wakeloop.cli.failures import usage
 from wakeloop.cli.play import SWITCHED_ON
 from wakeloop.cli.show import listing, portrait
-from wakeloop.cli.start import refuse_odd
+from wakeloop.cli.start import old_or_new
 from wakeloop.cli.store import Known
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line
-from wakeloop.display.words import ending, plural
+from wakeloop.display.words import ending
+from wakeloop.text.characters import plural
 from wakeloop.thread.standing import counted
 
 Dot = Callable[[Conversation, Command], Iterable[str]]
@@ -126,8 +127,8 @@ def session(talk: Conversation, command: Command) -> Iterable[str]:
     """Go to another thread."""
     if not command.rest:
         return [f"thread: {talk.thread}"]
-    refuse_odd(command.rest)
-    known = talk.visit(command.rest)
+    name, _ = old_or_new(talk.store, command.rest)
+    known = talk.visit(name)
     return [f"{'Continuing thread' if known else 'Thread'} {talk.thread} ({one_line(talk.recipe.title)})"]
 
 

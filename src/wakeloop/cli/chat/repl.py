@@ -4,12 +4,12 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 from types import FrameType
-from typing import Any, TextIO
+from typing import TextIO
 
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asked
@@ -19,14 +19,12 @@ from wakeloop.cli.chat.completion import Names
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
-from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
-from wakeloop.cli.play import SWITCHED_ON, leave
-from wakeloop.cli.recipe import refuse_halves
+from wakeloop.cli.play import SWITCHED_ON, forgotten, leave
+from wakeloop.cli.recipe import Recipe, refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
-from wakeloop.cli.start import look_up, new_id, refuse_odd
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import Known, Place, writing
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line
 from wakeloop.display.live import Live, fits
@@ -36,18 +34,14 @@ from wakeloop.display.words import ending, item, progress, trouble
 from wakeloop.thread.standing import counted, unfinished
 
 
-def chat(thread: str | None, given: Mapping[str, Any], place: Place, *, ask: bool) -> int:
+def chat(thread: str, known: Known | None, recipe: Recipe, place: Place, *, ask: bool) -> int:
     """Talk with a thread until the input ends; returns the exit code."""
-    if thread is not None:
-        refuse_odd(thread)
-    known = None if thread is None else look_up(place, thread)
-    recipe = configured(known.recipe if known else None, given)
     graph_of(recipe, ask=ask, stop=Event())  # what cannot be built leaves no trace
     with writing(place) as store:
         talk = Conversation(place, store, "", recipe, known.request if known else "", ask=ask)
         with talk.held, terminated():
-            talk.hold(thread or new_id())
-            code = Repl(talk, keyboard_for(talk)).whole()
+            talk.hold(thread)
+            code = Repl(talk, keyboard_for(talk), begun="" if known else thread).whole()
             if talk.left:
                 leave(code)  # a request or a tool is still at work in this process
             return code
@@ -95,11 +89,16 @@ def printer(out: TextIO) -> View:
 
 @dataclass
 class Repl:
-    """The loop over one conversation; `worst` is the exit code of what went wrong, for a script."""
+    """The loop over one conversation; `worst` is the exit code of what went wrong, for a script.
+
+    `begun` is the thread that this conversation is the first of.
+    """
 
     talk: Conversation
     keyboard: Keyboard
     worst: int = SETTLED
+    begun: str = ""
+    failed: bool = False
 
     def __post_init__(self) -> None:
         self.out, self.err = printer(sys.stdout), printer(sys.stderr)
@@ -151,10 +150,13 @@ class Repl:
     def told(self, error: Exception) -> None:
         """Say what went wrong, in a sentence."""
         self.err.say(Line("error", sentence_of(error)))
-        self.worst = max(self.worst, code_of(error))
+        self.worst, self.failed = max(self.worst, code_of(error)), True
 
     def left(self) -> int:
-        """Say how to come back, and return the exit code."""
+        """Say how to come back, and return the exit code; a thread that was begun in vain is not kept."""
+        talk = self.talk
+        if self.failed and talk.thread == self.begun and forgotten(talk.thread, talk.graph, talk.store):
+            return self.code()
         if self.keyboard.person and self.talk.snapshot.values:
             where = ["--db", str(self.talk.place.path)] if self.talk.place.named else []
             words = ["wakeloop", "chat", "--thread", self.talk.thread, *where]

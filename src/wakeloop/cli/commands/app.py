@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from wakeloop.cli.commands import first_commands as first
 from wakeloop.cli.commands import session_commands as sessions
 from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.commands.bench_commands import bench
@@ -21,15 +22,19 @@ THREADS = (
     threads.show,
     threads.todo,
     threads.report,
+    threads.rm,
+    threads.rename,
+    threads.export,
     threads.graph,
     threads.demo,
 )
+FIRST = (first.init, first.doctor)
 SESSIONS = (sessions.serve, sessions.send, sessions.ps, sessions.cron, sessions.drain)
 
 app = typer.Typer(
     name="wakeloop",
     help="A LangGraph agent whose own todo list keeps it awake.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     rich_markup_mode=None,  # plain help starts four times as fast
     pretty_exceptions_enable=False,
@@ -37,7 +42,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 settled, 3 ended with open items, 4 waiting for an answer, 2 wrong usage, "
     "1 failure, 130 after Ctrl-C, 143 after SIGTERM.",
 )
-for command in THREADS + SESSIONS:
+for command in FIRST + THREADS + SESSIONS:
     app.command()(command)
 app.add_typer(bench)
 
@@ -53,11 +58,14 @@ def version(wanted: bool) -> None:
 
 @app.callback()
 def wakeloop(
-    show_version: Annotated[
+    context: typer.Context,
+    show_version: Annotated[  # noqa: ARG001 - its callback has ended the process
         bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """A LangGraph agent whose own todo list keeps it awake."""
+    if context.invoked_subcommand is None:
+        first.init()
 
 
 def main() -> None:

@@ -9,7 +9,10 @@ from typing import Annotated, Any
 import typer
 
 Thread = Annotated[
-    str, typer.Argument(metavar="THREAD", help="Id of the thread, as wakeloop threads shows it.")
+    str,
+    typer.Argument(
+        metavar="THREAD", help="Id of the thread, as wakeloop threads shows it, or how it begins."
+    ),
 ]
 ThreadOption = Annotated[
     str | None, typer.Option("--thread", metavar="THREAD", help="Thread to continue, or the id of a new one.")

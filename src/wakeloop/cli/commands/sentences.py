@@ -74,7 +74,7 @@ def filled() -> None:
 def missing_sentence(module: str) -> str:
     """What to install for a module that is not there."""
     if module.partition(".")[0] in OF_SESSIONS or module.startswith("langgraph.checkpoint.postgres"):
-        return f"This command needs {module}: pip install 'wakeloop[cli,sessions]'."
+        return "This command needs the extra sessions: pip install 'wakeloop[cli,sessions]'."
     return f"The command line needs {module}: pip install 'wakeloop[cli]'."
 
 

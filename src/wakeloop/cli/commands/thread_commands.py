@@ -49,7 +49,10 @@ def run(
 @takes(*OF_AN_AGENT)
 def resume(
     *,
-    thread: Thread,
+    thread: Annotated[
+        str | None,
+        typer.Argument(metavar="THREAD", help="Id of the thread, or how it begins; else the last."),
+    ] = None,
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="Answer to its question, or a new message.")
     ] = None,
@@ -70,15 +73,20 @@ def resume(
 def chat(
     *,
     thread: ThreadOption = None,
+    last: Annotated[bool, typer.Option("--continue", "-c", help="Take the last thread.")] = False,
     given: Given,
     db: Db = None,
     yes: Yes = False,
 ) -> None:
     """Talk with one thread, line by line. Without a terminal it reads lines from stdin."""
-    from wakeloop.cli.chat.repl import chat as chat_with
+    from wakeloop.cli.start import meant
     from wakeloop.cli.store import Place
 
-    raise typer.Exit(chat_with(thread, given, Place.of(db), ask=not yes))
+    place = Place.of(db)
+    found = meant(thread, given, place, last=last)
+    from wakeloop.cli.chat.repl import chat as chat_with
+
+    raise typer.Exit(chat_with(*found, place, ask=not yes))
 
 
 @sentences()
@@ -156,7 +164,8 @@ def todo(
 @sentences()
 def report(
     thread: Annotated[
-        str | None, typer.Argument(metavar="THREAD", help="Id of the thread; else the last.")
+        str | None,
+        typer.Argument(metavar="THREAD", help="Id of the thread, or how it begins; else the last."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -170,6 +179,50 @@ def report(
     from wakeloop.cli.store import Place
 
     write(pictured(Place.of(db), thread, out, force=force))
+
+
+@sentences()
+def rm(
+    threads: Annotated[
+        list[str], typer.Argument(metavar="THREAD…", help="Ids of the threads, or how each begins.")
+    ],
+    db: Db = None,
+) -> None:
+    """Remove threads, with all that is stored of them."""
+    from wakeloop.cli.keeping import removed
+    from wakeloop.cli.store import Place
+
+    write(removed(Place.of(db), threads))
+
+
+@sentences()
+def rename(
+    thread: Thread,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new id.")],
+    db: Db = None,
+) -> None:
+    """Give a thread another id."""
+    from wakeloop.cli.keeping import renamed
+    from wakeloop.cli.store import Place
+
+    write(renamed(Place.of(db), thread, name))
+
+
+@sentences()
+def export(
+    thread: Thread,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="A new file; else it is printed.")
+    ] = None,
+    db: Db = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON instead of Markdown.")] = False,
+) -> None:
+    """Take a thread out as Markdown: its list and its conversation."""
+    from wakeloop.cli.keeping import exported, put
+    from wakeloop.cli.store import Place
+
+    text = exported(Place.of(db), thread, json=json)
+    write([put(text, out)] if out else text.splitlines())
 
 
 @sentences()

@@ -1,0 +1,22 @@
+"""What the channels hold where nothing is damaged."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wakeloop.channels.todo_list import check_todos
+from wakeloop.errors import DamagedError
+from wakeloop.text.characters import shorten
+
+
+def check_channels(values: Mapping[str, Any]) -> None:
+    """Refuse channels of another shape; what a reducer has made is known to be sound."""
+    for name, kind in (
+        ("todo_session", dict),
+        ("todo_settings", dict),
+        ("todo_goal", str),
+        ("messages", list),
+    ):
+        value = values.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise DamagedError(f"{name} is {shorten(repr(value))}")
+    check_todos(values.get("todos"))

@@ -1,0 +1,113 @@
+"""What there is on this machine: keys, servers, models."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+KEYS = {  # variables, and how LangChain calls who gives such a key
+    "OPENAI_API_KEY": "openai",
+    "ANTHROPIC_API_KEY": "anthropic",
+    "GOOGLE_API_KEY": "google_genai",
+    "MISTRAL_API_KEY": "mistralai",
+    "GROQ_API_KEY": "groq",
+    "DEEPSEEK_API_KEY": "deepseek",
+    "XAI_API_KEY": "xai",
+    "COHERE_API_KEY": "cohere",
+    "OPENROUTER_API_KEY": "openrouter",
+    "TOGETHER_API_KEY": "together",
+    "FIREWORKS_API_KEY": "fireworks",
+}
+SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}  # their usual ports
+PATIENCE = 0.7  # seconds that a server has to tell its models
+MOST_BYTES = 1_000_000
+THIS_MACHINE = ("localhost", "0.0.0.0")  # noqa: S104 - read, not bound to
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server on this machine that told its models."""
+
+    name: str
+    url: str
+    models: Sequence[str]
+
+    @property
+    def told(self) -> str:
+        """The server in a line."""
+        return f"{self.name} at {self.url}: {', '.join(self.models) or 'no model is loaded'}"
+
+
+@dataclass(frozen=True)
+class Around:
+    """What was found: names of variables that hold a key, never what they hold, and servers."""
+
+    keys: Sequence[str]
+    servers: Sequence[Server]
+
+    @property
+    def choices(self) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """What may be chosen, as it is shown and as it is written; a model "" is still to be named."""
+        served = [
+            (f"{model} ({server.name})", {"model": f"openai:{model}", "base_url": server.url})
+            for server in self.servers
+            for model in server.models
+        ]
+        return [*served, *((f"{KEYS[key]}, by {key}", {"model": f"{KEYS[key]}:"}) for key in self.keys)]
+
+    def lines(self) -> Iterator[str]:
+        """All of it, a line each."""
+        yield f"keys: {', '.join(self.keys) or 'none'}"
+        yield from (f"server: {server.told}" for server in self.servers)
+        if not self.servers:
+            looked = ", ".join(f"{name} ({port})" for name, port in SERVERS.items())
+            yield f"server: none on this machine; looked for {looked}"
+
+
+def look_around() -> Around:
+    """Look for keys in the environment and for servers on this machine, all at once."""
+    keys = [name for name in KEYS if os.environ.get(name, "").strip()]
+    with ThreadPoolExecutor(len(SERVERS)) as pool:
+        found = pool.map(lambda one: asked(*one), SERVERS.items())
+        return Around(keys, [server for server in found if server is not None])
+
+
+def asked(name: str, port: int) -> Server | None:
+    """Ask a server for its models; None where nothing answers, or something else."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/v1/models")
+        answer = connection.getresponse()
+        told = json.loads(answer.read(MOST_BYTES)) if answer.status == 200 else None  # noqa: PLR2004
+    except (OSError, HTTPException, ValueError, RecursionError):
+        return None
+    finally:
+        connection.close()
+    models = models_in(told)
+    return None if models is None else Server(name, f"http://127.0.0.1:{port}/v1", models)
+
+
+def models_in(told: Any) -> list[str] | None:
+    """The names in an answer of OpenAI's shape; None for any other."""
+    rows = told.get("data") if isinstance(told, dict) and "data" in told else None
+    if rows is None and not (isinstance(told, dict) and told.get("object") == "list"):
+        return None
+    if not isinstance(rows, list | None):
+        return None
+    names = (row.get("id") for row in rows or () if isinstance(row, dict))
+    return [name for name in names if isinstance(name, str) and name.isprintable() and name.strip()]
+
+
+def is_here(url: str) -> bool:
+    """Whether an address is of this machine: such a server wants no key."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host in THIS_MACHINE or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,100 @@
+"""The first minute: what there is, and a file that says it."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from wakeloop.cli.around import Around, look_around
+from wakeloop.cli.failures import FAILED, SETTLED, CommandError
+from wakeloop.config.levels import config_folder
+from wakeloop.display.clean import clean
+
+USUAL = {"openai:": "gpt-5-mini"}  # a model to begin with
+
+
+def begin() -> int:
+    """Say what was found; at a terminal ask which model it shall be, and write it down."""
+    file, around = config_folder() / "config.yaml", look_around()
+    say(*around.lines())
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        say(*how_to_go_on(around, file))
+        return SETTLED
+    if not around.choices:
+        say(*how_to_go_on(around, file))
+        return FAILED
+    if file.exists() and not agreed(f"{file} is there already. Write it anew?", usual=False):
+        say(f"{file} stays as it is. Try: wakeloop doctor")
+        return SETTLED
+    chosen = choice(around)
+    write(file, chosen)
+    say(f"{file} is written: {', '.join(chosen.values())}.", 'Try: wakeloop run "Say what is in this folder"')
+    return SETTLED
+
+
+def how_to_go_on(around: Around, file: Path) -> Iterator[str]:
+    """What a person types next."""
+    yield f"config: {file}" + ("" if file.exists() else " (not there; wakeloop init at a terminal writes it)")
+    for _, values in around.choices[:1]:
+        address = f" --base-url {values['base_url']}" if "base_url" in values else ""
+        model = values["model"] + (
+            USUAL.get(values["model"], "NAME") if values["model"].endswith(":") else ""
+        )
+        yield f'To begin: wakeloop run "Say what is in this folder" --model {model}{address}'
+    if not around.choices:
+        yield "To begin: set OPENAI_API_KEY, or start a server such as Ollama, and try again."
+    yield "Without a model: wakeloop demo DIR. All commands: wakeloop --help"
+
+
+def choice(around: Around) -> dict[str, str]:
+    """Ask which of the models it shall be."""
+    for number, (shown, _) in enumerate(around.choices, 1):
+        say(f"  {number} {shown}")
+    while True:
+        typed = ask(f"Which one? [1-{len(around.choices)}, Enter is 1] ") or "1"
+        if typed.isdecimal() and 1 <= int(typed) <= len(around.choices):
+            break
+        say(f"There is no {typed!r}.")
+    values = dict(around.choices[int(typed) - 1][1])
+    if values["model"].endswith(":"):
+        usual = USUAL.get(values["model"], "")
+        name = ""
+        while not name:
+            name = ask(f"Name of the model{f' [Enter is {usual}]' if usual else ''}: ") or usual
+        values["model"] += name
+    return values
+
+
+def ask(question: str) -> str:
+    """Ask for a line."""
+    print(clean(question), end="", flush=True)  # noqa: T201
+    typed = sys.stdin.readline()
+    if not typed:
+        raise CommandError("Nothing was answered, and nothing written.")
+    return typed.strip()
+
+
+def agreed(question: str, *, usual: bool) -> bool:
+    """Ask for a yes or a no."""
+    typed = ask(f"{question} [{'Y/n' if usual else 'y/N'}] ").lower()
+    return typed.startswith("y") if typed else usual
+
+
+def write(file: Path, values: Mapping[str, str]) -> None:
+    """Write the file, whole or not at all."""
+    text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in values.items())
+    beside = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(file)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise CommandError(f"The file {str(file)!r} cannot be written ({error.strerror}).") from None
+
+
+def say(*lines: str) -> None:
+    """Write lines."""
+    for line in lines:
+        print(clean(line), flush=True)  # noqa: T201

@@ -1,0 +1,115 @@
+"""Threads that are kept: removed, renamed, taken out."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from wakeloop.cli.failures import usage
+from wakeloop.cli.report import as_json, as_object
+from wakeloop.cli.show import as_plain
+from wakeloop.cli.start import looked_up, refuse_odd
+from wakeloop.cli.store import Place, reading, writing
+from wakeloop.cli.stored import stored
+from wakeloop.cli.threads import moment, summary
+from wakeloop.display.clean import clean, one_line
+from wakeloop.display.words import MARKS, progress
+
+SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
+
+
+def removed(place: Place, threads: Sequence[str]) -> Iterator[str]:
+    """Remove threads, each named by its id or how it begins; none where one of them is not there."""
+    known = [looked_up(place, thread) for thread in threads]
+    for one in known:
+        refuse_session(place, one.id)
+        with writing(place) as store, store.held(one.id):
+            store.forget(one.id)
+        yield f"Removed {one_line(one.id)} ({one_line(one.request, 50) or 'no request'})."
+
+
+def renamed(place: Place, thread: str, name: str) -> Iterator[str]:
+    """Give a thread another id, which no other has."""
+    refuse_odd(name)
+    known = looked_up(place, thread)
+    refuse_session(place, known.id)
+    with writing(place) as store, store.held(known.id), store.held(name):
+        if store.find(name) is not None:
+            raise usage(f"There is a thread {name!r} already: choose another name.")
+        store.rename(known.id, name)
+    yield f"{one_line(known.id)} is {name} now."
+
+
+def refuse_session(place: Place, thread: str) -> None:
+    """Refuse a thread that a server hosts: its events and clocks know it by its id."""
+    events = place.path.with_name(f"{place.path.name}-sessions")
+    if not events.is_file():
+        return
+    with closing(sqlite3.connect(f"{events.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        for table in tables & {"wakeloop_events", "wakeloop_schedules", "wakeloop_sessions"}:
+            if connection.execute(f"SELECT 1 FROM {table} WHERE thread = ?", [thread]).fetchone():  # noqa: S608
+                raise usage(f"The thread {thread!r} is a session of wakeloop serve: it stays as it is.")
+
+
+def exported(place: Place, thread: str, *, json: bool) -> str:
+    """A thread as one text to keep elsewhere: Markdown, or the JSON that `show` prints with its history."""
+    known = looked_up(place, thread)
+    with reading(place) as store:
+        view = stored(store.saver, known.id)
+        row = summary(known, view, place, live=store.is_held(known.id))
+    messages = view.values.get("messages") or ()
+    if json:
+        return as_json({**as_object(known.id, view), "history": list(map(as_plain, messages))}) + "\n"
+    why = f" ({row['reason']})" if row["reason"] else ""
+    todos = view.values.get("todos") or []
+    head = [
+        f"# Thread {one_line(known.id)}",
+        "",
+        f"{row['state']}{why}, changed {moment(row['changed'])}.",
+        "",
+    ]
+    if todos:
+        head += [f"## List: {progress(todos)}", "", *map(listed, todos), ""]
+    spoken = [line for message in messages for line in section(as_plain(message))]
+    return clean("\n".join([*head, "## Conversation", "", *spoken])).rstrip() + "\n"
+
+
+def listed(todo: Any) -> str:
+    """An item as Markdown; only what is completed has its box ticked."""
+    mark = MARKS.get(todo["status"], "[?]")
+    box, state = ("[x]", "") if mark == "[x]" else ("[ ]", "" if mark == "[ ]" else f" ({todo['status']})")
+    why = f": {todo['reason']}" if todo.get("reason") else ""
+    return f"- {box} {one_line(str(todo['id']))} {one_line(todo['content'])}{state}{one_line(why)}"
+
+
+def section(message: Any) -> Iterator[str]:
+    """A message under its speaker; texts are fenced, so that nothing in them is taken for the page's own."""
+    who = f"Graph ({message['graph']})" if "graph" in message else SPEAKERS.get(message["type"], "Other")
+    name = f" of {one_line(message['name'] or 'a tool')}" if message["type"] == "tool" else ""
+    yield from (f"### {who}{name}", "")
+    if text := message["text"].strip():
+        yield from fenced(text)
+    for call in message.get("tool_calls", ()):
+        yield from fenced(f"{call['name']} {as_json(call['args'])}", "json")
+
+
+def fenced(text: str, kind: str = "text") -> Iterator[str]:
+    """A text in a fence that is longer than any in it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    yield from (f"{fence}{kind}", text, fence, "")
+
+
+def put(text: str, file: Path) -> str:
+    """Write a text to a new file."""
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise usage(f"The file {str(file)!r} is there already: name another.") from None
+    except OSError as error:
+        raise usage(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
+    return str(file)

@@ -1,0 +1,252 @@
+"""The first minute: what is there, what answers, and a first line before anything slow."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Reply, Server
+from processes import Shell, wakeloop
+
+from wakeloop.cli import around
+from wakeloop.cli.around import KEYS
+
+pytestmark = pytest.mark.loopback
+CALLED = Reply(calls=[("ready", {"ok": True})])
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without keys and without servers; returns where its configuration is."""
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(around, "SERVERS", {"Ollama": free_port()})
+    monkeypatch.setenv("WAKELOOP_CONFIG", str(tmp_path / "conf"))
+    monkeypatch.setenv("WAKELOOP_DB", str(tmp_path / "threads.sqlite"))
+    return tmp_path / "conf" / "config.yaml"
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def served(monkeypatch: pytest.MonkeyPatch, serve: Any, *replies: Reply) -> Server:
+    """A server on this machine at a usual port."""
+    server: Server = serve(*replies)
+    monkeypatch.setattr(around, "SERVERS", {"Ollama": int(server.url.split(":")[2].split("/")[0])})
+    return server
+
+
+def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
+    [port] = around.SERVERS.values()
+    told = (
+        "keys: none\n"
+        f"server: none on this machine; looked for Ollama ({port})\n"
+        f"config: {here} (not there; wakeloop init at a terminal writes it)\n"
+        "To begin: set OPENAI_API_KEY, or start a server such as Ollama, and try again.\n"
+        "Without a model: wakeloop demo DIR. All commands: wakeloop --help\n"
+    )
+    assert wakeloop() == wakeloop("init") == (0, told, "")
+    assert not here.exists()
+
+
+def test_a_key_is_named_and_never_shown(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
+    monkeypatch.setenv("GROQ_API_KEY", " ")
+    code, out, err = wakeloop("init")
+    assert (code, out.splitlines()[0], err) == (0, "keys: OPENAI_API_KEY", "")
+    assert out.splitlines()[3] == (
+        'To begin: wakeloop run "Say what is in this folder" --model openai:gpt-5-mini'
+    )
+    assert "secret" not in out
+
+
+def test_a_server_tells_its_models(here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any) -> None:
+    server = served(monkeypatch, serve)
+    code, out, _ = wakeloop("init")
+    assert code == 0
+    assert out.splitlines()[1] == f"server: Ollama at {server.url}: loopback:1b"
+    assert out.splitlines()[3] == (
+        'To begin: wakeloop run "Say what is in this folder" --model openai:loopback:1b '
+        f"--base-url {server.url}"
+    )
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["[]", "{}", '{"data": 1}', '{"data": [1, {"id": 2}, {"id": "\\u001b[31m"}]}', "<html>", "[" * 100_000],
+)
+def test_what_is_no_models_list_is_no_server_or_has_no_model(told: str) -> None:
+    try:
+        found = around.models_in(json.loads(told))
+    except (ValueError, RecursionError):
+        found = None
+    assert not found
+
+
+# -- at a terminal ----------------------------------------------------------------------------------------
+
+
+class Typed:
+    """What a person types, at what looks like a terminal."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = [f"{line}\n" for line in lines]
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self) -> str:
+        return self.lines.pop(0) if self.lines else ""
+
+
+def begun(monkeypatch: pytest.MonkeyPatch, *lines: str) -> int:
+    from wakeloop.cli.init import begin
+
+    monkeypatch.setattr(sys, "stdin", Typed(*lines))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    return begin()
+
+
+def test_it_asks_and_writes_what_was_chosen(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = served(monkeypatch, serve)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
+    assert begun(monkeypatch, "3", "1") == 0
+    assert here.read_text() == f'model: "openai:loopback:1b"\nbase_url: "{server.url}"\n'
+    out = capsys.readouterr().out
+    assert out.splitlines()[2:5] == [
+        "  1 loopback:1b (Ollama)",
+        "  2 openai, by OPENAI_API_KEY",
+        "Which one? [1-2, Enter is 1] There is no '3'.",
+    ]
+    assert "secret" not in out
+    assert begun(monkeypatch, "y", "2", "") == 0
+    assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
+    assert begun(monkeypatch, "") == 0  # it is not written anew without a yes
+    assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
+    assert [path.name for path in here.parent.iterdir()] == ["config.yaml"]
+    assert wakeloop("config")[1].splitlines()[1].split()[:3] == ["model", '"openai:gpt-5-mini"', "global"]
+
+
+def test_an_input_that_ends_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wakeloop.cli.failures import CommandError
+
+    monkeypatch.setenv("GROQ_API_KEY", "x")
+    with pytest.raises(CommandError, match=r"^Nothing was answered, and nothing written\.$"):
+        begun(monkeypatch, "1", "")
+    assert not here.exists()
+
+
+# -- doctor -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "told"),
+    [
+        (CALLED, 0, "tools: called, as asked"),
+        (
+            Reply("I am ready."),
+            1,
+            "tools: none called. It answered 'I am ready.'; the todo list needs tool calls.",
+        ),
+        (Reply(status=400), 1, "answer: none. The server refused the request (400): the server says no."),
+    ],
+    ids=["calls", "talks", "refuses"],
+)
+def test_the_doctor_asks_a_model_once(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, reply: Reply, code: int, told: str
+) -> None:
+    server = served(monkeypatch, serve, reply)
+    got, out, err = wakeloop("doctor")
+    lines = out.splitlines()
+    assert (got, err) == (code, "")
+    assert lines[0].startswith("versions: python 3.")
+    assert lines[1:] == [
+        f"config: {here} (not there; wakeloop init writes it)",
+        f"threads: {os.environ['WAKELOOP_DB']} (not there; the first run makes it)",
+        "keys: none",
+        f"server: Ollama at {server.url}: loopback:1b",
+        f"model: openai:loopback:1b at {server.url}",
+        told,
+    ]
+    assert len(server.requests) == 1
+
+
+def test_the_doctor_without_a_model(here: Path) -> None:
+    code, out, err = wakeloop("doctor")
+    assert (code, out.splitlines()[-1], err) == (1, "model: none; wakeloop init finds one", "")
+    here.parent.mkdir()
+    here.write_text("modell: x\n")
+    assert wakeloop("doctor")[0] == 2
+
+
+# -- keys, and the first line -----------------------------------------------------------------------------
+
+
+def test_a_server_on_this_machine_wants_no_key(shell: Shell, serve: Any) -> None:
+    server = serve(Reply("Here I am."))
+    del shell.env["OPENAI_API_KEY"]
+    done = shell("run", "x", "--model", "m", "--base-url", server.url)
+    assert done.returncode == 0, done.stderr
+    assert "Here I am." in done.stdout
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.1/v1", "http://localhost.example/v1", "x", "http://[::1"])
+def test_one_elsewhere_does(url: str) -> None:
+    assert not around.is_here(url)
+
+
+@pytest.mark.parametrize("url", ["http://localhost:1/v1", "http://127.0.0.2:1/v1", "http://[::1]:1/v1"])
+def test_of_this_machine(url: str) -> None:
+    assert around.is_here(url)
+
+
+def first_line(shell: Shell, *args: str) -> tuple[str, str]:
+    """What a terminal shows first, and what had been imported until then."""
+    code = (
+        "import sys\n"
+        "from wakeloop.cli import start\n"
+        "before = start.begun\n"
+        "def begun(*given):\n"
+        "    before(*given)\n"
+        "    slow = {'langgraph', 'langchain_core', 'openai', 'pydantic_settings', 'rich'}\n"
+        "    print(sorted(slow & set(sys.modules)), flush=True)\n"
+        "    raise SystemExit(0)\n"
+        "start.begun = begun\n"
+        "from wakeloop.cli.commands.app import main\n"
+        "main()\n"
+    )
+    ours, theirs = pty.openpty()
+    env = {key: value for key, value in shell.env.items() if not key.startswith("COVERAGE_")}
+    command = [sys.executable, "-c", code, *args]
+    with subprocess.Popen(command, env=env, cwd=shell.folder, stderr=theirs, stdout=subprocess.PIPE) as ran:
+        out, _ = ran.communicate(timeout=60)
+        os.close(theirs)
+        told = os.read(ours, 1000).decode()
+        os.close(ours)
+    return told, out.decode()
+
+
+@pytest.mark.parametrize("command", [["run", "x"], ["chat"]], ids=lambda one: one[0])
+def test_the_first_line_comes_before_anything_slow(shell: Shell, command: list[str]) -> None:
+    told, imported = first_line(shell, *command, "--model", "m", "--thread", "mine")
+    assert (told, imported) == ("Starting m on thread mine …\r\n", "[]\n")
+
+
+def test_the_package_is_the_command(shell: Shell) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "wakeloop", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("wakeloop ")
