@@ -15,6 +15,7 @@ from wakeloop.display.axis import Axis
 from wakeloop.display.clean import one_line
 from wakeloop.display.lanes import Lane, Moment, Picture, Said, Spend
 from wakeloop.display.prose import SHORTEST, Hide, markdown, plain, room_for, shown
+from wakeloop.text.characters import plural
 from wakeloop.text.marks import kind_of, milliseconds, parts_of
 
 FOLDED = 700  # characters: a longer text is folded
@@ -118,14 +119,14 @@ class Page:
         told = f", {cached:,} cached" if cached else ""
         yield "Tokens", f"{read + written:,} ({read:,} in{told}, {written:,} out)"
         if costs := [one.cost for one in spends if one.cost is not None]:
-            whole = "" if len(costs) == len(spends) else f" of {words.plural(len(costs), 'request')}"
+            whole = "" if len(costs) == len(spends) else f" of {plural(len(costs), 'request')}"
             yield "Cost", f"{sum(costs):,.4f}{whole}"
         yield "Time", words.elapsed(self.picture.ended - self.picture.began)
         names = {m.response_metadata.get("model_name") for m in (one.message for one in self.picture.said)}
         if named := ", ".join(sorted(self.line(str(name), 60) for name in names if name)):
             yield "Model", named
         if failed := sum(one.kind == "failed" for one in moments):
-            yield "Trouble", f"{words.plural(failed, 'call')} failed"
+            yield "Trouble", f"{plural(failed, 'call')} failed"
         yield "Began", datetime.fromtimestamp(self.picture.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     # -- the picture -------------------------------------------------------------------------------------
