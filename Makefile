@@ -31,7 +31,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs if not need.startswith("wakeloop")}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: effect reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
+.PHONY: screenshots effect reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,7 @@ endif
 	@mkdir -p build
 	@$(BIN)/wakeloop demo '$(or $(DIR),build/demo)' --db build/demo.db
 	@echo "report: $(or $(DIR),build/demo)/wakeloop-report.md"
+	@echo "thread: $(or $(DIR),build/demo)/wakeloop-report.html"
 
 quick: $(VENV)/with-dev ## Run the tests without SQLite, processes and network, each by one path: while you work
 	$(BIN)/python -m pytest -n $(WORKERS) --paths one tests/pure tests/graph
@@ -63,6 +64,9 @@ lint: $(VENV)/with-dev ## Check style and format with ruff
 
 types: $(VENV)/with-dev ## Check types with mypy, strictly
 	$(BIN)/python -m mypy
+
+screenshots: $(VENV)/with-dev ## Take the pictures of README and docs anew, in the machine's own Chromium
+	$(BIN)/python tests/real/display/screenshots.py
 
 docs: $(VENV)/with-dev ## Build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -62,7 +62,7 @@ def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> i
             outcome = Outcome(agent.get_state(config_of(job)), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
             return failed(job, agent, error, view, store if new else None)
-        return ended(job, outcome, view, outside)
+        return ended(job, agent, outcome, view, outside)
 
 
 def config_of(job: Job) -> RunnableConfig:
@@ -138,7 +138,7 @@ def greeting(job: Job, before: StateSnapshot) -> list[Line]:
 # -- the end ---------------------------------------------------------------------------------------------
 
 
-def ended(job: Job, outcome: Outcome, view: View, outside: Outside) -> int:
+def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside) -> int:
     """Say how it ended; where a request or a tool is still at work, leave the process at once."""
     snapshot = outcome.snapshot
     for line in last_lines(
@@ -148,6 +148,10 @@ def ended(job: Job, outcome: Outcome, view: View, outside: Outside) -> int:
     own = snapshot.values.get("todo_settings") or {}
     if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
         view.say(Line("way", told))
+    if job.recipe.demo and outcome.stopped is None:
+        from wakeloop.cli.pictured import of_the_demo
+
+        view.say(of_the_demo(job, agent))
     put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
     if job.recipe.demo and code == SETTLED and (why := unwritten(snapshot.values.get("messages") or ())):

@@ -10,6 +10,8 @@ from wakeloop.demo.audit import REPORT, audit_tools
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.folder import shown
 
+PAGE = "wakeloop-report.html"  # the audit's thread, beside its report
+
 
 def request_text(root: Path) -> str:
     """The user's message that starts an audit of `root`."""
@@ -24,5 +26,5 @@ def unwritten(messages: Sequence[BaseMessage]) -> str:
 
 
 def demo_tools(root: Path) -> list[BaseTool]:
-    """The file tools and the audit's measures, confined to `root`; listings leave the report out."""
-    return [*file_tools(root, hidden=(REPORT,)), *audit_tools(root)]
+    """The file tools and the audit's measures, confined to `root`; listings leave what it makes out."""
+    return [*file_tools(root, hidden=(REPORT, PAGE)), *audit_tools(root)]

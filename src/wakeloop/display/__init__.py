@@ -1,6 +1,7 @@
 """What a person sees of a run: one screen, its views.
 
-`TodoPanel`, `show` and `compare` are for notebooks, and print plainly elsewhere.
+`TodoPanel`, `show` and `compare` are for notebooks, and print plainly elsewhere; `thread_report` makes a
+page.
 """
 
 from typing import TYPE_CHECKING
@@ -11,15 +12,18 @@ if TYPE_CHECKING:
     from wakeloop.display.comparing import Comparison as Comparison
     from wakeloop.display.comparing import compare as compare
     from wakeloop.display.panel import TodoPanel as TodoPanel
+    from wakeloop.display.report import athread_report as athread_report
+    from wakeloop.display.report import thread_report as thread_report
     from wakeloop.display.shown import View as View
     from wakeloop.display.shown import show as show
 
-__all__ = ["Comparison", "TodoPanel", "View", "compare", "show"]
+__all__ = ["Comparison", "TodoPanel", "View", "athread_report", "compare", "show", "thread_report"]
 __getattr__, __dir__ = lazy(
     __name__,
     {
         "wakeloop.display.comparing": ("Comparison", "compare"),
         "wakeloop.display.panel": ("TodoPanel",),
+        "wakeloop.display.report": ("athread_report", "thread_report"),
         "wakeloop.display.shown": ("View", "show"),
     },
 )

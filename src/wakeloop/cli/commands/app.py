@@ -21,6 +21,7 @@ THREADS = (
     threads.threads,
     threads.show,
     threads.todo,
+    threads.report,
     threads.rm,
     threads.rename,
     threads.export,

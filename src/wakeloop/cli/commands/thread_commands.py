@@ -174,6 +174,26 @@ def todo(
 
 
 @sentences()
+def report(
+    thread: Annotated[
+        str | None,
+        typer.Argument(metavar="THREAD", help="Id of the thread, or how it begins; else the last."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="The page; else report-THREAD.html. - is stdout."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    db: Db = None,
+) -> None:
+    """Write a thread as a page of HTML: its list over time, and its conversation."""
+    from wakeloop.cli.pictured import pictured
+    from wakeloop.cli.store import Place
+
+    write(pictured(Place.of(db), thread, out, force=force))
+
+
+@sentences()
 def rm(
     threads: Annotated[
         list[str],

@@ -1,0 +1,59 @@
+"""One thread as a page of HTML, in a file."""
+
+import re
+import sys
+from pathlib import Path
+
+from wakeloop.cli.failures import CommandError, redacted, usage
+from wakeloop.cli.job import Job
+from wakeloop.cli.reader import reader
+from wakeloop.cli.run import Graph
+from wakeloop.cli.start import must_be
+from wakeloop.cli.store import Place, reading
+from wakeloop.demo.job import PAGE
+from wakeloop.display.clean import one_line
+from wakeloop.display.report import thread_report
+from wakeloop.display.screen import Line
+
+STDOUT = Path("-")
+
+
+def pictured(place: Place, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
+    """Write a thread's page, the last one's where none is named; returns what is said of it."""
+    with reading(place) as store:
+        known = must_be(store, thread)
+        text = page_of(reader(store.saver), known.id)
+    if out == STDOUT:
+        sys.stdout.buffer.write(text.encode())
+        return []
+    return [put(text, out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html"), force=force)]
+
+
+def page_of(graph: Graph, thread: str) -> str:
+    """A thread's page, without what the environment holds of secrets."""
+    return thread_report(graph, {"configurable": {"thread_id": thread}}, hide=redacted)
+
+
+def of_the_demo(job: Job, agent: Graph) -> Line:
+    """Write the page of the demo's thread into its folder, and say where it is."""
+    file, here = Path(job.recipe.root) / PAGE, Path.cwd()
+    file = file.relative_to(here) if file.is_relative_to(here) else file
+    try:
+        put(page_of(agent, job.thread), file, force=True)
+    except CommandError as error:
+        return Line("error", str(error))
+    return Line("note", f"The thread as a page: {one_line(str(file))}")
+
+
+def put(text: str, file: Path, *, force: bool) -> str:
+    """Write a page to a file, which is none that is there already unless that is meant; returns its name."""
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise usage(
+            f"The file {str(file)!r} is there already: name another with -o, or add --force."
+        ) from None
+    except OSError as error:
+        raise CommandError(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
+    return str(file)

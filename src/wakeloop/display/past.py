@@ -1,0 +1,186 @@
+"""A thread's past: its checkpoints, each read once."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.graph.state import CompiledStateGraph
+
+from wakeloop.errors import ArgumentError, DamagedError
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+INPUT = {"source": "input"}
+WHOLE = frozenset(("messages", "todos"))  # where these are stored, they are not changes
+
+
+@dataclass(frozen=True)
+class Step:
+    """One superstep: the values that it found stored, and what was written in it.
+
+    `began` and `ended` are seconds since 1970, those of the checkpoints around it; the newest has not ended.
+    `source` is what made the checkpoint that it began with, `into` the one that it led to: `input`, `loop`,
+    `update` or `fork`.
+    """
+
+    began: float
+    ended: float | None
+    source: str
+    into: str
+    stored: Mapping[str, Any]
+    writes: Sequence[tuple[str, Any]]
+    behind_gap: bool = False
+
+
+@dataclass(frozen=True)
+class Nested:
+    """The steps of a graph inside of the thread, such as a subagent: their place, and when they were."""
+
+    name: str
+    began: float
+    ended: float
+    steps: int
+
+
+@dataclass(frozen=True)
+class Past:
+    """A thread from its first checkpoint to its newest.
+
+    `beside` counts those on other branches; `damaged` says that some could not be read.
+    """
+
+    thread: str
+    steps: Sequence[Step]
+    nested: Sequence[Nested] = ()
+    beside: int = 0
+    damaged: bool = False
+
+
+def past_of(graph: Graph, config: RunnableConfig) -> Past:
+    """Read the checkpoints of a thread with one listing of its saver, through which the past is not replayed.
+
+    A state rebuilt at each checkpoint, as `get_state_history` does it, takes time with the square of the
+    conversation. Rows that cannot be read are left out, back to the next input that can.
+
+    Raises:
+        ArgumentError: The graph keeps no threads, or the config names none that is there.
+        DamagedError: None of the rows can be read.
+    """
+    saver, place = graph.checkpointer, config.get("configurable") or {}
+    if not isinstance(saver, BaseCheckpointSaver):
+        raise ArgumentError("This graph keeps no threads: pass one that was made with a checkpointer.")
+    if "thread_id" not in place:
+        raise ArgumentError('The config names no thread: pass {"configurable": {"thread_id": …}}.')
+    thread, ours = str(place["thread_id"]), str(place.get("checkpoint_ns", ""))
+    rows, damaged = _rows(saver, thread)
+    mine = {_id(row): row for row in rows if _space(row) == ours}
+    newest = place.get("checkpoint_id") or max(mine, default="")
+    if newest not in mine:
+        raise ArgumentError(f"There is no thread {thread!r}, or not that checkpoint of it.")
+    path = _path(mine, newest)
+    return Past(thread, _steps(path), _nested(rows, ours), len(mine) - len(path), damaged)
+
+
+def _rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[CheckpointTuple], bool]:
+    """Return the rows that can be read, of every namespace, and whether there are others."""
+    config: RunnableConfig = {"configurable": {"thread_id": thread}}
+    rows: list[CheckpointTuple] = []
+    oldest: RunnableConfig | None = None
+    fault: Exception | None = None
+    searching = False  # behind a row that cannot be read, for the next input
+    while True:
+        try:
+            for row in saver.list(config, before=oldest, filter=INPUT if searching else None):
+                rows.append(row)
+                if searching:
+                    break
+            else:
+                break
+        except Exception as error:  # noqa: BLE001 - whatever a damaged row raises, the others are told
+            fault = error
+            if searching:
+                break
+        oldest = min(rows, key=_id).config if rows else None
+        searching = not searching
+    if fault is not None and not rows:
+        raise DamagedError("nothing of its rows can be read") from fault
+    return rows, fault is not None
+
+
+def _path(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tuple[CheckpointTuple, bool]]:
+    """Follow the parents; a row whose parent is not there stands behind a gap. Oldest first."""
+    ordered, path = sorted(rows), []
+    here: str | None = newest
+    while here is not None:
+        row = rows[here]
+        found = row.parent_config
+        parent: str | None = found["configurable"].get("checkpoint_id") if found else None
+        here = parent or None
+        gap = here is not None and here not in rows
+        path.append((row, gap))
+        if here is not None and gap:
+            place = bisect_left(ordered, here)
+            here = ordered[place - 1] if place else None
+    return path[::-1]
+
+
+def _steps(path: Sequence[tuple[CheckpointTuple, bool]]) -> list[Step]:
+    behind: list[CheckpointTuple | None] = [*(row for row, _ in path[1:]), None]
+    return [
+        Step(
+            began=_time(row),
+            ended=_time(after) if after else None,
+            source=_source(row),
+            into=_source(after) if after else "",
+            stored=row.checkpoint["channel_values"],
+            writes=_writes(row, after),
+            behind_gap=gap,
+        )
+        for (row, gap), after in zip(path, behind, strict=True)
+    ]
+
+
+def _writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[tuple[str, Any]]:
+    """What was written at a checkpoint on the way to the one behind it.
+
+    Where a fork goes off, or an input came in the middle of a run, what is written there is of the branch
+    that was left; the next row then has the channels whole.
+    """
+    if after is not None:
+        source, stored = _source(after), after.checkpoint["channel_values"]
+        if source in ("input", "fork") or (source == "update" and not WHOLE.isdisjoint(stored)):
+            return []
+    return [(channel, value) for _, channel, value in row.pending_writes or ()]
+
+
+def _source(row: CheckpointTuple) -> str:
+    return str(row.metadata.get("source", ""))
+
+
+def _nested(rows: Sequence[CheckpointTuple], ours: str) -> list[Nested]:
+    """Return the graphs within, by their namespaces, in the order in which they began."""
+    spans: dict[str, list[float]] = {}
+    for row in rows:
+        space = _space(row)
+        if space != ours and space.startswith(ours):
+            spans.setdefault(space, []).append(_time(row))
+    found = [
+        Nested(space[len(ours) :].strip("|").partition(":")[0], min(times), max(times), len(times))
+        for space, times in spans.items()
+    ]
+    return sorted(found, key=lambda one: one.began)
+
+
+def _id(row: CheckpointTuple) -> str:
+    return str(row.config["configurable"]["checkpoint_id"])
+
+
+def _space(row: CheckpointTuple) -> str:
+    return str(row.config["configurable"].get("checkpoint_ns", ""))
+
+
+def _time(row: CheckpointTuple) -> float:
+    return datetime.fromisoformat(row.checkpoint["ts"]).timestamp()

@@ -1,0 +1,51 @@
+"""Texts of a thread as HTML: without secrets, without links."""
+
+import re
+from collections.abc import Callable
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup, escape
+
+from wakeloop.display.clean import clean
+from wakeloop.text.secrets import HIDDEN, IS_A_SECRET, without_secrets
+
+LONGEST = 20_000  # characters of one text on a page
+SHORTEST = 1_000  # of one where there are very many
+WHOLE = 6_000_000  # of all texts together, about
+MARGIN = 2_000  # of what is behind them, read so that no secret is cut in two
+_WORD = re.compile(r"[\w./+=-]{16,}")
+_KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.*?(?:-----END [A-Z ]+-----|\Z)", re.DOTALL)
+
+Hide = Callable[[str], str]
+
+# Raw HTML stays text; what would lead away or load something is not made of a stranger's words.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_MARKDOWN.disable(["link", "image", "autolink", "html_block", "html_inline", "reference", "entity"])
+
+
+def room_for(texts: int) -> int:
+    """How long each of so many texts may be, so that a browser opens their page at once."""
+    return max(SHORTEST, min(LONGEST, WHOLE // max(texts, 1)))
+
+
+def shown(text: str, hide: Hide, most: int = LONGEST) -> str:
+    """A text as a page shows it: cleaned, without secrets, cut with a count where it is very long."""
+    kept = hide(clean(text[: most + MARGIN]))
+    kept = _WORD.sub(_unless_secret, _KEY.sub(HIDDEN, without_secrets(kept)))
+    if len(text) <= most:
+        return kept
+    return f"{kept[:most]}\n… and {len(text) - most:,} more characters"
+
+
+def markdown(text: str) -> Markup:
+    """Markdown as HTML that loads nothing and leads nowhere."""
+    return Markup(_MARKDOWN.render(text))  # noqa: S704 - it escapes what it is given
+
+
+def plain(text: str) -> Markup:
+    """A text as it is."""
+    return Markup("<pre>{}</pre>").format(text) if text else escape("")
+
+
+def _unless_secret(word: re.Match[str]) -> str:
+    return HIDDEN if IS_A_SECRET.match(word[0]) else word[0]

@@ -1,0 +1,259 @@
+"""The page of a thread that a graph has run: whole, unfinished, forked, damaged."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import interrupt
+
+from wakeloop import ArgumentError, DamagedError, create_todo_agent, update_todos
+from wakeloop.display import athread_report, thread_report
+from wakeloop.display.folding import picture
+from wakeloop.display.past import past_of
+from wakeloop.testing import ScriptedModel, calls, says
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+def look(path: str) -> str:
+    """Look at a file."""
+    if path == "nowhere":
+        raise ValueError(path)
+    return f"contents of {path}"
+
+
+def ask(what: str) -> str:
+    """Ask the person."""
+    return str(interrupt({"question": what}))
+
+
+def agent_of(*steps: Any, saver: Any = None) -> Any:
+    return create_todo_agent(ScriptedModel(steps), tools=[look, ask], checkpointer=saver or InMemorySaver())
+
+
+WORK = (
+    calls(("todo_write", {"items": ["a", "b"]}), ("look", {"path": "nowhere"})),
+    says("Later."),
+    calls(("todo_update", {"id": 1, "status": "in_progress"})),
+    calls(
+        ("todo_update", {"id": 1, "status": "done"}),
+        ("todo_update", {"id": 2, "status": "blocked", "reason": "no"}),
+    ),
+    says("Done."),
+)
+
+
+def worked() -> Any:
+    agent = agent_of(*WORK)
+    agent.invoke({"messages": [("user", "go")]}, THREAD)
+    return agent
+
+
+def told(agent: Any, config: Any = THREAD) -> tuple[dict[Any, list[str]], list[str], list[str]]:
+    """Lanes, moments and the texts that were said."""
+    shown = picture(past_of(agent, config))
+    return (
+        {lane.todo["content"]: [span.status for span in lane.spans] for lane in shown.lanes},
+        [one.kind for one in shown.moments],
+        [one.message.text for one in shown.said],
+    )
+
+
+def test_a_run_is_told_as_it_was() -> None:
+    agent = worked()
+    update_todos(agent, THREAD, add=["c"])
+    lanes, moments, said = told(agent)
+    assert lanes == {
+        "a": ["pending", "in_progress", "completed"],
+        "b": ["pending", "blocked"],
+        "c": ["pending"],
+    }
+    assert moments == ["request", "failed", "wake", "end", "hand"]
+    assert said == [message.text for message in agent.get_state(THREAD).values["messages"]]
+
+
+def test_every_time_lies_between_those_of_the_first_and_the_newest_checkpoint() -> None:
+    shown = picture(past_of(worked(), THREAD))
+    times = [
+        *(one.at for one in shown.moments),
+        *(one.at for one in shown.said),
+        *(one.at for one in shown.spends),
+    ]
+    assert len(shown.spends) == len(WORK)
+    assert all(shown.began <= at <= shown.ended for at in times)
+    assert [one.at for one in shown.said] == sorted(one.at for one in shown.said)
+
+
+def test_one_listing_of_the_saver_is_all_that_the_past_takes() -> None:
+    class Counting(InMemorySaver):
+        listed = 0
+
+        def list(self, *args: Any, **kwargs: Any) -> Any:
+            self.listed += 1
+            return super().list(*args, **kwargs)
+
+    saver = Counting()
+    agent = agent_of(*WORK, saver=saver)
+    agent.invoke({"messages": [("user", "go")]}, THREAD)
+    saver.listed = 0
+    thread_report(agent, THREAD)
+    assert saver.listed == 1
+
+
+def test_an_unfinished_thread_and_one_that_waits() -> None:
+    agent = agent_of(calls(("todo_write", {"items": ["a"]})), ConnectionError("down"))
+    with pytest.raises(ConnectionError):
+        agent.invoke({"messages": [("user", "go")]}, THREAD)
+    assert told(agent)[:2] == ({"a": ["pending"]}, ["request"])
+    assert "The run has not finished; 1 open." in thread_report(agent, THREAD)
+
+    agent = agent_of(calls(("ask", {"what": "May I?"})))
+    agent.invoke({"messages": [("user", "go")]}, THREAD)
+    assert told(agent)[1] == ["request", "question"]
+    assert "waits for an answer: May I?" in thread_report(agent, THREAD)
+
+
+def test_a_fork_tells_its_own_branch_and_a_config_may_name_a_checkpoint() -> None:
+    agent = worked()
+    history = list(agent.get_state_history(THREAD))
+    written = next(one for one in reversed(history) if one.values.get("todos"))
+    fork = agent_of(says("No."), says("No."), says("No."), says("No."), says("No."), saver=agent.checkpointer)
+    fork.invoke({"messages": [("user", "stop")]}, written.config)
+    assert told(fork)[0] == {"a": ["pending"], "b": ["pending"]}
+    assert told(fork)[1][:3] == ["request", "failed", "request"]
+    assert past_of(fork, THREAD).beside > 0
+    assert told(fork, written.config)[:2] == ({"a": ["pending"], "b": ["pending"]}, ["request", "failed"])
+
+
+def test_an_edit_of_an_older_checkpoint_is_a_branch_of_its_own() -> None:
+    agent = worked()
+    written = next(one for one in reversed(list(agent.get_state_history(THREAD))) if one.values.get("todos"))
+    agent.update_state(written.config, {"todos": {"drop": [1]}}, as_node="finalization_guard")
+    shown = picture(past_of(agent, THREAD))
+    assert [(lane.todo["content"], lane.gone is not None) for lane in shown.lanes] == [
+        ("a", True),
+        ("b", False),
+    ]
+    assert [one.kind for one in shown.moments] == ["request", "failed", "hand"]
+    assert [one.gone for one in shown.said] == [False] * 4
+
+
+class Torn(InMemorySaver):
+    """A saver with rows that cannot be read."""
+
+    torn: frozenset[int] = frozenset()
+
+    def list(self, config: Any, **kwargs: Any) -> Any:
+        for row in super().list(config, **kwargs):
+            if row.metadata["step"] in self.torn:
+                raise ValueError("not msgpack")
+            yield row
+
+    def get_tuple(self, config: Any) -> CheckpointTuple | None:
+        row = super().get_tuple(config)
+        if row is not None and row.metadata["step"] in self.torn:
+            raise ValueError("not msgpack")
+        return row
+
+
+@pytest.fixture
+def torn() -> Any:
+    agent = agent_of(*WORK, says("Yes."), saver=Torn())
+    agent.invoke({"messages": [("user", "go")]}, THREAD)
+    agent.invoke({"messages": [("user", "more")]}, THREAD)
+    return agent
+
+
+def test_behind_a_row_that_cannot_be_read_the_rest_is_told(torn: Any) -> None:
+    rows = list(torn.checkpointer.list(THREAD))
+    second = next(row.metadata["step"] for row in rows if row.metadata["source"] == "input")
+    torn.checkpointer.torn = frozenset((second + 2,))
+    assert told(torn)[1] == ["request", "failed", "wake", "end", "request", "gap", "end"]
+    assert "Earlier steps cannot be read." in thread_report(torn, THREAD)
+
+    torn.checkpointer.torn = frozenset((rows[0].metadata["step"],))
+    assert told(torn)[1] == ["request", "failed", "wake", "end", "request", "gap"]
+    page = thread_report(torn, THREAD)
+    assert "What is stored of it is damaged." in page
+
+    torn.checkpointer.torn = frozenset(row.metadata["step"] for row in rows)
+    with pytest.raises(DamagedError):
+        thread_report(torn, THREAD)
+
+
+def test_what_is_no_thread_is_refused_in_a_sentence() -> None:
+    bare = create_todo_agent(ScriptedModel(says("x")))
+    with pytest.raises(ArgumentError, match="keeps no threads"):
+        thread_report(bare, THREAD)
+    with pytest.raises(ArgumentError, match="names no thread"):
+        thread_report(agent_of(), {})
+    with pytest.raises(ArgumentError, match="no thread 't'"):
+        thread_report(agent_of(), THREAD)
+
+
+async def test_the_asynchronous_door_gives_the_same_page() -> None:
+    agent = worked()
+    made = re.compile(r"Made [^<]+ from")
+    assert made.sub("", await athread_report(agent, THREAD)) == made.sub("", thread_report(agent, THREAD))
+
+
+# -- hostile texts -----------------------------------------------------------------------------------------
+
+HOSTILE = (
+    '<script>alert(1)</script><img src=x onerror="alert(2)">" onmouseover="alert(3)" \' '
+    "</style></title></pre></details><!-- --><svg/onload=alert(4)>{{ 7 * 7 }}{% raw %}\x1b[31m\u202eevil\x00"
+)
+
+
+class Tags(HTMLParser):
+    """What elements and attributes a page has."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.links: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.links |= {str(value) for name, value in attrs if name in ("href", "src", "action")}
+
+
+def test_hostile_texts_stay_texts() -> None:
+    call = {"name": "look", "args": {"path": HOSTILE, HOSTILE: HOSTILE}}
+    agent = agent_of(
+        calls(("todo_write", {"items": [HOSTILE]}), (HOSTILE, {HOSTILE: 1}), ("look", call["args"])),
+        calls(("todo_update", {"id": 1, "status": "blocked", "reason": HOSTILE})),
+        says(HOSTILE),
+    )
+    config: Any = {"configurable": {"thread_id": HOSTILE}}
+    agent.invoke({"messages": [("user", HOSTILE), ("system", HOSTILE)]}, config)
+    page = thread_report(agent, config)
+    tags = Tags(page)
+    assert [tags.tags.count(tag) for tag in ("script", "style", "img", "iframe", "link")] == [1, 1, 0, 0, 0]
+    assert not {name for name in tags.attributes if name.startswith("on") or name == "style"}
+    assert all(re.fullmatch(r"#(m\d+|talk)", link) for link in tags.links)
+    assert "{{ 7 * 7 }}" in page
+    assert not re.search("[\x00\x1b\u202e]", page)
+    assert page.count("&lt;script&gt;alert(1)") >= 8
+
+
+def test_the_policy_names_the_one_style_and_the_one_script_by_their_hashes() -> None:
+    page = thread_report(worked(), THREAD)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+    named = {part.split()[0]: part.split()[1:] for part in policy[1].split(";")}
+    hashes = {}
+    for kind in ("style", "script"):
+        [text] = re.findall(f"<{kind}>(.*?)</{kind}>", page, re.DOTALL)
+        hashes[f"{kind}-src"] = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"]
+    assert named == {"default-src": ["'none'"], "base-uri": ["'none'"], "form-action": ["'none'"], **hashes}

@@ -1,0 +1,101 @@
+"""`wakeloop report`: one page in a file, which no file is lost to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from processes import Shell, wakeloop
+from test_looking import filled
+
+
+@pytest.fixture
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database with the threads a, b and c, in a working folder that is empty."""
+    path = tmp_path / "threads.sqlite"
+    filled(path)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("WAKELOOP_DB", str(path))
+    return path
+
+
+def title(file: str) -> str:
+    text = Path(file).read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>\n")
+    assert text.rstrip().endswith("</html>")
+    return text.partition("<title>")[2].partition("</title>")[0]
+
+
+def test_it_writes_the_thread_that_is_named_or_the_last_one(db: Path) -> None:
+    assert wakeloop("report", "a") == (0, "report-a.html\n", "")
+    assert title("report-a.html") == "a – wakeloop"
+    assert wakeloop("report") == (0, "report-c.html\n", "")
+    assert title("report-c.html") == "c – wakeloop"
+    assert wakeloop("report", "b", "-o", "b.html") == (0, "b.html\n", "")
+    assert title("b.html") == "b – wakeloop"
+
+
+def test_a_file_that_is_there_is_kept_unless_it_is_meant(db: Path) -> None:
+    Path("report-a.html").write_text("mine")
+    code, out, err = wakeloop("report", "a")
+    assert (code, out) == (2, "")
+    assert err == (
+        "wakeloop: The file 'report-a.html' is there already: name another with -o, or add --force.\n"
+    )
+    assert Path("report-a.html").read_text() == "mine"
+    assert wakeloop("report", "a", "--force")[0] == 0
+    assert title("report-a.html") == "a – wakeloop"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["nobody"], 2, "There is no thread 'nobody'"),
+        (["a", "-o", "nowhere/page.html"], 1, "The file 'nowhere/page.html' cannot be written: No such file"),
+        (["a", "-o", ".", "--force"], 1, "The file '.' cannot be written: Is a directory"),
+        (["a", "-o", "/dev/full", "--force"], 1, "The file '/dev/full' cannot be written: No space left"),
+        (["a", "--db", "none.sqlite"], 2, "There is no thread 'a'"),
+        (["--db", "none.sqlite"], 2, "There is no thread in "),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(db: Path, words: list[str], code: int, told: str) -> None:
+    found, out, err = wakeloop("report", *words)
+    assert (found, out) == (code, "")
+    assert err.startswith(f"wakeloop: {told}")
+    assert err.count("\n") == 1
+    assert list(Path().iterdir()) == []
+
+
+def test_a_dash_is_stdout(db: Path) -> None:
+    code, out, err = wakeloop("report", "a", "-o", "-")
+    assert (code, err) == (0, "")
+    assert out.startswith("<!doctype html>\n")
+    assert list(Path().iterdir()) == []
+
+
+def test_what_the_environment_holds_of_secrets_is_not_in_the_page(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert wakeloop("report", "a", "-o", "before.html")[0] == 0
+    monkeypatch.setenv("OTHER_TOKEN", "Stored 1 item")
+    assert wakeloop("report", "a", "-o", "after.html")[0] == 0
+    assert "Stored 1 item" in Path("before.html").read_text()
+    assert "Stored 1 item" not in Path("after.html").read_text()
+
+
+def test_the_demo_writes_its_own_page_and_writes_it_anew(shell: Shell, files) -> None:
+    files(shell.folder, 1)
+    page = shell.folder / "wakeloop-report.html"
+    for _ in range(2):
+        done = shell("demo", ".")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith("\nThe thread as a page: wakeloop-report.html\n")
+        thread = done.stdout.split()[1]
+        assert title(str(page)) == f"{thread} – wakeloop"
+        assert "wakeloop-report.html" not in page.read_text()  # no listing shows it to the model
+    page.unlink()
+    page.mkdir()
+    done = shell("demo", ".")
+    assert done.returncode == 0
+    assert done.stdout.endswith("cannot be written: Is a directory.\n")

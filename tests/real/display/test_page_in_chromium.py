@@ -1,0 +1,262 @@
+"""A thread's page in a real browser: looks, keys, search, and not one request."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import PROGRAM, WITHOUT, chromium, page
+from screenshots import FOLDER, THEMES, taken
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason=WITHOUT)
+SIZES = (400, 1400)
+CONTRAST = 4.5  # of text, WCAG 2.2 AA
+
+READABLE = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (c) => {
+    const [r, g, b] = c.map((one) => one / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (one) => {
+    for (let at = one; at; at = at.parentElement) {
+      const colour = rgb(getComputedStyle(at).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  const found = {};
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const one = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || one.closest("script, style, .unseen, title")) continue;
+    const style = getComputedStyle(one);
+    const front = rgb(one instanceof SVGElement ? style.fill : style.color), back = behind(one);
+    const [a, b] = [light(front), light(back)].sort((x, y) => y - x);
+    const key = `${one.tagName}.${one.className.baseVal ?? one.className}`;
+    found[key] = Math.min(found[key] ?? 99, (a + 0.05) / (b + 0.05));
+  }
+  return found;
+}"""
+
+
+@dataclass
+class Watched:
+    """A page, and all that it said and asked for."""
+
+    tab: Any
+    told: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def focused(self) -> str:
+        """What has the focus: its id, or its tag and what it says."""
+        told: str = self.tab.evaluate(
+            """() => { const e = document.activeElement;
+            const said = (e.getAttribute("aria-label") || e.textContent).trim().slice(0, 40);
+            return e.id || `${e.tagName.toLowerCase()}:${said}`; }"""
+        )
+        return told
+
+    def walk(self, *keys: str) -> list[str]:
+        """Press keys one after the other: what has the focus after each."""
+        found = []
+        for key in keys:
+            self.tab.keyboard.press(key)
+            found.append(self.focused())
+        return found
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("page") / "report.html"
+    made.write_text(page(), encoding="utf-8")
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def opened(browser: Any, file: Path) -> Iterator[Any]:
+    tabs = []
+
+    def open_page(width: int = 1400, theme: str = "light", **more: Any) -> Watched:
+        tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme, **more)
+        watched = Watched(tab)
+        tab.on("console", lambda message: watched.told.append(message.text))
+        tab.on("pageerror", lambda error: watched.told.append(str(error)))
+        tab.on("request", lambda request: watched.asked.append(request.url))
+        tab.goto(file.as_uri())
+        tabs.append(tab)
+        return watched
+
+    yield open_page
+    for tab in tabs:
+        tab.close()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", SIZES)
+def test_it_fits_it_can_be_read_and_it_asks_for_nothing(
+    opened: Any, file: Path, width: int, theme: str
+) -> None:
+    watched = opened(width, theme)
+    tab = watched.tab
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
+    poor = {key: round(ratio, 2) for key, ratio in tab.evaluate(READABLE).items() if ratio < CONTRAST}
+    assert poor == {}
+    bright = sum(tab.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"))
+    assert (bright > 600) == (theme == "light")
+    picture, talk = (tab.locator(f"#{name}").bounding_box() for name in ("picture", "talk"))
+    beside = width == 1400
+    assert (talk["x"] >= picture["x"] + picture["width"]) == beside
+    assert (talk["y"] >= picture["y"] + picture["height"]) == (not beside)
+    assert watched.told == []
+    assert watched.asked == [file.as_uri()]
+
+
+def test_the_policy_holds_against_what_might_come_in(opened: Any) -> None:
+    watched = opened()
+    watched.tab.evaluate(
+        """() => document.body.insertAdjacentHTML("beforeend",
+        '<img src="https://example.org/x.png">'
+        + '<p id="styled" style="color: red" onclick="window.ran = 1">x</p>')"""
+    )
+    watched.tab.locator("#styled").click()
+    assert watched.tab.evaluate("window.ran") is None
+    assert watched.tab.evaluate("getComputedStyle(styled).color") != "rgb(255, 0, 0)"
+    for _ in range(100):  # the browser tells of it beside what it does
+        if len(watched.told) < 3:
+            watched.tab.wait_for_timeout(20)
+    assert sorted(text.split()[0] for text in watched.told) == ["Applying", "Executing", "Loading"]
+    assert all("Content Security Policy" in text for text in watched.told)
+
+
+def test_all_of_it_is_reached_with_the_keyboard(opened: Any) -> None:
+    watched = opened()
+    assert watched.walk(*["Tab"] * 6) == [
+        "a:Skip to the conversation",
+        "q",
+        "graph",
+        "results",
+        "unfold",
+        "lanes",
+    ]
+    tab = watched.tab
+    moments = tab.locator(".moments a")
+    moments.first.focus()
+    first, second, third = (moments.nth(place).get_attribute("aria-label")[:40] for place in range(3))
+    assert watched.walk("ArrowRight", "ArrowRight", "ArrowLeft", "Home") == [
+        f"a:{second}",
+        f"a:{third}",
+        f"a:{second}",
+        f"a:{first}",
+    ]
+    watched.walk("Tab")
+    assert tab.evaluate("document.activeElement.closest('.lane') !== null")  # one stop, whatever their number
+    moments.nth(2).focus()
+    assert watched.walk("Enter") == [moments.nth(2).get_attribute("href")[1:]]
+    assert watched.walk("/") == ["q"]
+    assert watched.told == []
+
+
+def test_the_search_finds_marks_and_steps_through_what_matches(opened: Any) -> None:
+    watched = opened()
+    tab = watched.tab
+    visible = lambda: tab.locator(".talk > .said:visible").count()  # noqa: E731
+    everything = visible()
+    tab.keyboard.press("/")
+    tab.keyboard.type("ships")
+    assert tab.locator("#found").inner_text() == f"{visible()} messages, 1 item"
+    assert 0 < visible() < everything
+    assert tab.evaluate(
+        "[...CSS.highlights.get('found')].every((one) => one.toString().toLowerCase() === 'ships')"
+    )
+    assert tab.evaluate("CSS.highlights.get('found').size") >= visible()
+    count = visible()
+    tab.keyboard.press("Enter")
+    assert tab.locator("#found").inner_text() == f"message 1 of {count}"
+    tab.keyboard.press("Shift+Enter")
+    assert tab.locator("#found").inner_text() == f"message {count} of {count}"
+    tab.keyboard.press("Escape")
+    assert visible() == everything
+    assert tab.locator(".said.graph:visible").count() > 0
+    tab.locator("#graph").uncheck()
+    assert tab.locator(".said.graph:visible").count() == 0
+    tab.locator("#results").uncheck()
+    assert tab.locator(":is(.said.tool, .said.failed):visible").count() == 0
+
+
+def test_a_link_into_what_is_hidden_and_folded_shows_it(opened: Any) -> None:
+    tab = opened().tab
+    long = tab.locator(".said.tool:has(details)").first
+    tab.locator("#results").uncheck()
+    assert not long.is_visible()
+    tab.evaluate("(one) => { location.hash = one.id }", long.element_handle())
+    long.wait_for(state="visible")
+    assert long.locator("details").get_attribute("open") is not None
+
+
+def test_a_reader_of_screens_is_told_the_same(opened: Any) -> None:
+    tab = opened().tab
+    assert tab.locator("main").count() == tab.locator("header").count() == tab.locator("search").count() == 1
+    assert tab.locator("h1").inner_text() == "Summarise the harbour's records of 1902."
+    assert (
+        tab.locator(".lane th[scope=row]").count()
+        == tab.locator(".lane td > svg[role=img][aria-label]").count()
+        == 5
+    )
+    assert tab.get_by_role("searchbox", name="Search").count() == 1
+    unnamed = "e => e.filter((one) => !(one.getAttribute('aria-label') || one.textContent.trim())).length"
+    assert tab.locator("a, button, summary").evaluate_all(unnamed) == 0
+    story = tab.locator(".lane").nth(2).locator("td > svg").get_attribute("aria-label")
+    assert [part.split()[0] for part in story.split(", ")] == ["open", "blocked"]
+    tab.locator("details.table summary").click()
+    rows = tab.locator("details.table table").first.locator("tbody tr")
+    assert rows.count() == tab.locator(".moments > .sign").count()
+
+
+def test_it_moves_only_for_those_who_want_it_and_prints_whole(opened: Any) -> None:
+    scrolls = "getComputedStyle(document.documentElement).scrollBehavior"
+    assert opened(reduced_motion="reduce").tab.evaluate(scrolls) == "auto"
+    assert opened(reduced_motion="no-preference").tab.evaluate(scrolls) == "smooth"
+    tab = opened(theme="dark").tab
+    tab.emulate_media(media="print", color_scheme="dark")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not tab.locator("search").is_visible()
+    assert tab.evaluate("getComputedStyle(document.querySelector('.lanes')).overflowY") == "visible"
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.locator("details:not([open])").count() == 0
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.locator("details[open]").count() == 0
+
+
+def test_without_scripts_the_picture_and_the_words_are_there(opened: Any) -> None:
+    tab = opened(java_script_enabled=False).tab
+    assert tab.locator(".lane:visible").count() == 5
+    assert tab.locator(".said:visible").count() == tab.locator(".said").count()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_pictures_in_the_docs_are_what_it_looks_like(browser: Any, file: Path, theme: str) -> None:
+    image = pytest.importorskip("PIL.Image")
+    kept, now = (
+        image.open(source).convert("RGB").resize((70, 43)).tobytes()
+        for source in (FOLDER / f"report-{theme}.png", io.BytesIO(taken(browser, file, theme)))
+    )
+    apart = sum(abs(a - b) for a, b in zip(kept, now, strict=True)) / len(kept)
+    assert apart < 4, "python tests/real/display/screenshots.py takes them anew"

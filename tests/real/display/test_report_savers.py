@@ -1,0 +1,78 @@
+"""The same page from every saver; and from a database with rows that somebody has torn."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from wakeloop import create_todo_agent
+from wakeloop.cli.pictured import pictured
+from wakeloop.cli.store import Place, writing
+from wakeloop.display import athread_report, thread_report
+from wakeloop.testing import ScriptedModel, calls, says
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+GO: Any = {"messages": [("user", "go")]}
+
+
+def agent_on(saver: Any) -> Any:
+    model = ScriptedModel([calls(("todo_write", {"items": ["a", "b"]})), *[says("Later.")] * 5])
+    return create_todo_agent(model, checkpointer=saver)
+
+
+def told(page: str) -> list[str]:
+    """What stands on a page, without times and places."""
+    body = re.sub(r"<(style|script)>.*?</\1>|<title>[^<]*</title>", "", page, flags=re.DOTALL)
+    texts = re.findall(r">([^<]+)<", body)
+    return [text.strip() for text in texts if text.strip() and not re.search(r"\d (s|ms)\b|UTC", text)]
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[str]:
+    agent = agent_on(InMemorySaver())
+    agent.invoke(GO, THREAD)
+    return told(thread_report(agent, THREAD))
+
+
+def test_postgres(postgres: str, expected: list[str]) -> None:
+    with PostgresSaver.from_conn_string(postgres) as saver:
+        saver.setup()
+        agent = agent_on(saver)
+        agent.invoke(GO, THREAD)
+        assert told(thread_report(agent, THREAD)) == expected
+
+
+async def test_asynchronous_sqlite(tmp_path: Path, expected: list[str]) -> None:
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
+        agent = agent_on(saver)
+        await agent.ainvoke(GO, THREAD)
+        assert told(await athread_report(agent, THREAD)) == expected
+
+
+@pytest.mark.parametrize(
+    ("torn", "says_so"),
+    [
+        ("checkpoint_id = (SELECT MAX(checkpoint_id) FROM checkpoints)", "What is stored of it is damaged."),
+        ("json_extract(metadata, '$.step') = 4", "Earlier steps cannot be read."),
+    ],
+)
+def test_of_torn_rows_the_others_are_shown(tmp_path: Path, torn: str, says_so: str) -> None:
+    place = Place(tmp_path / "threads.sqlite", named=True)
+    with writing(place) as store:
+        agent_on(store.saver).invoke(GO, THREAD)
+    with closing(sqlite3.connect(place.path)) as connection:
+        assert connection.execute(f"UPDATE checkpoints SET checkpoint = x'c1' WHERE {torn}").rowcount == 1
+        connection.commit()
+    file = tmp_path / "page.html"
+    assert pictured(place, "t", file, force=False) == [str(file)]
+    page = file.read_text()
+    assert says_so in page
+    assert "<h1>go</h1>" in page
