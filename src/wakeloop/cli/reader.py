@@ -57,7 +57,9 @@ def picture(kind: str = ".mmd") -> str:
     drawn = graph.get_graph()
     if kind == ".svg":
         return svg(graph.get_name(), drawn.nodes, edges_of(drawn)) + "\n"
-    return "\n".join(as_text([*drawn.nodes], edges_of(drawn))) + "\n" if kind == ".txt" else drawn.draw_mermaid()
+    return (
+        "\n".join(as_text([*drawn.nodes], edges_of(drawn))) + "\n" if kind == ".txt" else drawn.draw_mermaid()
+    )
 
 
 def pictured(out: Path | None, *, ascii_: bool, shown: bool) -> str:
