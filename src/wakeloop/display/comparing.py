@@ -12,10 +12,10 @@ from typing_extensions import TypedDict
 from wakeloop.agent import create_todo_agent
 from wakeloop.display import words
 from wakeloop.display.clean import one_line
+from wakeloop.display.ours import is_ours
 from wakeloop.errors import BenchError
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import is_ours
 from wakeloop.text.plain_html import table
 from wakeloop.thread.standing import session_of
 from wakeloop.todos.items import is_closed

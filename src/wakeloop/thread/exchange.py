@@ -25,7 +25,8 @@ from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.traces import tell, write
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
-from wakeloop.stream import Ending, todos_changed
+from wakeloop.stream import Ending
+from wakeloop.todos.changes import todos_changed
 from wakeloop.todos.items import count_open
 
 
