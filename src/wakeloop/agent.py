@@ -1,7 +1,6 @@
 """Builds an agent: checks what is given, makes the nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import iscoroutinefunction
 from typing import Any, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
@@ -37,7 +36,7 @@ from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import IN, OUT, Steps, TodoState
 from wakeloop.thread.reviewing import Reviews
-from wakeloop.thread.verifying import Verify
+from wakeloop.thread.verifying import Verify, is_asynchronous
 
 UNNAMED = "wakeloop"  # what an agent is called that was given no name
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -71,13 +70,10 @@ def build_todo_graph(
     schemas = _schemas(state_schema or TodoState, context_schema or context_form(base))
     chat = _model(model)
     check_priced(base, name_of(chat))
-    asynchronous = verify is not None and (
-        iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
-    )
     reviews = Reviews.of(interrupt_on, list(runnable), not_asked(provided, dialect), base.prompts)
     voices = Voices.of(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
-        "activate": Activate(dialect, base, asynchronous, voices.full is not None, voices.name),
+        "activate": Activate(dialect, base, is_asynchronous(verify), voices.full is not None, voices.name),
         "call_model": CallModel(
             dialect,
             base,

@@ -3,14 +3,10 @@
 Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custom")` yields them.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any, Literal, TypeGuard, get_args, get_type_hints
+from typing import Literal, get_args
 
-from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.todos.changes import changed_ids, changes
 from wakeloop.todos.items import Todo
 
 Budget = Literal["request_budget", "token_budget", "cost_budget", "time_budget"]
@@ -117,11 +113,6 @@ class TodosChanged(Happening):
     changed: list[int | str]
 
 
-def todos_changed(before: Sequence[Todo], todos: Sequence[Todo]) -> TodosChanged:
-    """Report a list that came in the place of another."""
-    return {"type": "todos", "todos": list(todos), "changed": changed_ids(changes(before, todos))}
-
-
 class Echoed(Happening):
     """An input brought a list as it was before the newest write; the thread kept its own.
 
@@ -204,21 +195,3 @@ class Parked(Happening):
 
 
 Event = Activated | TodosChanged | Echoed | Woken | Nagged | Guarded | Verified | Spending | Retried | Parked
-_BY_TYPE: Mapping[str, type] = {get_args(get_type_hints(kind)["type"])[0]: kind for kind in get_args(Event)}
-
-
-def is_ours(data: object) -> TypeGuard[Event]:
-    """Tell an event of this schema from what a tool of the caller's streams, whatever it calls itself."""
-    kind = data.get("type") if isinstance(data, dict) else None
-    if not isinstance(kind, str) or kind not in _BY_TYPE:
-        return False
-    try:
-        _reader(kind).validate_python(data, strict=True)
-    except ValidationError:
-        return False
-    return True
-
-
-@cache
-def _reader(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_BY_TYPE[kind])

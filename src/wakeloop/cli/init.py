@@ -24,7 +24,7 @@ def begin() -> int:
     if not around.choices:
         say(*how_to_go_on(around, file))
         return FAILED
-    if file.exists() and not agreed(f"{file} is there already. Write it anew?", usual=False):
+    if file.exists() and not agreed(f"{file} is there already. Write it anew?"):
         say(f"{file} stays as it is. Try: wakeloop doctor")
         return SETTLED
     chosen = choice(around)
@@ -75,10 +75,9 @@ def ask(question: str) -> str:
     return typed.strip()
 
 
-def agreed(question: str, *, usual: bool) -> bool:
-    """Ask for a yes or a no."""
-    typed = ask(f"{question} [{'Y/n' if usual else 'y/N'}] ").lower()
-    return typed.startswith("y") if typed else usual
+def agreed(question: str) -> bool:
+    """Ask for a yes; anything else is a no."""
+    return ask(f"{question} [y/N] ").lower().startswith("y")
 
 
 def write(file: Path, values: Mapping[str, str]) -> None:

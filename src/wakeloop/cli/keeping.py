@@ -87,6 +87,7 @@ def listed(todo: Any) -> str:
 def section(message: Any) -> Iterator[str]:
     """A message under its speaker; texts are fenced, so that nothing in them is taken for the page's own."""
     who = f"Graph ({message['graph']})" if "graph" in message else SPEAKERS.get(message["type"], "Other")
+    who = f"Put in by {one_line(message['source'])}" if "source" in message else who
     name = f" of {one_line(message['name'] or 'a tool')}" if message["type"] == "tool" else ""
     yield from (f"### {who}{name}", "")
     if text := message["text"].strip():

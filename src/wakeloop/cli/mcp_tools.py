@@ -66,18 +66,22 @@ class RemoteTool(BaseTool):
         result: mcp.CallToolResult = self.wait(self.server.call(self.remote, arguments))
         said = result_text(result)
         if result.isError:
-            raise ToolException(self.server.discreet(said))
+            raise ToolException(cut(self.server.discreet(said)))
         for secret in self.server.server.secrets:
             said = said.replace(secret, HIDDEN)
-        return said
+        return cut(said)
 
 
 def result_text(result: mcp.CallToolResult) -> str:
-    """A result as text: what is no text is named, and what is too long is cut in its middle."""
+    """A result as text: what is no text is named."""
     parts = [block_text(block) for block in result.content]
     if not parts and result.structuredContent is not None:
         parts = [json.dumps(result.structuredContent, ensure_ascii=False)]
-    text = "\n".join(parts) or "(no content)"
+    return "\n".join(parts) or "(no content)"
+
+
+def cut(text: str) -> str:
+    """A text without its middle where it is too long."""
     if (missing := len(text) - LONGEST) <= 0:
         return text
     half = LONGEST // 2

@@ -35,6 +35,7 @@ class Outside:
 
     def __init__(self, stop: Event | None = None) -> None:
         self.stop = stop or Event()
+        self.begins = threading.Lock()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread: threading.Thread | None = None
         self.held: dict[tuple[str, str], list[Connected]] = {}
@@ -87,10 +88,12 @@ class Outside:
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run something in the loop and wait for it; a stop cancels it, as an error of the tool."""
-        if self.loop is None:
-            self.loop = asyncio.new_event_loop()
-            self.thread = threading.Thread(target=self.loop.run_forever, name="wakeloop-outside", daemon=True)
-            self.thread.start()
+        with self.begins:  # calls of one round come from several threads
+            if self.loop is None:
+                loop = asyncio.new_event_loop()
+                self.thread = threading.Thread(target=loop.run_forever, name="wakeloop-outside", daemon=True)
+                self.thread.start()
+                self.loop = loop
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             while not concurrent.futures.wait((future,), TICK).done:

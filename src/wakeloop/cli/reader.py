@@ -18,7 +18,7 @@ from wakeloop.cli.failures import usage
 from wakeloop.cli.keeping import put
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph
-from wakeloop.display.picture import as_svg, as_text
+from wakeloop.text.drawing import as_text, edges_of, svg
 
 
 class Unasked(BaseChatModel):
@@ -53,10 +53,13 @@ def reader(saver: BaseCheckpointSaver[Any] | None = None, recipe: Recipe | None 
 
 def picture(kind: str = ".mmd") -> str:
     """The graph as Mermaid text, as an SVG (`.svg`) or as plain text (`.txt`)."""
-    drawn = reader().get_graph()
+    graph = reader()
+    drawn = graph.get_graph()
     if kind == ".svg":
-        return as_svg(drawn)
-    return "\n".join(as_text(drawn)) + "\n" if kind == ".txt" else drawn.draw_mermaid()
+        return svg(graph.get_name(), drawn.nodes, edges_of(drawn)) + "\n"
+    return (
+        "\n".join(as_text([*drawn.nodes], edges_of(drawn))) + "\n" if kind == ".txt" else drawn.draw_mermaid()
+    )
 
 
 def pictured(out: Path | None, *, ascii_: bool, shown: bool) -> str:

@@ -14,10 +14,10 @@ from wakeloop.cli.report import as_json
 from wakeloop.cli.run import View
 from wakeloop.dialects import dialect_named
 from wakeloop.display.live import Live, fits
+from wakeloop.display.ours import is_ours
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
 from wakeloop.display.words import ENDINGS
-from wakeloop.stream import is_ours
 from wakeloop.thread.standing import counted, unfinished
 
 GOOD = ENDINGS["settled"]

@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from wakeloop.agent import create_todo_agent
 from wakeloop.display import words
 from wakeloop.display.clean import one_line
+from wakeloop.display.ours import is_ours
 from wakeloop.errors import BenchError
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
@@ -166,10 +167,12 @@ def _ran(name: str, agent: Any, given: Any, config: Any) -> Row:
         for mode, data in agent.stream(given, config, **what):
             if mode == "values":
                 result = data
-            elif (kind := data.get("type")) in told:
-                told[kind] += 1
-            elif kind == "spent":
+            elif not is_ours(data):
+                continue  # of a tool
+            elif data["type"] == "spent":
                 spent = data["spent"]
+            elif data["type"] in told:
+                told[data["type"]] += 1
     except Exception as raised:  # noqa: BLE001 - the other presets are compared all the same
         error = f"{type(raised).__name__}: {raised}"
     todos = result.get("todos") or []

@@ -11,8 +11,9 @@ from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.todo_list import merge_todos
 from wakeloop.display.lanes import Helper, Lane, Moment, Picture, Said, Span, Spend
 from wakeloop.display.past import Past, Step
+from wakeloop.display.words import question
 from wakeloop.loop.spending import BILLION, Spendings
-from wakeloop.text.marks import kind_of
+from wakeloop.text.marks import kind_of, source_of
 from wakeloop.todos.items import Todo
 
 QUESTION = "__interrupt__"
@@ -143,7 +144,8 @@ class _Fold:
             if kind == "nag":
                 yield "nag", ""
         elif message.type == "human":
-            yield (OPENED.get(kind, GUARDS.get(kind, kind)) if kind else "request"), ""
+            others = "event" if source_of(message) else "request"
+            yield (OPENED.get(kind, GUARDS.get(kind, kind)) if kind else others), ""
         elif kind in GUARDS:
             yield GUARDS[kind], ""
         if kind == "repair" and isinstance(message, ToolMessage):
@@ -244,8 +246,6 @@ def _merged(name: str, value: Any, writes: Sequence[Any]) -> Any:
 
 
 def _asked(value: Any) -> str:
-    """The first of the questions of an interrupt, as it was asked."""
+    """The first of the questions of an interrupt, as a person was asked."""
     first = value[0] if isinstance(value, list | tuple) and value else value
-    asked = getattr(first, "value", first)
-    said = asked.get("question", asked.get("command")) if isinstance(asked, Mapping) else asked
-    return str(asked if said is None else said)
+    return " ".join(map(str.strip, question(getattr(first, "value", first))))

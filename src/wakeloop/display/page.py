@@ -16,7 +16,7 @@ from wakeloop.display.clean import one_line
 from wakeloop.display.lanes import Lane, Moment, Picture, Said, Spend
 from wakeloop.display.prose import SHORTEST, Hide, markdown, plain, room_for, shown
 from wakeloop.text.characters import plural
-from wakeloop.text.marks import kind_of, milliseconds, parts_of
+from wakeloop.text.marks import kind_of, milliseconds, parts_of, source_of
 
 FOLDED = 700  # characters: a longer text is folded
 FOLDED_LINES = 14
@@ -222,15 +222,16 @@ class Page:
 
     def message(self, said: Said) -> dict[str, Any]:
         """One message: who, when, its parts."""
-        message, kind = said.message, kind_of(said.message)
+        message, kind, source = said.message, kind_of(said.message), source_of(said.message)
         whose = {"human": "user", "ai": "model"}.get(message.type, message.type)
-        whose = "graph" if kind and not isinstance(message, ToolMessage) else whose
+        whose = "graph" if kind and not isinstance(message, ToolMessage) else "system" if source else whose
+        who = f"Put in by {self.line(source, 60)}" if source else SPEAKERS.get(whose, whose)
         told: dict[str, Any] = {
             "number": self.numbers[id(said)],
             "time": self.since(said.at),
             "stamp": datetime.fromtimestamp(said.at, UTC).isoformat(timespec="seconds"),
             "whose": whose,
-            "who": f"wakeloop: {GRAPH[str(kind)]}" if whose == "graph" else SPEAKERS.get(whose, whose),
+            "who": f"wakeloop: {GRAPH[str(kind)]}" if whose == "graph" else who,
             "gone": said.gone,
             "added": "",
             "calls": [],

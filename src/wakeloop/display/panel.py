@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from wakeloop.text.characters import plural
 from wakeloop.text.plain_html import safe
 from wakeloop.thread.editing import Graph, aupdate_todos, update_todos
 from wakeloop.thread.held import ASKED
-from wakeloop.thread.standing import answer_of, session_of
+from wakeloop.thread.standing import answer_of, last_node, session_of
 from wakeloop.todos.items import Todo, count_open, is_open
 
 BETWEEN = 0.1  # seconds from one drawing to the next, while a run streams
@@ -189,9 +189,8 @@ def bar(todos: list[Todo]) -> str:
 
 def _todo_tools(graph: Graph) -> frozenset[str]:
     """The names of the list's own tools, whose calls show as the list."""
-    nodes: Mapping[str, Any] = graph.builder.nodes
-    dialect = getattr(getattr(nodes.get("validate_todos"), "runnable", None), "dialect", None)
-    return frozenset(dialect.names if dialect else ())
+    last = last_node(graph)
+    return frozenset(last[1].dialect.names if last else ())
 
 
 def _in_notebook() -> bool:

@@ -14,15 +14,13 @@ from wakeloop.display.folding import picture
 from wakeloop.display.page import Page
 from wakeloop.display.past import Graph, past_of
 from wakeloop.display.prose import Hide
-from wakeloop.errors import DamagedError
-from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import counted
 
 HERE = Path(__file__).parent
 BROKEN = {"state": "damaged", "reason": "damaged", "open": "some"}
 
 
-def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = without_secrets) -> str:
+def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> str:
     """Return a page about a thread: its list on an axis of time, and the conversation beside it.
 
     Only what is stored is read, through the graph's checkpointer; nothing is run. The page loads nothing and
@@ -41,7 +39,7 @@ def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = without_
     return page(Page(picture(past), _session(graph, config), hide).values())
 
 
-async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = without_secrets) -> str:
+async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> str:
     """Return the page of `thread_report`; the saver is read beside the loop, asynchronous ones too."""
     return await asyncio.to_thread(thread_report, graph, config, hide=hide)
 
@@ -68,7 +66,5 @@ def _session(graph: Graph, config: RunnableConfig) -> Mapping[str, Any]:
     """How the thread stands; one whose newest state cannot be read is damaged."""
     try:
         return counted(graph.get_state(config))
-    except DamagedError:
-        return BROKEN
     except Exception:  # noqa: BLE001 - whatever a damaged row raises, the rest is shown
         return BROKEN

@@ -10,9 +10,10 @@ from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
+from wakeloop.display.ours import is_ours
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.spending import told as spent_in
-from wakeloop.stream import Spent, is_ours
+from wakeloop.stream import Spent
 from wakeloop.text.characters import plural
 from wakeloop.text.marks import by_model, kind_of, parts_of
 from wakeloop.todos.items import Todo

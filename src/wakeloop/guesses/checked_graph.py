@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.guesses.runs import check_place, check_run, without_changes
 from wakeloop.platform.traces import as_agent
-from wakeloop.text.drawing import svg
+from wakeloop.text.drawing import edges_of, svg
 
 
 def _at_a_place(method: Callable[..., Any]) -> Any:
@@ -55,7 +55,7 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         A notebook that is not trusted shows no SVG: its ways are told in words, too.
         """
         drawn = self.get_graph()
-        edges = [(way.source, way.target, "" if way.data is None else str(way.data)) for way in drawn.edges]
+        edges = edges_of(drawn)
         ways = [f"  {start} → {end}" + (f": {words}" if words else "") for start, end, words in edges]
         return {
             "text/plain": "\n".join([self._told(), *ways]),

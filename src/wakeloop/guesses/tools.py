@@ -1,6 +1,6 @@
 """Tools by who runs them, and names that clash."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.tools import BaseTool
@@ -28,7 +28,7 @@ def sorted_tools(
         if tool.name in runnable:
             raise ToolNameError(f"Two tools are called {tool.name!r}; give one of them another name.")
         runnable[tool.name] = tool
-    for name in (*runnable, *map(_name_of, provided)):
+    for name in (*runnable, *map(name_of_tool, provided)):
         if name in dialect.names:
             raise ToolNameError(
                 f"The tool name {name!r} belongs to the todo tools of the dialect {dialect.name!r}; "
@@ -39,9 +39,12 @@ def sorted_tools(
 
 def not_asked(provided: Sequence[dict[str, Any]], dialect: Dialect) -> dict[str, str]:
     """Return the tools about whose calls nobody can be asked, each with the reason."""
-    at_provider = dict.fromkeys(map(_name_of, provided), "the model's provider runs it")
+    at_provider = dict.fromkeys(map(name_of_tool, provided), "the model's provider runs it")
     return {**at_provider, **dict.fromkeys(dialect.names, "the list is approved by the setting approve_plan")}
 
 
-def _name_of(tool: dict[str, Any]) -> str:
+def name_of_tool(tool: BaseTool | Mapping[str, Any]) -> str:
+    """Return a tool's name, also of one that the provider runs."""
+    if isinstance(tool, BaseTool):
+        return tool.name
     return str(tool.get("name") or tool.get("function", {}).get("name"))

@@ -20,12 +20,13 @@ from langgraph.types import Command
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
+from wakeloop.guesses.tools import name_of_tool
 from wakeloop.loop.nudge import closing_line
 from wakeloop.loop.prices import check_priced
 from wakeloop.loop.progress import last_round
 from wakeloop.loop.ruling import rule
 from wakeloop.middleware.agent_exchange import AgentExchange, Desk
-from wakeloop.middleware.agent_tools import NOT_FIRST, check_tools, in_order_of_calls, is_result, name_of_tool
+from wakeloop.middleware.agent_tools import NOT_FIRST, check_tools, in_order_of_calls, is_result
 from wakeloop.middleware.draft import Draft, named_all, whole
 from wakeloop.middleware.turns import Turns, step_of
 from wakeloop.model.broken_stream import Hearing

@@ -1,13 +1,13 @@
 """What an agent brings along: its tools, its results' order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
-from langchain_core.tools import BaseTool
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ToolError, ToolNameError
+from wakeloop.guesses.tools import name_of_tool
 
 NOT_FIRST = (
     "WakeLoopMiddleware has to stand first in the list of middleware: a hook of another runs behind it after "
@@ -18,13 +18,6 @@ NOT_FIRST = (
 def is_result(message: BaseMessage) -> bool:
     """Tell whether a message is a call's result."""
     return isinstance(message, ToolMessage)
-
-
-def name_of_tool(tool: BaseTool | Mapping[str, Any]) -> str:
-    """Return a tool's name, also of one that the provider runs."""
-    if isinstance(tool, BaseTool):
-        return tool.name
-    return str(tool.get("name") or tool.get("function", {}).get("name"))
 
 
 def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from inspect import iscoroutinefunction
 from typing import Any, Self
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
@@ -26,7 +25,7 @@ from wakeloop.platform.traces import tell
 from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import ledger_of
-from wakeloop.thread.verifying import Verify
+from wakeloop.thread.verifying import Verify, is_asynchronous
 
 ENDS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
 
@@ -47,13 +46,10 @@ class Turns:
     @classmethod
     def of(cls, dialect: Dialect, settings: LoopSettings, verify: Verify | None) -> Self:
         """Make the nodes."""
-        asynchronous = verify is not None and (
-            iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
-        )
         return cls(
             settings,
             tuple(dialect.schemas(settings)),
-            Activate(dialect, settings, asynchronous, todo_tools=True, model=None),
+            Activate(dialect, settings, is_asynchronous(verify), todo_tools=True, model=None),
             ValidateTodos(dialect, settings, verify),
             FinalizationGuard(dialect, settings),
             Wake(dialect, settings),

@@ -26,11 +26,11 @@ from wakeloop.platform.traces import tell, write
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of
-from wakeloop.stream import todos_changed
 from wakeloop.thread.echoes import Sent, set_aside
 from wakeloop.thread.opening import Opening, asked_for, inbox_fault
 from wakeloop.thread.other_runs import beginning
 from wakeloop.thread.repair import repairs
+from wakeloop.todos.changes import todos_changed
 from wakeloop.todos.items import Todo, count_open, next_number, number
 
 

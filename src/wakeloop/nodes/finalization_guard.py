@@ -27,10 +27,11 @@ from wakeloop.platform.traces import tell, write
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
-from wakeloop.stream import Ending, Session, todos_changed
+from wakeloop.stream import Ending, Session
 from wakeloop.text.marks import as_user
 from wakeloop.thread.handing_over import handed_over
 from wakeloop.thread.other_runs import Run, acheck, check, run_of
+from wakeloop.todos.changes import todos_changed
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
-"""A graph as SVG, made of text alone: no network, no library."""
+"""A graph as SVG or plain text: no network, no library."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import hypot
+from typing import Any
 
 from wakeloop.text.plain_html import safe
 
@@ -34,6 +35,19 @@ TIP = (
 
 Edge = tuple[str, str, str]
 """From, to, and the words on it."""
+
+
+def edges_of(graph: Any) -> list[Edge]:
+    """The edges of what LangGraph's `get_graph` returns."""
+    return [(way.source, way.target, "" if way.data is None else str(way.data)) for way in graph.edges]
+
+
+def as_text(nodes: Sequence[str], edges: Sequence[Edge]) -> Iterator[str]:
+    """Each node, and the ways that lead from it, in plain ASCII."""
+    wide = max(map(len, nodes))
+    for node in nodes:
+        yield node
+        yield from (f"  -> {end:{wide}}  {words}".rstrip() for start, end, words in edges if start == node)
 
 
 def svg(name: str, nodes: Iterable[str], edges: Iterable[Edge]) -> str:

@@ -69,7 +69,7 @@ def source_of(message: BaseMessage) -> str | None:
     if kind_of(message) is not None:
         return None
     source = message.additional_kwargs.get(SOURCE)
-    if isinstance(source, str) and source.strip():
+    if isinstance(source, str) and source.strip() not in ("", KEY):  # ours, without the mark, is forged
         return source.strip()
     return "hidden" if (message.id or "").startswith(HIDDEN) else None
 

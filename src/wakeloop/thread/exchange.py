@@ -22,10 +22,11 @@ from wakeloop.model.request import Request, Systems
 from wakeloop.model.structured import formatted
 from wakeloop.model.usage import Overheard, usage_of
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.platform.traces import tell
+from wakeloop.platform.traces import tell, write
 from wakeloop.settings import LoopSettings
 from wakeloop.state import before_of, ledger_of, taken_in
-from wakeloop.stream import Ending, todos_changed
+from wakeloop.stream import Ending
+from wakeloop.todos.changes import todos_changed
 from wakeloop.todos.items import count_open
 
 
@@ -81,7 +82,7 @@ class Exchange:
     def request(self) -> Request:
         """What the model is asked with; what the last round has brought is taken in first."""
         if (written := taken_in(self.todos, self.ledger)) is not None:
-            tell(todos_changed(before_of(self.todos), written), self.ledger)
+            write(todos_changed(before_of(self.todos), written))
             self.todos = written
             self.update["todos"] = {"all": written}
         note_list(self.ledger, self.todos, self.settings)

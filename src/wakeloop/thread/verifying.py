@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
 from langgraph.errors import GraphBubbleUp
@@ -16,6 +16,11 @@ from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Board, Outcome, Question
 
 Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
+
+
+def is_asynchronous(verify: Verify | None) -> bool:
+    """Tell whether it can be seen that a verifier is to be awaited."""
+    return iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
 
 
 @dataclass(frozen=True)

@@ -60,3 +60,8 @@ def check_changes(difference: Mapping[str, Any]) -> None:
 def changed_ids(difference: Changes) -> list[int | str]:
     """Return the ids that a difference touches, those that went away last."""
     return [todo["id"] for todo in difference.get("put", ())] + list(difference.get("drop", ()))
+
+
+def todos_changed(before: Sequence[Todo], todos: Sequence[Todo]) -> dict[str, Any]:
+    """Return the event of a list that came in the place of another."""
+    return {"type": "todos", "todos": list(todos), "changed": changed_ids(changes(before, todos))}

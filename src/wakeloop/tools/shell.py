@@ -96,9 +96,9 @@ def asked(command: str) -> dict[str, Any]:
     return request("run_shell", {"command": command}, "Run this command?", ("approve", "reject"))
 
 
-def refusal(decision: Decision, what: str = "command; it was not run") -> str:
+def refusal(decision: Decision) -> str:
     """What the model reads when the person did not say yes, with the person's own words."""
-    return f"The person refused this {what}.{said(decision)}"
+    return f"The person refused this command; it was not run.{said(decision)}"
 
 
 @dataclass

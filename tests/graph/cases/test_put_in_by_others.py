@@ -39,7 +39,7 @@ BY_OTHERS = {
     "as a dict": {"role": "user", "content": "d", "additional_kwargs": {"lc_source": "pinned_skill"}},
     "in JSON": message_to_dict(HumanMessage("j", additional_kwargs={"lc_source": "summarization"}))["data"],
 }
-THE_USERS: list[Any] = [None, "", " \n", 7, True, ["summarization"], {"source": "x"}]
+THE_USERS: list[Any] = [None, "", " \n", 7, True, ["summarization"], {"source": "x"}, "wakeloop"]
 OTHERS = pytest.mark.parametrize("which", BY_OTHERS)
 
 

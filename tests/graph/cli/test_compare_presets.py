@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
 
 from wakeloop import LoopSettings, preset
 from wakeloop.display import compare
@@ -69,6 +70,21 @@ def test_each_preset_has_its_row() -> None:
     found = compare(["wakeloop", "lesson"], "go", model=model, tools=[look])
     assert timed(found.rows) == [WOKEN, LESSON]
     assert found.task == "go"
+
+
+def test_what_a_tool_streams_is_none_of_the_counts() -> None:
+    def look() -> str:
+        """Look."""
+        for told in ("half", {"type": "wake"}, {"type": "spent"}):
+            get_stream_writer()(told)
+        return "seen"
+
+    found = compare(
+        ["lesson"], "go", model=lambda _: ScriptedModel([calls(("look", {})), says("Seen.")]), tools=[look]
+    )
+    assert timed(found.rows) == [
+        row("lesson", requests=2, tokens=found.rows[0]["tokens"], state="dormant", reason="settled")
+    ]
 
 
 def test_settings_are_named_by_what_differs_and_a_mapping_names_them_itself() -> None:

@@ -12,8 +12,8 @@ from langchain_core.runnables.graph import Graph
 from processes import wakeloop
 
 from wakeloop import create_todo_agent
-from wakeloop.display.picture import as_svg, as_text
 from wakeloop.testing import ScriptedModel
+from wakeloop.text.drawing import as_text, edges_of, svg
 
 TEXT = """\
 __start__
@@ -33,6 +33,8 @@ validate_todos
   -> call_model          go on
   -> finalization_guard  cut off
   -> nag                 nag due
+  -> run_tools           plan stands
+  -> validate_todos      judged
 nag
   -> call_model
 finalization_guard
@@ -51,19 +53,19 @@ def graph() -> Graph:
 
 
 def test_as_text(graph: Graph) -> None:
-    assert list(as_text(graph)) == TEXT.splitlines()
+    assert list(as_text([*graph.nodes], edges_of(graph))) == TEXT.splitlines()
 
 
 def test_as_an_svg_that_loads_nothing(graph: Graph) -> None:
-    svg = as_svg(graph)
-    root = ET.fromstring(svg)
+    picture = svg("a", graph.nodes, edges_of(graph))
+    root = ET.fromstring(picture)
     kinds = [element.tag.rpartition("}")[2] for element in root.iter()]
-    assert (kinds.count("path"), kinds.count("rect")) == (len(graph.edges) + 1, len(graph.nodes) + 1)
+    assert (kinds.count("path"), kinds.count("rect")) == (len(graph.edges) + 1, len(graph.nodes))
     told = [element.text for element in root.iter() if element.tag.endswith("text")]
     assert set(told) >= {node.strip("_") for node in graph.nodes}
     assert {edge.data for edge in graph.edges if edge.data} <= {*told, *graph.nodes}
-    assert re.findall(r"(?:href|src|url)\W*[\w:/.]+", svg.replace("url(#tip)", "")) == []
-    assert "<script" not in svg
+    assert re.findall(r"(?:href|src|url)\W*[\w:/.]+", picture.replace("url(#tip)", "")) == []
+    assert "<script" not in picture
 
 
 def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
@@ -72,9 +74,9 @@ def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
         drawn = Graph(nodes=dict(graph.nodes), edges=list(graph.edges))
         for number in range(more):
             drawn.add_node(drawn.nodes["nag"], id=f"own<{number}>")
-        root = ET.fromstring(as_svg(drawn))
+        root = ET.fromstring(svg("a", drawn.nodes, edges_of(drawn)))
         width, height = int(root.get("width", 0)), int(root.get("height", 0))
-        rects = [element.attrib for element in root.iter() if element.tag.endswith("rect")][1:]
+        rects = [element.attrib for element in root.iter() if element.tag.endswith("rect")]
         boxes = [[float(rect[key]) for key in ("x", "y", "width", "height")] for rect in rects]
         assert len(boxes) == 9 + more
         for x, y, wide, high in boxes:
@@ -88,10 +90,10 @@ def test_the_command_prints_writes_and_opens(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or True)
     assert wakeloop("graph", "--ascii") == (0, TEXT, "")
     assert wakeloop("graph")[1].startswith("---\nconfig:")
-    svg, text = tmp_path / "a.svg", tmp_path / "a.txt"
-    assert wakeloop("graph", "-o", str(svg), "--open") == (0, f"{svg}\n", "")
-    assert opened == [svg.as_uri()]
-    assert svg.read_text().startswith("<svg ")
+    drawn, text = tmp_path / "a.svg", tmp_path / "a.txt"
+    assert wakeloop("graph", "-o", str(drawn), "--open") == (0, f"{drawn}\n", "")
+    assert opened == [drawn.as_uri()]
+    assert drawn.read_text().startswith("<svg ")
     assert wakeloop("graph", "-o", str(text))[0] == 0
     assert text.read_text() == TEXT
     assert wakeloop("graph", "-o", str(text)) == (

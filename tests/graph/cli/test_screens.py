@@ -14,9 +14,10 @@ from langgraph.config import get_stream_writer
 
 from wakeloop import create_todo_agent
 from wakeloop.display.live import Live
+from wakeloop.display.ours import is_ours
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import STREAM, Line, Screen
-from wakeloop.stream import Event, is_ours
+from wakeloop.stream import Event
 from wakeloop.testing import ScriptedModel, calls, says
 
 TODO_TOOLS = frozenset({"todo_write", "todo_update", "todo_list"})

@@ -8,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -15,6 +16,7 @@ from wakeloop import answer_of, create_todo_agent, session_of
 from wakeloop.display import TodoPanel, show
 from wakeloop.display.panel import BETWEEN
 from wakeloop.errors import ArgumentError, EditError
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.plain_html import table
 
@@ -275,3 +277,8 @@ def test_a_terminals_ipython_prints_too(
     TodoPanel(agent_of([says("x")]), AT).run(GO)
     assert cell == []
     assert capsys.readouterr().out.splitlines()[0] == "model: x"
+
+
+def test_the_lists_own_tools_of_an_agent_with_the_middleware_are_known() -> None:
+    agent = create_agent(ScriptedModel([]), middleware=[WakeLoopMiddleware()])
+    assert TodoPanel(agent).screen.todo_tools == {"write_todos"}

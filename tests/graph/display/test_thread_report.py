@@ -124,7 +124,7 @@ def test_a_fork_tells_its_own_branch_and_a_config_may_name_a_checkpoint() -> Non
     agent = worked()
     history = list(agent.get_state_history(THREAD))
     written = next(one for one in reversed(history) if one.values.get("todos"))
-    fork = agent_of(says("No."), says("No."), says("No."), says("No."), says("No."), saver=agent.checkpointer)
+    fork = agent_of(*(says("No.") for _ in range(7)), saver=agent.checkpointer)
     fork.invoke({"messages": [("user", "stop")]}, written.config)
     assert told(fork)[0] == {"a": ["pending"], "b": ["pending"]}
     assert told(fork)[1][:3] == ["request", "failed", "request"]

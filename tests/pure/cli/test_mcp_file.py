@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.tools import ToolException
+from mcp import types as mcp
 
 from wakeloop.cli.failures import USAGE, CommandError
 from wakeloop.cli.mcp_file import KEYS, Server, servers_in
+from wakeloop.cli.mcp_servers import Connected
+from wakeloop.cli.mcp_tools import LONGEST, RemoteTool
 
 
 @pytest.fixture
@@ -116,3 +120,24 @@ def test_a_server_that_is_not_as_it_should_be_is_named(path: Path, given: Any, s
     with pytest.raises(CommandError) as refused:
         servers_in(written(path, one=given))
     assert (str(refused.value), refused.value.code) == (f"{path}: the server 'one'{says}", USAGE)
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_secret_in_the_cut_of_a_long_result_stays_hidden(failed: bool) -> None:
+    """At each place around the cut; half of a secret is no better than all of it."""
+    server = Connected(Server("one", secrets=("0123456789abcdef",)), ".")
+    for before in range(LONGEST // 2 - 16, LONGEST // 2 + 1):
+        text = mcp.TextContent(type="text", text="x" * before + "0123456789abcdef" + "x" * LONGEST)
+
+        def wait(work: Any, text: Any = text) -> mcp.CallToolResult:
+            work.close()
+            return mcp.CallToolResult(content=[text], isError=failed)
+
+        made = RemoteTool(
+            name="a", description="b", args_schema={}, remote="a", asked="", server=server, wait=wait
+        )
+        try:
+            said = made._run()
+        except ToolException as error:
+            said = str(error)
+        assert "0" not in said.partition("characters left out")[0].rpartition("[")[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.types import Interrupt
 
 from wakeloop.display.axis import Axis
 from wakeloop.display.folding import picture
@@ -15,6 +16,7 @@ from wakeloop.display.lanes import Picture
 from wakeloop.display.page import Page
 from wakeloop.display.past import Nested, Past, Step
 from wakeloop.display.prose import LONGEST, markdown, room_for, shown
+from wakeloop.loop.approval import request
 from wakeloop.text.marks import as_user, with_suffix
 
 ASKED = HumanMessage("Do it.", id="u")
@@ -206,6 +208,21 @@ def test_ends_refusals_hands_and_questions_are_moments() -> None:
         (6.0, "question", "May I?"),
     ]
     assert shown.lanes[0].refused == [2.0]
+
+
+def test_what_is_asked_in_the_shape_of_chat_uis_is_told_as_a_person_reads_it() -> None:
+    asked = request("run_shell", {"command": "ls"}, "Run this command?", ("approve", "reject"))
+    shown = picture(past({"messages": [ASKED]}, {"__interrupt__": [Interrupt(asked)]}))
+    assert [one.text for one in shown.moments] == ["", "Run this command? tool: run_shell command: ls"]
+
+
+def test_what_others_have_put_in_is_not_the_persons() -> None:
+    summary = HumanMessage("so far", id="s", additional_kwargs={"lc_source": "summarization"})
+    shown = picture(past({"messages": [summary]}, {"messages": [ASKED]}))
+    assert moments(shown) == [(0.0, "event"), (1.0, "request")]
+    told = Page(shown, {}, str).values()
+    assert told["request"] == "Do it."
+    assert [one["who"] for one in told["said"]] == ["Put in by summarization", "You"]
 
 
 def test_subagents_are_at_work_from_their_start_to_their_result() -> None:

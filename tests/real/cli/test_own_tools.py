@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +162,20 @@ def test_a_run_calls_them_and_its_thread_knows_where_they_are(shell: Shell, serv
     assert (done.returncode, done.stderr) == (0, "")
     told = [m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"]
     assert told == ["3", "seen here", "they said green"]
+
+
+def test_calls_of_one_round_that_are_the_first_have_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, make = [], asyncio.new_event_loop
+
+    def slowly() -> asyncio.AbstractEventLoop:
+        time.sleep(0.1)
+        made.append(make())
+        return made[-1]
+
+    async def here() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    monkeypatch.setattr(asyncio, "new_event_loop", slowly)
+    with Outside() as outside, ThreadPoolExecutor(2) as pool:
+        ran = [one.result() for one in [pool.submit(lambda: outside.wait(here())) for _ in range(2)]]
+    assert ran == 2 * made

@@ -111,7 +111,8 @@ def test_an_editor_that_fails_or_empties_the_list_changes_nothing(
 
 def test_the_chat_puts_the_list_and_edits_it(start: Any, serve: Any, shell: Shell, tmp_path: Path) -> None:
     server = serve(WRITE, closes(2), BYE)
-    shell.env["EDITOR"] = editor(tmp_path, 'sed -i "/look/d" "$1"')
+    asks = 'stty -a | grep -q " echo " && echo "Which line?"; read -r word; sed -i "/$word/d" "$1"'
+    shell.env["EDITOR"] = editor(tmp_path, asks)
     child = start("chat", "--thread", "t", *options(server))
     child.expect(PROMPT)
     child.send("go\r")
@@ -119,6 +120,8 @@ def test_the_chat_puts_the_list_and_edits_it(start: Any, serve: Any, shell: Shel
     child.expect(PROMPT)
     time.sleep(0.5)
     child.send("e\r")
+    child.expect("Which line?")  # the editor has the terminal for itself, as it was
+    child.send("look\r")
     child.expect("model: All done.")
     child.expect(PROMPT)
     child.send(".exit\r")

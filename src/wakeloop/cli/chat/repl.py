@@ -139,9 +139,7 @@ class Repl:
             except EOFError:
                 return self.left()
             try:
-                with self.keyboard.kept():
-                    last = self.took(typed)
-                if last:
+                if self.took(typed):
                     return self.left()
             except KeyboardInterrupt:
                 if not self.keyboard.person:
@@ -228,7 +226,8 @@ class Repl:
 
     def run(self, message: str | None) -> None:
         """Run the thread and say how it ended; Ctrl-C ends the run for good."""
-        outcome, view = self.talk.run(message, self.keyboard.ahead)
+        with self.keyboard.kept():
+            outcome, view = self.talk.run(message, self.keyboard.ahead)
         if outcome.stopped == signal.SIGTERM:
             self.say("note", f"The run is kept for wakeloop resume {self.talk.thread}.")
             raise SystemExit(TERMINATED)
