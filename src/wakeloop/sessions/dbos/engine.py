@@ -1,6 +1,7 @@
 """Makes the engine and its clients: their rows are JSON."""
 
 import logging
+import sys
 from typing import Any, NoReturn
 
 import sqlalchemy as sa
@@ -34,9 +35,9 @@ def engine_for(url: str, engine: sa.Engine, worker: str) -> DBOS:
 
 def speak_anew() -> None:
     """Let the engine find its console again: it keeps the stderr of its first start, which may be closed."""
-    log = logging.getLogger("dbos")
-    for handler in [each for each in log.handlers if each.name == CONSOLE]:
-        log.removeHandler(handler)
+    for handler in logging.getLogger("dbos").handlers:
+        if isinstance(handler, logging.StreamHandler) and handler.name == CONSOLE:
+            handler.stream = sys.stderr
 
 
 def client_on(engine: sa.Engine) -> DBOSClient:
