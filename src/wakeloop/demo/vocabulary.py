@@ -30,6 +30,7 @@ class Parley(spoken.Parley):
             elif event.name == "todo_write" and event.accepted:
                 stored = zip(LINE.findall(event.result), event.args["items"], strict=False)
                 items |= {key_of(name): Item(key_of(name), text) for (name, _), text in stored}
+                items |= self._sent(event)
             elif event.name == "todo_update":
                 opens = event.accepted and event.args.get("status") in ("open", "in_progress")
                 status = "pending" if opens else "completed"

@@ -83,6 +83,7 @@ class Parley:
     )
 
     _span = re.compile(r"Stored \d+ items, \[(\d+)\] to \[(\d+)\]\.")
+    _denied = re.compile(r"\[(\d+)\] was not accepted as done: ")
 
     def read(self, events: Iterable[Done | str], /) -> list[Item]:
         """From list lines in todo results and user messages, and from updates that were accepted."""
@@ -90,7 +91,8 @@ class Parley:
         for event in events:
             if isinstance(event, Done) and event.name == "todo_update":
                 status = str(event.args.get("status"))
-                for key in {*map(_whole, updated(event.args))} & items.keys():
+                denied = {*map(int, self._denied.findall(event.result))}
+                for key in {*map(_whole, updated(event.args))} & items.keys() - denied:
                     items[key] = replace(items[key], status=self._words.get(status, status))
             elif isinstance(event, str) or event.name in self.names:
                 items |= self._shown(event if isinstance(event, str) else event.result)

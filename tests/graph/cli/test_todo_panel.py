@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -92,6 +93,11 @@ def ticking(step: float) -> Any:
     return clock
 
 
+def timeless(line: str) -> str:
+    """A line, however long its call took."""
+    return re.sub(r"\(\d+\.\d s\)$", "(0.0 s)", line)
+
+
 # -- show ------------------------------------------------------------------------------------------------
 
 
@@ -178,8 +184,10 @@ def test_a_panel_is_drawn_in_its_place(cell: list[list[Any]], door: str) -> None
     html, status, events = last.partition("\n<p>Settled")
     assert html == f"<div>\n<p><b>T{TOLD}</b></p>\n" + show(DONE).html.replace("<p>1/", "<p>▰▰▰▰▰▰▰▰▰▰ 1/", 1)
     assert status
-    assert "<details><summary>5 events</summary><pre" in events
-    assert [line for line in events.splitlines() if line.startswith(("Auto", "model: half"))] == [
+    assert "<details><summary>6 events</summary><pre" in events
+    told = map(timeless, events.splitlines())
+    assert [line for line in told if line.startswith(("Auto", "model: half", "tool done"))] == [
+        "tool done: look: x: nothing (0.0 s)",
         "model: half",
         "Auto-continuing (1/26): 1 incomplete todo(s) remain",
     ]
@@ -201,7 +209,7 @@ def test_news_are_drawn_at_once_and_letters_as_often_as_an_eye_follows(cell: lis
     lists = [bundle["text/plain"].splitlines()[-2] for bundle in cell[0]]
     assert lists == [
         "The list is empty.",
-        *["list: 0/2 closed"] * 2,  # written; a call
+        *["list: 0/2 closed"] * 3,  # written; a call; its result
         *["list: 1/2 closed"] * 3,  # closed; a reply; a wake
         *["list: 1/2 closed, 1 blocked"] * 3,  # held; a reply; the end
     ]
@@ -214,9 +222,9 @@ def test_the_next_run_has_a_place_of_its_own_and_an_edit_is_drawn_in_the_last(ce
     panel = TodoPanel(agent_of([*script(), says("again")]), AT, clock=ticking(0))
     panel.run(GO)
     assert panel.run(GO) == "again"
-    assert [len(place) for place in cell] == [9, 3]
+    assert [len(place) for place in cell] == [10, 3]
     shown = panel.edit(add="<u>", reopen=2)
-    assert [len(place) for place in cell] == [9, 4]
+    assert [len(place) for place in cell] == [10, 4]
     assert cell[1][-1]["text/html"].startswith("<div>\n<p>▰▰▰▱▱▱▱▱▱▱ 1/3 closed</p>")
     assert "<p>Edited by hand since the last run.</p>" in cell[1][-1]["text/html"]
     assert str(shown).splitlines()[-2:] == ["[ ] 3 <u>", "list: 1/3 closed"]
@@ -252,12 +260,13 @@ def test_a_question_is_shown_and_answered(cell: list[list[Any]]) -> None:
 def test_outside_a_notebook_lines_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     panel = TodoPanel(agent_of(), AT)
     panel.run(GO)
-    *lines, end = capsys.readouterr().out.splitlines()
+    *lines, end = map(timeless, capsys.readouterr().out.splitlines())
     assert lines == [
         "  [ ] 1 a",
         "  [ ] 2 <img src=x onerror=alert(1)>&",
         "list: 0/2 closed",
         'tool: look(at="x")',
+        "tool done: look: x: nothing (0.0 s)",
         "  [x] 1 a",
         "list: 1/2 closed",
         "model: half",

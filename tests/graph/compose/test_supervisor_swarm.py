@@ -13,7 +13,7 @@ from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
-WAKE = "Your turn ended, and"
+WAKE = "1 of 1 are open. Go "
 
 
 @tool
@@ -84,7 +84,7 @@ def test_a_swarms_agents_hand_over_with_items_open_and_find_them_again() -> None
     out = graph.invoke({"messages": [("user", "and Ada?")]}, THREAD)
     assert (out["active_agent"], out["messages"][-1].text) == ("ada", "Ada is done.")
     nudge = ada.requests[3][-1].text
-    assert nudge.startswith(WAKE)
+    assert nudge.startswith("1 of 2 are open. Go ")
     assert "[2] b" in nudge
     assert "[1]" not in nudge
     assert wire_faults([*ada.requests, *bob.requests]) == []

@@ -81,9 +81,9 @@ def run(made: Any, given: Any, door: str) -> list[Any]:
 
 
 def timeless(event: dict[str, Any]) -> dict[str, Any]:
-    """An event or a session without the seconds in it."""
+    """An event or a session without its time and the seconds in it."""
     told = {key: timeless(value) if isinstance(value, dict) else value for key, value in event.items()}
-    return {**told, "seconds": 0.0} if "seconds" in told else told
+    return told | {key: 0.0 for key in ("at", "seconds") if key in told}
 
 
 def said(message: BaseMessage, names: dict[str, int]) -> Any:

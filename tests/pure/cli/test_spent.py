@@ -114,7 +114,9 @@ def test_the_endings_of_a_bound(reason: str, told: str) -> None:
 
 
 def paid(name: str | None, share: float, spent: Any = MANY) -> dict[str, Any]:
-    return {"type": "spent", "spent": spent, "nearest": name, "share": share, "budget": 26}
+    took = {key: value for key, value in spent.items() if key not in ("requests", "failed_calls")}
+    told = {"spent": spent, "exchange": took, "nearest": name, "share": share, "budget": 26}
+    return {"type": "spent", **told, "at": 1_800_000_000.5}
 
 
 def fed(screen: Screen, *events: dict[str, Any]) -> list[str]:
