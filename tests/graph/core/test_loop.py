@@ -34,7 +34,6 @@ from langgraph.types import Command
 from wakeloop import LoopSettings
 from wakeloop.testing import calls, prompt_faults, wire_faults
 
-
 WHOLE = {"pre_model_hook": lambda state: {"llm_input_messages": state["messages"]}}
 """With a hook a nudge shows the list whole: it may have taken from the model what it has seen."""
 
