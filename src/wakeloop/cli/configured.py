@@ -94,7 +94,10 @@ def recipe_of(stack: Stack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
     found = stack.resolved()
     model = found.get("model") or ""
     if not model and not before.demo:
-        raise usage("No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL.")
+        raise usage(
+            "No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL; "
+            "wakeloop init finds what there is."
+        )
     refuse_unpriced(found.settings)
     name = found.get("preset") or "wakeloop"
     chosen = preset(name).model_dump(mode="json")

@@ -29,7 +29,7 @@ def begin() -> int:
         return SETTLED
     chosen = choice(around)
     write(file, chosen)
-    say(f"{file} is written: {', '.join(chosen.values())}.", 'Try: wakeloop run "Say what is in this folder"')
+    say(f"{file} is written: {', '.join(chosen.values())}", 'Try: wakeloop run "Say what is in this folder"')
     return SETTLED
 
 

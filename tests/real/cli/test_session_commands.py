@@ -562,7 +562,13 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
             ["send", "x", "Hello", "--kind", "whisper"],
             f"The event is refused: kind must be one of {KINDS}, not 'whisper'.",
         ),
-        (["serve"], "No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL."),
+        (
+            ["serve"],
+            (
+                "No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL; "
+                "wakeloop init finds what there is."
+            ),
+        ),
         (["serve", "--model", "m", "--set", "a=1"], "There is no setting 'a'"),
         (["ps", "--db", "mysql://root:hidden@host/x"], ADDRESS),
         (["ps", "--db", "postgresql+psycopg://root:hidden@host/x"], ADDRESS),

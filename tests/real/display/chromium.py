@@ -80,7 +80,7 @@ def harbour() -> Iterator[AIMessage]:
     yield reply(
         calls(("todo_update", {"id": 4, "status": "in_progress"}), ("look", {"path": "draft.csv"})), 3300, 70
     )
-    for number in range(5):
+    for number in range(7):
         yield reply(says("The summary is nearly there."), 3400 + 50 * number, 30)
 
 

@@ -24,7 +24,7 @@ GO: Any = {"messages": [("user", "go")]}
 
 
 def agent_on(saver: Any) -> Any:
-    model = ScriptedModel([calls(("todo_write", {"items": ["a", "b"]})), *[says("Later.")] * 5])
+    model = ScriptedModel([calls(("todo_write", {"items": ["a", "b"]})), *[says("Later.")] * 7])
     return create_todo_agent(model, checkpointer=saver)
 
 

@@ -157,11 +157,13 @@ async def test_c23_a_stream_without_a_finish_reason_is_no_answer(mock: Mock, doo
 @BY_EVERY_DOOR
 async def test_c23_streams_that_always_end_early_are_bounded(mock: Mock, door: str) -> None:
     agent = await planned(mock, streaming=True)
-    mock.then({**says("one two three"), "times": 3}, breaks("truncate", 3, times=3))
+    mock.then({**says("one two three"), "times": 11}, breaks("truncate", 3, times=11))
     out = await through(door, agent, None)
     assert (out["todo_session"]["state"], out["todo_session"]["reason"]) == ("idle", "truncated")
-    assert marks(out["messages"]) == ["retry", "retry"]
-    assert len(mock.records) == 4
+    # the fifth ends its turn, and each behind it
+    assert marks(out["messages"]) == [*["retry"] * 4, *["wake"] * 5, "guard"]
+    assert mock.pending == []
+    assert len(mock.records) == 12
     sound(record["body"] for record in mock.records)
 
 

@@ -120,7 +120,7 @@ async def test_a_reply_that_cannot_be_read(
 @pytest.mark.parametrize("reply", UNFIT.values(), ids=UNFIT)
 async def test_c37_a_reply_that_is_lost_with_a_call(serve: Serve, reply: dict[str, Any], door: str) -> None:
     server = serve(
-        called(("look", {"place": "x"})), reply, said("Asked again."), *[reply] * 3, said("Second.")
+        called(("look", {"place": "x"})), reply, said("Asked again."), *[reply] * 5, said("Second.")
     )
     agent = create_todo_agent(server.model(), [look], checkpointer=InMemorySaver())
     out = await through(door, agent, user("go"))
@@ -128,7 +128,7 @@ async def test_c37_a_reply_that_is_lost_with_a_call(serve: Serve, reply: dict[st
     assert server.requests[1] == server.requests[2]
     out = await through(door, agent, user("second"))
     assert out["todo_session"]["reason"] == "malformed_calls"
-    assert len(server.seen) == 6
+    assert len(server.seen) == 8
     assert answer_of(await through(door, agent, user("third"))) == "Second."
     assert wire_faults(server.requests) == []
 

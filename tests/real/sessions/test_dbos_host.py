@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import sqlite3
 import subprocess
 import sys
@@ -68,6 +70,18 @@ def test_it_is_a_host(url: str) -> None:
     host = DbosHost(url)
     assert isinstance(host, SessionHost)
     Post.close(host)
+
+
+def test_the_engine_speaks_where_its_process_speaks_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = io.StringIO(), io.StringIO()
+    for number, stream in enumerate((first, second)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with host_on(f"sqlite:///{tmp_path / f'{number}.db'}"):
+            logging.getLogger("dbos").error("a fault")
+        first.close()
+    assert second.getvalue().splitlines()[0].endswith("a fault")
 
 
 def test_events_wake_a_session_in_their_order_and_once(url: str, saver: SqliteSaver) -> None:

@@ -1,5 +1,6 @@
 """Makes the engine and its clients: their rows are JSON."""
 
+import logging
 from typing import Any, NoReturn
 
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from wakeloop.sessions.dbos.database import on_postgres
 NAME = "wakeloop"
 VERSION = "1"  # of the workflows: a worker of another release takes over what this one left
 PICKLES = "DefaultSerializer"  # the engine's own reader of pickles
+CONSOLE = "__dbos_console_log_handler__"
 
 
 def engine_for(url: str, engine: sa.Engine, worker: str) -> DBOS:
@@ -26,7 +28,15 @@ def engine_for(url: str, engine: sa.Engine, worker: str) -> DBOS:
         "console_log_level": "ERROR",
         "serializer": json_alone(),
     }
+    speak_anew()
     return DBOS(config=config)
+
+
+def speak_anew() -> None:
+    """Let the engine find its console again: it keeps the stderr of its first start, which may be closed."""
+    log = logging.getLogger("dbos")
+    for handler in [each for each in log.handlers if each.name == CONSOLE]:
+        log.removeHandler(handler)
 
 
 def client_on(engine: sa.Engine) -> DBOSClient:
