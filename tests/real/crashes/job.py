@@ -15,7 +15,9 @@ from points import Points
 from wakeloop import create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, says
 
-SETTINGS = preset("wakeloop").model_copy(update={"max_wake_cycles": 1, "earn_wakes": 0, "nag_after": 1, "nag_every": 1})
+SETTINGS = preset("wakeloop").model_copy(
+    update={"max_wake_cycles": 1, "earn_wakes": 0, "nag_after": 1, "nag_every": 1}
+)
 Step = str | list[tuple[str, dict[str, Any]]]
 STEPS: list[Step] = [
     [("todo_write", {"items": ["a", "b", "c"]})],
