@@ -34,7 +34,7 @@ def test_estimate_runs_nothing(tmp_path: Path) -> None:
     code, out, _ = wakeloop(*SMALL, *TWO, "--estimate")
     assert code == 0
     assert out.splitlines()[0].startswith("4 cells, with a model that stops at nothing")
-    assert "36 requests, at most 600" in out
+    assert "26 requests, at most 600" in out  # 6 each by the plain agent, 7 by ours
     assert list(tmp_path.iterdir()) == []
 
 

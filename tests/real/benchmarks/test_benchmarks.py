@@ -310,11 +310,15 @@ def test_long_lists_make_no_long_nudges(dialect: str) -> None:
     for kind in ("wake", "guard", "nag"):  # nothing grows but the digits of the counts
         assert 0 <= at[1000][kind] - at[100][kind] <= 4, kind
     assert at[1000]["wake"] < at[30]["contents"] + 1000 < at[1000]["contents"]
-    long = {n: talk.nudged(dialect, n, 10_000) for n in (30, 1000)}
+    long = {n: talk.nudged(dialect, n, 10_000) for n in (30, 100, 1000)}
     shown = 300 - len("Look at module_0001.py and note what it needs")  # the most of a text
     for kind in ("wake", "guard"):
-        assert long[30][kind] - at[30][kind] < 30 * shown + 200  # and how to see all of it
-        assert 0 < long[1000][kind] - long[30][kind] < 150  # the counts, and how to see all items
+        assert long[100][kind] - at[100][kind] < 30 * shown + 200  # and how to see all of it
+        assert 0 < long[1000][kind] - long[100][kind] <= 4
+        if dialect == "parley" and kind == "wake":  # thirty were shown whole just before
+            assert long[30][kind] == at[30][kind] + 322  # the next one, and how to see all of it
+        else:
+            assert 0 < long[1000][kind] - long[30][kind] < 150  # the counts, and how to see all items
 
 
 def test_plots(tmp_path: Path) -> None:

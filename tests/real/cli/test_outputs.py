@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,8 @@ def test_quiet_tells_of_a_question(does) -> None:
     code, out, err = does([ASKS], "-q", "--tools", "shell")
     assert (code, out) == (4, "")
     assert err.splitlines()[-3:] == [
+        "question:   tool: run_shell",
         "question:   command: ls",
-        "question:   on: approval",
         "To answer: wakeloop resume mine 'your answer'",
     ]
 
@@ -101,12 +102,14 @@ def test_two_outputs_are_refused(does) -> None:
 
 
 def test_a_request_that_the_client_sends_again_is_told(does) -> None:
+    began = time.time() - 0.001  # a stamp is rounded
     code, out, _ = does([Reply(status=503), Reply(status=429), BYE], "--output", "stream-json")
     events: list[Any] = [event for event in map(json.loads, out.splitlines()) if event["type"] == "retried"]
     assert events == [
-        {"type": "retried", "retry": 1, "status": 503},
-        {"type": "retried", "retry": 2, "status": 429},
+        {"type": "retried", "retry": 1, "status": 503, "at": events[0]["at"]},
+        {"type": "retried", "retry": 2, "status": 429, "at": events[1]["at"]},
     ]
+    assert began <= events[0]["at"] < events[1]["at"] <= time.time()
     assert code == 0
 
 

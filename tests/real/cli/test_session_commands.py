@@ -188,7 +188,7 @@ def test_a_job_sent_from_elsewhere_settles(shared: World) -> None:
     head, *rows = shown.stdout.splitlines()
     assert head.split() == ["SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS", "FOR", "QUEUED", "ERROR"]
     assert [row.split() for row in rows if row.startswith("job ")] == [
-        ["job", "dormant", "settled", "0", "0/25", "-", "0", "-"]
+        ["job", "dormant", "settled", "0", "0/26", "-", "0", "-"]  # an item was settled
     ]
 
 

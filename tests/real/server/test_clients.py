@@ -120,7 +120,7 @@ def test_a2a_has_a_card_answers_and_asks(url: str, client: Any, ids: dict[str, s
     assert session_of(client.threads.get_state(done["contextId"]))["reason"] == "stalled"
     seen = [m["role"] for m in done["history"] if not m["messageId"].startswith("do-not-render-")]
     assert seen == ["user", *["agent"] * 8]
-    assert len(done["history"]) == len(seen) + 4  # three nudges and a correction
+    assert len(done["history"]) == len(seen) + 6  # five nudges and a correction
     asks = send("ask")
     assert asks["status"]["state"] == "input-required"
     assert asks["artifacts"][0]["parts"][0]["data"]["value"] == "which?"
