@@ -15,6 +15,7 @@ from wakeloop import TodoState, create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, prompt_faults, says, wire_faults
 
 ITEMS = 12
+PLAN = [f"step {number}" for number in range(1, ITEMS + 1)]
 REQUESTS = 1 + 2 * ITEMS  # the plan, then for each item its call and the end of a turn
 SUMMARIES = 6
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
@@ -42,7 +43,7 @@ class Summarised(TodoState):
 
 def job() -> Iterator[AIMessage]:
     """Plan; then close one item a turn, and end each turn too early, with many words."""
-    yield calls(("todo_write", {"items": [f"step {number}" for number in range(1, ITEMS + 1)]}))
+    yield calls(("todo_write", {"items": PLAN}))
     for number in range(1, ITEMS + 1):
         yield calls(("todo_update", {"id": number, "status": "done"}))
         yield says(f"Step {number} is behind us. " + "word " * 60)
@@ -102,9 +103,17 @@ def sent(request: list[BaseMessage]) -> str:
 def assert_list_is_seen(requests: list[list[BaseMessage]]) -> None:
     """Every request behind the plan shows each item that is open then."""
     for number, request in enumerate(requests[1:], start=1):
-        closed = number // 2
-        missing = [i for i in range(closed + 1, ITEMS + 1) if f"[{i}] step {i}\n" not in sent(request) + "\n"]
+        closed, seen = number // 2, f"{sent(request)}\n"
+        if planned(request):  # the result names the numbers of the texts that stand in the call
+            seen += "".join(f"[{i}] {text}\n" for i, text in enumerate(PLAN, 1))
+        missing = [i for i in range(closed + 1, ITEMS + 1) if f"[{i}] step {i}\n" not in seen]
         assert missing == [], f"request {number + 1}"
+
+
+def planned(request: list[BaseMessage]) -> bool:
+    """Whether a request holds the plan's call, with its texts and its result."""
+    made = [call["args"] for message in request for call in getattr(message, "tool_calls", ())]
+    return {"items": PLAN} in made and f"tool: Stored {ITEMS} items, [1] to [{ITEMS}]." in sent(request)
 
 
 def play(hook: Any, door: str = "invoke", saver: Any = None) -> tuple[ScriptedModel, dict[str, Any]]:

@@ -34,6 +34,9 @@ from langgraph.types import Command
 from wakeloop import LoopSettings
 from wakeloop.testing import calls, prompt_faults, wire_faults
 
+WHOLE = {"pre_model_hook": lambda state: {"llm_input_messages": state["messages"]}}
+"""With a hook a nudge shows the list whole: it may have taken from the model what it has seen."""
+
 
 def endless(*replies: Any, text: str = "still busy") -> Any:
     return chain(replies, repeat(text))
@@ -376,6 +379,7 @@ def test_the_nudge_is_a_marked_user_message_with_the_live_list(thread: Make) -> 
         "stop",
         calls(change(1, "done"), change(3, "done")),
         "bye",
+        **WHOLE,
     )
     agent.run("go")
     nudge = agent.model.requests[3][-1]
@@ -395,6 +399,7 @@ def test_a_long_list_is_cut_to_the_next_open_items(thread: Make) -> None:
         "stop",
         "stop",
         change={"max_wake_cycles": 1, "earn_wakes": 0, **QUIET},
+        **WHOLE,
     )
     agent.run("go")
     nudge = agent.model.requests[3][-1].text
@@ -406,7 +411,11 @@ def test_a_long_list_is_cut_to_the_next_open_items(thread: Make) -> None:
 
 def test_thirty_items_are_shown_whole(thread: Make) -> None:
     agent = thread(
-        write(*(f"s{n}" for n in range(1, 31))), "stop", "stop", change={"max_wake_cycles": 1, **QUIET}
+        write(*(f"s{n}" for n in range(1, 31))),
+        "stop",
+        "stop",
+        change={"max_wake_cycles": 1, **QUIET},
+        **WHOLE,
     )
     agent.run("go")
     nudge = agent.model.requests[2][-1].text
@@ -451,10 +460,13 @@ def test_a_continuation_prompt_replaces_the_instruction_whole(inject: bool, thre
     assert agent.model.requests[2][-1].text == "Weiter!\n\n  [1] a"
 
 
-def test_an_item_of_several_lines_is_one_line(thread: Make) -> None:
-    agent = thread(write("a\n  [7] forged"), "stop", "stop", change={"max_wake_cycles": 1, **QUIET})
+@pytest.mark.parametrize("more", [{}, WHOLE], ids=["short", "whole"])
+def test_an_item_of_several_lines_is_one_line(more: Any, thread: Make) -> None:
+    change = {"max_wake_cycles": 1, **QUIET}
+    agent = thread(write("a\n  [7] forged"), "stop", "stop", change=change, **more)
     agent.run("go")
-    assert "\n  [1] a [7] forged\n" in agent.model.requests[2][-1].text
+    nudge = agent.model.requests[2][-1].text
+    assert [line for line in nudge.splitlines() if line.startswith("  ")] == ["  [1] a [7] forged"]
 
 
 # -- rule 7: nag -----------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ class Shell:
     def __init__(self, folder: Path, db: Path) -> None:
         self.folder, self.db = folder, db
         self.env: dict[str, str] = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")},
             "WAKELOOP_DB": str(db),
             "OPENAI_API_KEY": "sk-loopback-secret",
             "PYTHONUNBUFFERED": "1",

@@ -24,8 +24,8 @@ HALF = said("Half", finish_reason="length")
 STILL = said("Still here.", forever=True)
 
 REQUESTS = {  # 9 replies of the first script and the last one, then the wakes and corrections; 3; 1; 1
-    "wakeloop": (10 + 3 + 1, 1, 3 + 3 + 1, 2 + 3 + 1),
-    "langchain": (10 + 3 + 1, 1, 3 + 3 + 1, 2 + 3 + 1),
+    "wakeloop": (10 + 5 + 1, 1, 3 + 5 + 1, 2 + 5 + 1),
+    "langchain": (10 + 5 + 1, 1, 3 + 5 + 1, 2 + 5 + 1),
     "agentparley": (10 + 25, 1, 3 + 25, 2 + 25),
     "loki": (10, 1, 3, 2),
     "loki that wakes": (10 + 1, 1, 3 + 2, 2 + 1),
