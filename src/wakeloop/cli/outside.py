@@ -4,7 +4,7 @@ import asyncio
 import concurrent.futures
 import signal
 import threading
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
@@ -125,11 +125,12 @@ class Outside:
 
 
 @contextmanager
-def terminated() -> Iterator[None]:
-    """Let SIGTERM end the command in order where nobody listens to it yet: no server stays behind."""
+def terminated(heard: Callable[[SystemExit], object] = lambda _: False) -> Iterator[None]:
+    """Let SIGTERM end the command in order where nobody has `heard` of it: no server stays behind."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-        raise SystemExit(TERMINATED)
+        if not heard(SystemExit(TERMINATED)):
+            raise SystemExit(TERMINATED)
 
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -3,12 +3,8 @@
 import shlex
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
-from types import FrameType
 from typing import TextIO
 
 from wakeloop.cli.agent import graph_of
@@ -20,7 +16,7 @@ from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
-from wakeloop.cli.outside import Outside, unasked
+from wakeloop.cli.outside import Outside, terminated, unasked
 from wakeloop.cli.play import SWITCHED_ON, forgotten, leave
 from wakeloop.cli.recipe import Recipe, refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
@@ -44,7 +40,7 @@ def chat(thread: str, known: Known | None, recipe: Recipe, place: Place, *, ask:
         graph_of(recipe, outside, ask=ask, stop=Event())  # what cannot be built leaves no trace
         with writing(place) as store:
             talk = Conversation(place, store, "", recipe, known.request if known else "", ask, outside)
-            with talk.held, terminated():
+            with talk.held, terminated(interrupted):
                 talk.hold(thread)
                 code = Repl(talk, keyboard_for(talk), begun="" if known else thread).whole()
                 if talk.left:
@@ -68,24 +64,6 @@ def keyboard_for(talk: Conversation) -> Keyboard:
         )
 
     return Terminal(there)
-
-
-@contextmanager
-def terminated() -> Iterator[None]:
-    """Let SIGTERM at the prompt end the command in order: the terminal is put back."""
-
-    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-        if not interrupted(SystemExit(TERMINATED)):
-            raise SystemExit(TERMINATED)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def printer(out: TextIO) -> View:
