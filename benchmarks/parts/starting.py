@@ -79,7 +79,7 @@ def filled(folder: Path) -> Path:
 
     with writing(Place(folder / "threads.db", named=True)) as store:
         for number in range(THREADS):
-            model = ScriptedModel([calls(("todo_write", {"items": ["a"]})), *[says("no")] * 5])
+            model = ScriptedModel([calls(("todo_write", {"items": ["a"]})), *[says("no")] * 7])
             agent = create_todo_agent(model, checkpointer=store.saver)
             agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": f"t-{number}"}})
             store.remember(f"t-{number}", Recipe(model="m"), "go")
