@@ -204,13 +204,13 @@ class Round:
         if gone := blanks(state["messages"]):
             draft.take({"messages": gone})
         messages = draft.state["messages"]
-        found = next(((i, m) for i, m in reversed([*enumerate(messages)]) if isinstance(m, AIMessage)), None)
-        if "nag" not in ledger or found is None or not found[1].tool_calls:
+        places = (i for i in reversed(range(len(messages))) if isinstance(messages[i], AIMessage))
+        place = next(places, None)
+        if "nag" not in ledger or place is None or not messages[place].tool_calls:
             return None
         if not ledger.get("end"):
             cut_off(ledger, state["remaining_steps"], costs_of(ledger, config))
-        place, reply = found
-        return cls(draft, reply, place, ledger, dialect)
+        return cls(draft, messages[place], place, ledger, dialect)
 
 
 def step_of(config: RunnableConfig) -> int:
