@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,3 +78,16 @@ def host(url: str) -> Iterator[ServerHost]:
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     return f"main:{request.node.name}"
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Any]:
+    from langgraph_sdk import get_sync_client
+
+    with get_sync_client(url=url) as client:
+        yield client
+
+
+@pytest.fixture
+def thread(client: Any) -> str:
+    return str(client.threads.create()["thread_id"])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from langgraph_sdk import get_sync_client
 
 from wakeloop import answer_of, session_of
 
@@ -18,17 +16,6 @@ pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_
 
 def says(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}]}
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[Any]:
-    with get_sync_client(url=url) as client:
-        yield client
-
-
-@pytest.fixture
-def thread(client: Any) -> str:
-    return str(client.threads.create()["thread_id"])
 
 
 @pytest.fixture

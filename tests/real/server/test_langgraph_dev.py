@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
-from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import ConflictError
 
 from wakeloop import SessionError
@@ -18,17 +17,6 @@ from wakeloop.sessions.langgraph_server import ServerHost
 pytest.importorskip("langgraph_api", reason="the extra `server` is not installed")
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_group("langgraph-dev")]
 GO = {"messages": [{"role": "user", "content": "plan"}]}
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[Any]:
-    with get_sync_client(url=url) as client:
-        yield client
-
-
-@pytest.fixture
-def thread(client: Any) -> str:
-    return str(client.threads.create()["thread_id"])
 
 
 def said(values: Any) -> list[tuple[str, str]]:
