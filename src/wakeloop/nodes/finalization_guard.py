@@ -49,7 +49,7 @@ class FinalizationGuard(Node):
         update = self.ruled(state)
         if session := _ending(update):
             check(self.saver, _run(state, config))
-            tell({"type": "parked", "session": session}, state["todo_ledger"])
+            tell({"type": "parked", "session": session}, ledger_of(state))
         return update
 
     async def acall(self, state: Any, config: RunnableConfig) -> Any:
@@ -57,7 +57,7 @@ class FinalizationGuard(Node):
         update = self.ruled(state)
         if session := _ending(update):
             await acheck(self.saver, _run(state, config))
-            tell({"type": "parked", "session": session}, state["todo_ledger"])
+            tell({"type": "parked", "session": session}, ledger_of(state))
         return update
 
     def ruled(self, state: Any) -> Any:

@@ -61,7 +61,7 @@ class ValidateTodos(AnsweringNode):
 
     def asked(self, state: TodoState) -> list[ToolCall]:
         """Find the round's todo calls in the last reply."""
-        wanted = set(state["todo_ledger"].get("todo_calls", ()))
+        wanted = set(ledger_of(state).get("todo_calls", ()))
         return [call for call in made_last(state["messages"]) if call["id"] in wanted]
 
     def played(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
