@@ -1,5 +1,6 @@
 """Calls that a person is asked about before they run."""
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -66,7 +67,9 @@ class Reviews:
         """Say in the result of a call that ran otherwise than the model wrote it how it ran."""
         if written["args"] == ran["args"]:
             return update
-        text = fill("call_edited", "", self.words, args=ran["args"])
+        text = fill(
+            "call_edited", "", self.words, args=json.dumps(ran["args"], ensure_ascii=False, default=str)
+        )
         return with_results(update, ran["id"], partial(_behind, text))
 
 

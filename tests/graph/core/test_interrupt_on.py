@@ -86,7 +86,7 @@ def test_each_call_asks_and_each_is_decided_on_its_own(thread: Make) -> None:
     assert sorted(post.sent) == [("B", 2), ("a", 1)]
     assert agent.results() == [
         ("success", "sent to a"),
-        ("success", EDITED.format("{'to': 'B', 'copies': 2}") + "\n\nsent to B"),
+        ("success", EDITED.format('{"to": "B", "copies": 2}') + "\n\nsent to B"),
         (
             "error",
             (
@@ -121,7 +121,7 @@ def test_a_tool_that_is_given_state_is_put_and_edited_as_any_other(thread: Make)
     assert values(agent) == [put("a", "mail_seen", allowed=["edit"])]
     agent.run(answers(agent, edit("mail_seen", to="b")))
     assert post.sent == [("b", 2)]
-    assert agent.results() == [("success", EDITED.format("{'to': 'b'}") + "\n\nsent to b")]
+    assert agent.results() == [("success", EDITED.format('{"to": "b"}') + "\n\nsent to b")]
 
 
 def test_a_tool_that_asks_itself_is_asked_about_once(thread: Make) -> None:

@@ -82,7 +82,7 @@ def short(nudge: re.Match[str]) -> str:
     """A nudge of then where the model has just seen the list."""
     counted, total, first, rest = nudge.groups()
     more = f"\\n… {rest.count('[')} more: `todo_list`." if rest else ""
-    return f"{counted} of {total} are open. Go on now, with tool calls:\\n\\n{first}{more}"
+    return f"Open: {counted} of {total}. Go on now, with tool calls:\\n\\n{first}{more}"
 
 
 def in_todays_words(figures: Any, preset: str) -> Any:
