@@ -11,6 +11,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tools import BaseTool, StructuredTool
 
 from wakeloop.bench import usage
+from wakeloop.text.characters import plural
 
 REFUSED = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
 
@@ -51,7 +52,7 @@ class Meter(BaseCallbackHandler):
     ) -> None:
         """A request goes out. Raises `CeilingError` where it would be one too many."""
         if self.requests >= self.most:
-            raise CeilingError(f"{self.most} requests")
+            raise CeilingError(plural(self.most, "request"))
         self.requests += 1
         self._asked[run_id] = (kwargs.get("invocation_params") or {}).get("tools") or (), messages[0]
 

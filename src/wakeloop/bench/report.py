@@ -13,6 +13,7 @@ from wakeloop.bench.journal import Row, read
 from wakeloop.bench.statistics import ENOUGH
 from wakeloop.bench.study import Prices, Study, study_of
 from wakeloop.errors import BenchError
+from wakeloop.text.characters import plural
 
 JOURNAL = "cells.jsonl"
 HERE = Path(__file__).parent
@@ -102,14 +103,15 @@ def section(result: Result, more: str = "") -> str:
         .substitute(
             name=study.name,
             hash=study.hash,
-            cells=f"{len(rows):,}",
+            cells=plural(len(rows), "cell"),
             missing=f", {result.missing:,} still missing" if result.missing else "",
             hypothesis=study.hypothesis,
             primary=OUTCOMES[study.primary],
             reference=study.reference,
             subject=study.subject,
             smallest=_smallest(study),
-            runs=f"{len(tasks)} tasks, {study.seeds} seeds; at most {study.max_requests} requests a run.",
+            runs=f"{plural(len(tasks), 'task')}, {plural(study.seeds, 'seed')}; "
+            f"at most {plural(study.max_requests, 'request')} a run.",
             prices=_prices(study),
             losses=tables.losses(rows, study, every=False),
             details=more,
@@ -123,9 +125,10 @@ def section(result: Result, more: str = "") -> str:
 
 
 def _smallest(study: Study) -> str:
-    if study.primary == "requests":
-        return f"{study.smallest:g} requests"
-    return f"{100 * study.smallest:g} points"
+    size, unit = (
+        (study.smallest, "request") if study.primary == "requests" else (100 * study.smallest, "point")
+    )
+    return f"{size:g} {unit}{'' if size == 1 else 's'}"
 
 
 def _part(title: str, text: str) -> str:

@@ -28,6 +28,13 @@ from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
 from wakeloop.tools.verifier import command_verifier
 
+TODO_TOOLS = "the todo tools"
+WAYS = {  # by how an owner is called; any other is a module of the user's own
+    TODO_TOOLS: "",
+    "the tools of sessions": "",
+    "the tools ": "leave those out by --tools",
+    "the MCP server ": 'leave a server out by "disabled": true in the file of the servers',
+}
 DECISIONS = {"allowed_decisions": ["approve", "edit", "reject"]}  # on a call of a server's tool
 REPETITION = "x-stainless-retry-count"  # a header in which the client counts them
 
@@ -70,16 +77,21 @@ def graph_of(
 
 
 def apart(groups: Sequence[Group], todo_tools: Collection[str]) -> list[BaseTool]:
-    """All tools in a list. Raises `CommandError` where two have one name: it names both owners."""
-    owners = dict.fromkeys(todo_tools, "the todo tools")
+    """All tools in a list. Raises `CommandError` where two have one name: it names whose they are."""
+    owners = dict.fromkeys(todo_tools, TODO_TOOLS)
     for owner, tools in groups:
         for tool in tools:
-            if (other := owners.setdefault(tool.name, owner)) != owner:
-                raise usage(
-                    f"Two tools are called {tool.name!r}, one of {other} and one of {owner}: leave one out, "
-                    'by --tools, or by "disabled": true in the file of the servers.'
-                )
+            if (other := owners.get(tool.name)) is not None:
+                whose = f"both of {owner}" if other == owner else f"one of {other} and one of {owner}"
+                ways = dict.fromkeys(filter(None, map(way_out, (other, owner))))
+                raise usage(f"Two tools are called {tool.name!r}, {whose}: {', or '.join(ways)}.")
+            owners[tool.name] = owner
     return [tool for _, tools in groups for tool in tools]
+
+
+def way_out(owner: str) -> str:
+    """What may be done about a tool of one's whose name another has."""
+    return next((way for begins, way in WAYS.items() if owner.startswith(begins)), "give yours another name")
 
 
 def model_of(recipe: Recipe, stop: Event) -> BaseChatModel:

@@ -65,7 +65,7 @@ def forget_typed(terminal: TextIO) -> None:
     else:
         import termios
 
-        with suppress(UnsupportedOperation):  # a stand-in for a terminal has no queue
+        with suppress(UnsupportedOperation, termios.error):  # a stand-in has no queue, one that is gone none
             termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
 
 

@@ -1,5 +1,6 @@
 """What holds: every value, its level, its place."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from wakeloop.cli.report import as_json
 from wakeloop.cli.store import Place
 from wakeloop.config.levels import BESIDE, Held, config_folder, names
 from wakeloop.display.clean import clean, one_line
+from wakeloop.display.width import columns, room
 from wakeloop.display.words import as_text
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import LoopSettings, canonical
@@ -88,9 +90,7 @@ def looked_at(place: Place) -> list[tuple[str, bool]]:
 def lines_of(picture: Picture, files: Sequence[tuple[str, bool]] = ()) -> Iterator[str]:
     """A table of four columns, and the files."""
     rows = [HEAD, *(row(key, held) for key, held in picture.held.items())]
-    widths = [max(len(cells[place]) for cells in rows) for place in range(3)]
-    for *cells, last in rows:
-        yield "  ".join([*map(str.ljust, cells, widths), last])
+    yield from columns(rows, room(sys.stdout), texts=(1,))
     if picture.ignored:
         others = ", ".join(picture.ignored)
         yield f"The agent file {clean(picture.agent)} overrides all settings; not counted: {others}."

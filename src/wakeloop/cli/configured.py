@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeloop.cli.failures import usage
-from wakeloop.cli.recipe import Recipe, folder, is_openai
+from wakeloop.cli.recipe import Recipe, folder, is_address, is_openai
 from wakeloop.config.levels import (
     Held,
     Level,
@@ -145,9 +145,11 @@ def tools_of(found: Resolved) -> tuple[str, ...]:
 def address(found: Resolved) -> str:
     """The server's address; one that no option names is left out for models of another kind."""
     held = found.held.get("base_url")
-    if held is None or not (is_openai(found.get("model") or "") or held.level == BASE):
+    if not held or not held.value or not (is_openai(found.get("model") or "") or held.level == BASE):
         return ""
-    return str(held.value)
+    if not is_address(url := str(held.value)):
+        raise usage(f"{held.source}: {url!r} is no address of a server: write http://HOST:PORT/v1.")
+    return url
 
 
 # -- the levels ------------------------------------------------------------------------------------------

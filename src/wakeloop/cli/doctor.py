@@ -9,7 +9,7 @@ from typing import Any
 
 from wakeloop.cli.around import Around, look_around
 from wakeloop.cli.configured import recipe_of, stack_of
-from wakeloop.cli.failures import FAILED, SETTLED, sentence_of
+from wakeloop.cli.failures import FAILED, SETTLED, USAGE, code_of, sentence_of
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Place, exists, reading
 from wakeloop.config.levels import config_folder
@@ -40,7 +40,7 @@ def examine(place: Place, given: Mapping[str, Any], say: Callable[[str], None]) 
     recipe = chosen(around, given)
     if recipe is None:
         say("model: none; wakeloop init finds one")
-        return FAILED
+        return USAGE
     say(f"model: {one_line(recipe.title)}{f' at {recipe.base_url}' if recipe.base_url else ''}")
     return tried(recipe, say)
 
@@ -85,7 +85,7 @@ def tried(recipe: Recipe, say: Callable[[str], None]) -> int:
             reply = bound(model, [READY]).invoke([HumanMessage(ASKED)])
     except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
         say(f"answer: none. {sentence_of(error)}")
-        return FAILED
+        return code_of(error)
     if not reply.tool_calls:
         say(f"tools: none called. It answered {one_line(reply.text, 60)!r}; the todo list needs tool calls.")
         return FAILED

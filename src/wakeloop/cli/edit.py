@@ -27,12 +27,13 @@ class Action(StrEnum):
     LIST = "list"
 
 
-def edited(place: Place, thread: str, asked: str, words: Sequence[str]) -> list[str]:
+def edited(place: Place, typed: Sequence[str]) -> list[str]:
     """Edit a thread's list, and return it as lines."""
+    which, asked, words = read(typed)
     action = named(asked)
     refuse_halves(*words)
     wanted = changes(action, words)
-    known = looked_up(place, thread)
+    known = looked_up(place, which)
     thread = known.id
     if action is Action.LIST:
         with reading(place) as store:
@@ -43,6 +44,15 @@ def edited(place: Place, thread: str, asked: str, words: Sequence[str]) -> list[
     with writing(place) as store, store.held(thread):
         graph = reader(store.saver, known.recipe)
         return listing(update_todos(graph, {"configurable": {"thread_id": thread}}, **wanted))
+
+
+def read(typed: Sequence[str]) -> tuple[str | None, str, Sequence[str]]:
+    """The thread, None for the last where an action comes first; the action, and its words."""
+    first, *rest = typed or [Action.LIST]
+    if first in [*Action] and not (rest and rest[0] in [*Action]):
+        return None, first, rest
+    asked, *words = rest or [Action.LIST]
+    return first, asked, words
 
 
 def named(word: str) -> Action:

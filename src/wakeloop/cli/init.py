@@ -9,7 +9,7 @@ from pathlib import Path
 from wakeloop.cli.around import Around, look_around
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
 from wakeloop.config.levels import config_folder
-from wakeloop.display.clean import clean
+from wakeloop.display.width import tell
 
 USUAL = {"openai:": "gpt-5-mini"}  # a model to begin with
 
@@ -27,7 +27,9 @@ def begin() -> int:
     if file.exists() and not agreed(f"{file} is there already. Write it anew?"):
         say(f"{file} stays as it is. Try: wakeloop doctor")
         return SETTLED
-    chosen = choice(around)
+    if (chosen := choice(around)) is None:
+        say("Nothing is written.")
+        return SETTLED
     write(file, chosen)
     say(f"{file} is written: {', '.join(chosen.values())}", 'Try: wakeloop run "Say what is in this folder"')
     return SETTLED
@@ -44,19 +46,18 @@ def how_to_go_on(around: Around, file: Path) -> Iterator[str]:
         yield f'To begin: wakeloop run "Say what is in this folder" --model {model}{address}'
     if not around.choices:
         yield "To begin: set OPENAI_API_KEY, or start a server such as Ollama, and try again."
-    yield "Without a model: wakeloop demo DIR. All commands: wakeloop --help"
+    yield from ("Without a model: wakeloop demo DIR", "All commands: wakeloop --help")
 
 
-def choice(around: Around) -> dict[str, str]:
-    """Ask which of the models it shall be."""
-    for number, (shown, _) in enumerate(around.choices, 1):
-        say(f"  {number} {shown}")
-    while True:
-        typed = ask(f"Which one? [1-{len(around.choices)}, Enter is 1] ") or "1"
-        if typed.isdecimal() and 1 <= int(typed) <= len(around.choices):
-            break
-        say(f"There is no {typed!r}.")
-    values = dict(around.choices[int(typed) - 1][1])
+def choice(around: Around) -> dict[str, str] | None:
+    """Ask which model it shall be, or whether the only one, and its name; None for a no."""
+    if len(around.choices) > 1:
+        values = dict(chosen(around)[1])
+    else:
+        [(shown, only)] = around.choices
+        if not only["model"].endswith(":") and not agreed(f"Take {shown}?", usual="y"):
+            return None
+        values = dict(only)
     if values["model"].endswith(":"):
         usual = USUAL.get(values["model"], "")
         name = ""
@@ -66,18 +67,30 @@ def choice(around: Around) -> dict[str, str]:
     return values
 
 
+def chosen(around: Around) -> tuple[str, Mapping[str, str]]:
+    """Ask which of several it shall be."""
+    for number, (shown, _) in enumerate(around.choices, 1):
+        say(f"  {number} {shown}")
+    while True:
+        typed = ask(f"Which one? [1-{len(around.choices)}, Enter is 1] ") or "1"
+        if typed.isdecimal() and 1 <= int(typed) <= len(around.choices):
+            return around.choices[int(typed) - 1]
+        say(f"There is no {typed!r}.")
+
+
 def ask(question: str) -> str:
     """Ask for a line."""
-    print(clean(question), end="", flush=True)  # noqa: T201
+    tell(question, sys.stdout, end="")
     typed = sys.stdin.readline()
     if not typed:
         raise CommandError("Nothing was answered, and nothing written.")
     return typed.strip()
 
 
-def agreed(question: str) -> bool:
-    """Ask for a yes; anything else is a no."""
-    return ask(f"{question} [y/N] ").lower().startswith("y")
+def agreed(question: str, usual: str = "n") -> bool:
+    """Ask for a yes; anything else is a no, and Enter is what is usual."""
+    shown = "[Y/n]" if usual == "y" else "[y/N]"
+    return (ask(f"{question} {shown} ") or usual).lower().startswith("y")
 
 
 def write(file: Path, values: Mapping[str, str]) -> None:
@@ -96,4 +109,4 @@ def write(file: Path, values: Mapping[str, str]) -> None:
 def say(*lines: str) -> None:
     """Write lines."""
     for line in lines:
-        print(clean(line), flush=True)  # noqa: T201
+        tell(line, sys.stdout)

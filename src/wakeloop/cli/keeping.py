@@ -53,8 +53,8 @@ def refuse_session(place: Place, thread: str) -> None:
                 raise usage(f"The thread {thread!r} is a session of wakeloop serve: it stays as it is.")
 
 
-def exported(place: Place, thread: str, *, json: bool) -> str:
-    """A thread as one text to keep elsewhere: Markdown, or the JSON that `show` prints with its history."""
+def exported(place: Place, thread: str | None, *, json: bool) -> str:
+    """A thread, or the last, as Markdown, or as the JSON that `show` prints with its history."""
     known = looked_up(place, thread)
     with reading(place) as store:
         view = stored(store.saver, known.id)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.recipe import is_address
 from wakeloop.model.redaction import secrets_of
 
 FOUND = ".mcp.json"  # what other tools look for in a working folder
@@ -126,8 +127,8 @@ def filled(name: str, given: Mapping[str, Any], which: str) -> Server:
 
     whole = {key: put(given[key]) for key in KEYS if key in given and key not in ("type", *SWITCHES)}
     server = Server(name, **{**whole, "args": tuple(whole.get("args", ()))})
-    if server.url and not server.url.startswith(("http://", "https://")):
-        raise usage(f"{which}: its url must begin with http:// or https://.")
+    if server.url and not is_address(server.url):
+        raise usage(f"{which}: its url cannot be read: write http://HOST/PATH or https://HOST/PATH.")
     carried = {"variables": used, "env": server.env, "headers": server.headers, "url": server.url}
     return Server(**{**vars(server), "secrets": tuple(secrets_of(carried))})
 

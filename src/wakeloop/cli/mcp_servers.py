@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ class Connected:
         self.session: ClientSession | None = None
         self.listed: list[mcp.Tool] = []
         self.errors = b""
+        self.answered = ""
 
     async def begun(self) -> ClientSession:
         """The session, begun if there is none. Raises `CommandError` with a sentence where it cannot be."""
@@ -61,14 +63,14 @@ class Connected:
             if self.session is None:
                 await self.end()
                 ready: asyncio.Future[ClientSession] = asyncio.get_running_loop().create_future()
-                self.errors = b""
+                self.errors, self.answered = b"", ""
                 self.task = asyncio.create_task(self.hold(ready))
                 try:
                     async with asyncio.timeout(START):
                         self.session = await asyncio.shield(ready)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
                     await self.end()
-                    why = self.discreet(reason(self.server, error))
+                    why = self.discreet(reason(self.server, error, self.answered))
                     raise usage(f"T{self.who[1:]} cannot be used: {why}{self.last_words()}") from None
             return self.session
 
@@ -77,7 +79,7 @@ class Connected:
         try:
             async with (
                 self.streams() as (read, write),
-                ClientSession(read, write) as session,
+                ClientSession(read, write, message_handler=partial(self.heard, ready)) as session,
             ):
                 await session.initialize()
                 self.listed = await all_tools(session)
@@ -91,13 +93,25 @@ class Connected:
                 self.session = None
             ready.cancel()  # nothing to one that is done
 
+    async def heard(self, ready: asyncio.Future[ClientSession], message: object) -> None:
+        """Take what is no answer: at the start of one over HTTP, something else is there."""
+        if self.server.url and isinstance(message, Exception) and not ready.done():
+            ready.set_exception(message)
+
+    async def note(self, response: httpx.Response) -> None:
+        """Keep what was answered last: it is told where it is nothing of the protocol."""
+        kind = response.headers.get("content-type", "").partition(";")[0]
+        self.answered = f"{response.status_code}" + (f" with {kind}" if kind else "")
+
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
         """The two streams of a connection."""
         if self.server.url:
             limits = httpx.Timeout(START, read=ANSWER)
             async with (
-                httpx.AsyncClient(headers=dict(self.server.headers), timeout=limits) as client,
+                httpx.AsyncClient(
+                    headers=dict(self.server.headers), timeout=limits, event_hooks={"response": [self.note]}
+                ) as client,
                 streamable_http_client(self.server.url, http_client=client) as (read, write, _),
             ):
                 yield read, write
@@ -198,23 +212,26 @@ def unread(error: ValueError | RuntimeError) -> str:
     return str(error).partition("\n")[0]
 
 
-def reason(server: Server, error: BaseException) -> str:
-    """Why a session could not be begun."""
+def reason(server: Server, error: BaseException, answered: str) -> str:
+    """Why a session could not be begun; `answered` is what came over HTTP."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     where = without_user(server.url)
     said = one_line(shorten(str(error), LONGEST)) or type(error).__name__
     match error:
         case TimeoutError():
-            said = f"it did not answer within {START:g} s"
+            first = f"{where} answered {answered}, and then nothing" if answered else "it did not answer"
+            said = f"{first} within {START:g} s"
         case FileNotFoundError() if server.command:
             said = f"there is no command {server.command!r}, or no folder {server.cwd or '.'!r}"
         case httpx.HTTPStatusError():
-            said = f"{where} answered {error.response.status_code}"
+            said = f"{where} answered {answered}"
+        case McpError() if error.error == UNKNOWN:
+            said = f"{where} answered {answered}"
+        case ValueError() | RuntimeError() if answered:
+            said = f"{where} answered {answered}, not as an MCP server"
         case httpx.TransportError():
             said = f"{where} cannot be reached: {said}"
-        case McpError() if error.error == UNKNOWN:
-            said = f"{where} answered 404"
         case McpError() if error.error == CLOSED:
             said = "it ended at its start"
         case OSError():

@@ -11,7 +11,7 @@ from mcp import types as mcp
 
 from wakeloop.cli.failures import usage
 from wakeloop.cli.mcp_servers import Connected
-from wakeloop.text.characters import one_line, shorten
+from wakeloop.text.characters import one_line, plural, shorten
 from wakeloop.text.secrets import HIDDEN
 
 LONGEST = 100_000  # characters of a result
@@ -85,7 +85,7 @@ def cut(text: str) -> str:
     if (missing := len(text) - LONGEST) <= 0:
         return text
     half = LONGEST // 2
-    return f"{text[:half]}\n[{missing} characters left out]\n{text[-half:]}"
+    return f"{text[:half]}\n[{plural(missing, 'character')} left out]\n{text[-half:]}"
 
 
 def block_text(block: mcp.ContentBlock) -> str:
@@ -106,4 +106,4 @@ def block_text(block: mcp.ContentBlock) -> str:
 
 def size_of(base64: str) -> str:
     """How many bytes stand in base 64."""
-    return f"{len(base64.rstrip('=')) * 3 // 4} bytes"
+    return plural(len(base64.rstrip("=")) * 3 // 4, "byte")

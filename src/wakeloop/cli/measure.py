@@ -74,8 +74,9 @@ def estimated(study: Study, workers: int) -> Iterator[str]:
     found: Estimate = estimate(study, ahead, workers)
     cells = plural(found.cells, "cell")
     yield f"{cells}, with a model that stops at nothing (a weaker one is asked more often):"
-    yield f"  {found.requests:,.0f} requests, at most {found.most_requests:,}"
-    yield f"  {found.input:,.0f} tokens in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
+    yield f"  {plural(round(found.requests), 'request')}, at most {found.most_requests:,}"
+    read = plural(round(found.input), "token")
+    yield f"  {read} in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
     unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""
     yield f"  cost {number(found.cost)}{unit}, about {span(found.seconds)} with {workers} at once"
 
@@ -87,10 +88,9 @@ def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: 
     with line(say) as shown:
         done = run(study, out, workers=workers, max_cost=max_cost, told=say, shown=shown)
     missing = done.whole - len(done.rows)
-    say(
-        f"{len(done.rows):,} of {done.whole:,} cells are in {out / JOURNAL}"
-        + (f"; {done.why}" if done.why else "")
-    )
+    are = "is" if len(done.rows) == 1 else "are"
+    why = f"; {done.why}" if done.why else ""
+    say(f"{len(done.rows):,} of {plural(done.whole, 'cell')} {are} in {out / JOURNAL}{why}")
     if missing:
         say("Run the same command again to go on: what is finished is not run again.")
         return FAILED
@@ -167,7 +167,7 @@ class Line:
         left = progress.left(ahead)
         cost = progress.cost / max(1, progress.finished)
         text = (
-            f"{progress.finished:,} of {progress.whole:,} cells, {span(left)} left, "
+            f"{progress.finished:,} of {plural(progress.whole, 'cell')}, {span(left)} left, "
             f"cost {number(progress.cost)}, {number(cost * len(ahead))} left"
         )
         if sys.stderr.isatty():
@@ -192,4 +192,4 @@ def span(seconds: float) -> str:
         return "some time"
     if seconds >= HOUR:
         return f"{seconds / HOUR:.1f} hours"
-    return f"{seconds / MINUTE:.0f} minutes" if seconds >= 2 * MINUTE else f"{seconds:.0f} seconds"
+    return f"{seconds / MINUTE:.0f} minutes" if seconds >= 2 * MINUTE else plural(round(seconds), "second")

@@ -24,10 +24,11 @@ from wakeloop.cli.start import at_a_terminal
 from wakeloop.cli.store import Store, writing
 from wakeloop.cli.views import view_of
 from wakeloop.demo.job import unwritten
-from wakeloop.display.clean import clean, one_line
+from wakeloop.display.clean import one_line
 from wakeloop.display.live import Live
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line
+from wakeloop.display.width import tell
 from wakeloop.errors import InputError
 from wakeloop.settings import canonical
 from wakeloop.thread.standing import counted, unfinished
@@ -173,7 +174,7 @@ def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | 
     way = f"To try again: {again(job.thread, job.place, *message)}"
     if begun is not None and forgotten(job.thread, agent, begun):
         way = "No thread was kept: nothing was answered. Give the same command again."
-    print(clean(f"wakeloop: {sentence}\n{way}"), file=sys.stderr)  # noqa: T201
+    tell(f"wakeloop: {sentence}\n{way}", sys.stderr)
     if snapshot is not None:
         put_out(job, snapshot, view, sentence)
     return code_of(error)

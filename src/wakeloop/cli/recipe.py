@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from wakeloop.cli.failures import usage
 from wakeloop.config import TOOLS
-from wakeloop.text.secrets import NAMES_A_SECRET
+from wakeloop.text.secrets import NAMES_A_SECRET, without_secrets
 
 OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
 WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
@@ -71,9 +71,20 @@ class Recipe:
 
 def without_user(url: str) -> str:
     """An address without user, password and keys."""
+    if not is_address(url):
+        return without_secrets(url)
     parts = urlsplit(url)
     kept = "&".join(one for one in parts.query.split("&") if not NAMES_A_SECRET.search(one.partition("=")[0]))
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=kept))
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a server, to be reached over HTTP."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port, or of what stands in brackets
+        return False
 
 
 def without_users(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import math
 import shlex
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED, WAITING
@@ -120,13 +120,6 @@ def usage_of(messages: Sequence[Any]) -> dict[str, int]:
 def tokens(read: int, written: int) -> dict[str, int]:
     """Token counts under the names that LangChain gives them."""
     return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
-
-
-def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows of cells as lines, each column as wide as its longest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def as_json(value: Any) -> str:

@@ -31,10 +31,10 @@ LABELS = {
 }
 
 
-def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator[str]:
-    """One thread: how it stands and was made, its list, its answer or its history."""
+def details(place: Place, named: str | None, *, history: bool, json: bool) -> Iterator[str]:
+    """One thread, or the last: how it stands and was made, its list, its answer or its history."""
     with reading(place) as store:
-        known = must_be(store, thread)
+        known = must_be(store, named)
         thread = known.id
         snapshot = stored(store.saver, thread)
         live = store.is_held(thread)

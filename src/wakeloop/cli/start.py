@@ -15,6 +15,7 @@ from wakeloop.cli.manner import Manner
 from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
+from wakeloop.display.width import tell
 from wakeloop.text.characters import is_seen
 
 MARK = "\ufeff"  # of the byte order
@@ -120,7 +121,7 @@ def played(job: Job) -> int:
 def begun(recipe: Recipe, thread: str, manner: Manner = AS_LINES) -> None:
     """Tell a person at a terminal what is begun: what it needs takes a moment to import."""
     if manner.watched and sys.stderr.isatty():
-        print(f"Starting {one_line(recipe.title)} on thread {thread} …", file=sys.stderr, flush=True)  # noqa: T201
+        tell(f"Starting {one_line(recipe.title)} on thread {thread} …", sys.stderr)
 
 
 def at_a_terminal() -> bool:

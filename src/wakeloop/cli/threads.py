@@ -1,5 +1,6 @@
 """The threads of a database, a line each."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -8,10 +9,13 @@ from langchain_core.messages import BaseMessage
 
 from wakeloop.cli.budgets import to_raise
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.report import as_json, columns
+from wakeloop.cli.report import as_json
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.cli.stored import Stored, stored
 from wakeloop.display.clean import one_line
+from wakeloop.display.width import columns, room
+from wakeloop.display.words import closed
+from wakeloop.text.characters import plural
 from wakeloop.text.marks import by_model, by_user
 from wakeloop.thread.standing import counted
 
@@ -19,7 +23,8 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 MOST = 20  # threads that are listed unless all are asked for
-HEAD = ("THREAD", "STATE", "REASON", "OPEN", "WAKES", "CHANGED", "REQUEST", "LAST MESSAGE")
+HEAD = ("THREAD", "STATE", "REASON", "CLOSED", "WAKES", "CHANGED", "REQUEST", "LAST MESSAGE")
+TEXTS = (6, 7)  # columns that are cut where a terminal is narrow
 
 
 def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
@@ -34,10 +39,10 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
     if not rows:
         yield f"No threads yet in {one_line(str(place.path))}."
         return
-    yield from columns([HEAD, *map(cells_of, rows)])
+    yield from columns([HEAD, *map(cells_of, rows)], room(sys.stdout), TEXTS)
     yield from (f"{one['thread']}: {one['raise']}" for one in rows if one["raise"])
     if len(known) > len(shown):
-        yield f"… and {len(known) - len(shown)} older ones: --all"
+        yield f"… and {plural(len(known) - len(shown), 'older one')}: --all"
 
 
 def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
@@ -48,6 +53,7 @@ def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
         nothing = {
             "reason": None,
             "open": 0,
+            "closed": 0,
             "total": 0,
             "wakes": 0,
             "changed": None,
@@ -71,6 +77,7 @@ def summary(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, l
         "state": how,
         "reason": session["reason"],
         "open": session["open"],
+        "closed": closed(todos),
         "total": len(todos),
         "wakes": session["wakes"],
         "changed": snapshot.created_at,
@@ -97,7 +104,7 @@ def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
         one_line(row["thread"]),
         one_line(str(row["state"]), 20),
         one_line(str(row["reason"] or "-"), 20),
-        f"{row['open']}/{row['total']}",
+        f"{row['closed']}/{row['total']}",
         str(row["wakes"]),
         moment(row["changed"]),
         one_line(row["request"], 32),

@@ -172,8 +172,9 @@ def stop_once(job: Job) -> Reply | None:
     first = next(item for item in job.items if item.text in job.by_text)
     if first.is_open or not job.open or any(event.kind == "text" for event in job.told[planned:]):
         return None
+    left = f"{len(job.open)} of the items {'is' if len(job.open) == 1 else 'are'} open"
     return Reply(
-        f"{job.by_text[first.text]} is done, and here I stop, though {len(job.open)} of the items are open: "
+        f"{job.by_text[first.text]} is done, and here I stop, though {left}: "
         "a habit of weak models, shown on purpose."
     )
 

@@ -3,19 +3,19 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from textwrap import wrap
+from itertools import islice
 from threading import Event, RLock, Thread
 from typing import Any, Self, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live as Region
-from rich.padding import Padding
 from rich.text import Text
 
 from wakeloop.display import words
 from wakeloop.display.clean import clean
 from wakeloop.display.marked_up import marked_up
 from wakeloop.display.screen import Line, Screen
+from wakeloop.display.width import within
 from wakeloop.text.characters import plural
 from wakeloop.todos.items import Todo, is_open
 
@@ -40,7 +40,6 @@ ITEMS = {
 OUTCOMES = {"done": "✔", "error": "✘"}  # marks of a call that has ended
 REPLY = "model: "
 PER_SECOND = 8  # times that the region is drawn
-HANG = 4  # columns that a wrapped line is set off
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR = 24  # characters of the progress bar
 AROUND = 9  # rows of the region beside list and text
@@ -96,12 +95,9 @@ class Live:
         if line.kind == "model" and line.parts:
             for told in self.reply(line.parts[0]):
                 self.console.print(told, soft_wrap=True)
-        elif line.kind == "way":  # a command to copy stays one line, and has one for itself where it is long
-            way = line.text if len(line.text) <= self.console.width else line.text.replace(": ", ":\n", 1)
-            self.console.print(Text(way, STYLES["way"]), soft_wrap=True)
         else:
-            for row_of_it in self.hung(line):
-                self.console.print(row_of_it)
+            for told in self.hung(line):
+                self.console.print(told, soft_wrap=True)
 
     def reply(self, text: str) -> Iterator[Text]:
         """The model's text, laid out, set off further than any line of the view's own."""
@@ -112,21 +108,16 @@ class Live:
             told.rstrip()
             yield told
 
-    def hung(self, line: Line) -> Iterator[Padding]:
+    def hung(self, line: Line) -> Iterator[Text]:
         """A line's rows, wrapped between words, each further row set off; a call with mark and time."""
         text = line.text
         if line.parts:
             call, took, told = line.parts
             text = f"{OUTCOMES[line.kind]} {call}" + (f"  {took}" if took else "")
             text += f"\n    {told}" if told else ""
-        width, style = self.console.width, STYLES.get(line.kind, "")
-        for number, row in enumerate(text.split("\n")):
-            bare = row.lstrip(" ")
-            lead = min(len(row) - len(bare), width // 4)
-            deeper = min(lead + HANG, width // 2)
-            wrapped = Text(bare, "dim" if line.parts and number else style).wrap(self.console, width - deeper)
-            for place, part in enumerate(wrapped):
-                yield Padding(part, (0, 0, 0, deeper if place else lead), expand=False)
+        for number, part in enumerate(text.split("\n")):
+            style = "dim" if line.parts and number else STYLES.get(line.kind, "")
+            yield from (Text(told, style) for told in within(part, self.console.width))
 
     # -- the region ------------------------------------------------------------------------------------
 
@@ -151,8 +142,8 @@ class Live:
             yield row(f"{spinner} {told}", "cyan")
         budget = f" (budget {screen.budget})" if screen.budget else ""
         status = f"{screen.summary}{budget}  {screen.title}"
-        told_in = wrap(status, max(self.console.width, 10))
-        yield from (row(told, "dim") for told in told_in[:STATUS_ROWS])
+        told_in = within(status, max(self.console.width, 10), hang=0)
+        yield from (row(told, "dim") for told in islice(told_in, STATUS_ROWS))
         if ahead := clean(screen.ahead()).replace("\n", " "):
             room = max(self.console.width - len(AHEAD), 1)
             yield row(AHEAD + (ahead if len(ahead) <= room else f"…{ahead[1 - room :]}"))
@@ -201,7 +192,7 @@ def bar(todos: list[Todo]) -> Text:
 def last_rows(text: str, width: int) -> list[str]:
     """The end of a text, wrapped: a few rows of it."""
     lines = [line for line in text.splitlines() if line.strip()][-TEXT_ROWS:]
-    return [row for line in lines for row in wrap(line, max(width - 2, 10))][-TEXT_ROWS:]
+    return [row for line in lines for row in within(line, max(width - 2, 10), hang=0)][-TEXT_ROWS:]
 
 
 def fits(out: TextIO) -> bool:

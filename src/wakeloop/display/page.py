@@ -164,7 +164,7 @@ class Page:
             read, written = sum(one.input for one in group), sum(one.output for one in group)
             if not read + written:
                 continue
-            told = f"{self.since(group[0].at)}: {read:,} tokens in, {written:,} out"
+            told = f"{self.since(group[0].at)}: {plural(read, 'token')} in, {written:,} out"
             if len(group) > 1:
                 told = f"{len(group)} requests from {told}"
             yield (
@@ -251,7 +251,8 @@ class Page:
         elif isinstance(message, AIMessage):
             told["calls"] = [self.call(call) for call in message.tool_calls]
             if usage := message.usage_metadata:
-                told["notes"].append(f"{usage['input_tokens']:,} tokens in, {usage['output_tokens']:,} out")
+                read = plural(usage["input_tokens"], "token")
+                told["notes"].append(f"{read} in, {usage['output_tokens']:,} out")
         text = shown(text, self.hide, self.room).strip()
         told["body"] = markdown(text) if whose in ("user", "model") else plain(text)
         told["text"] = one_line(text, 160)

@@ -3,6 +3,7 @@
 from typing import Any, Self, TextIO
 
 from wakeloop.display.screen import Line, Screen
+from wakeloop.display.width import tell
 
 
 class Plain:
@@ -23,7 +24,5 @@ class Plain:
             self.say(line)
 
     def say(self, line: Line) -> None:
-        """Write a line; what the output's encoding lacks is replaced."""
-        encoding = getattr(self.out, "encoding", None) or "utf-8"
-        self.out.write(line.text.encode(encoding, "replace").decode(encoding) + "\n")
-        self.out.flush()
+        """Write a line."""
+        tell(line.text, self.out)

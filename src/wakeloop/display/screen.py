@@ -158,7 +158,8 @@ class Screen:
         if "subagent" in event["reasons"]:
             why.append("a subagent has finished")
         if event["open"] or not why:
-            why.append(f"{event['open']} incomplete todo(s) remain")
+            remain = "remains" if event["open"] == 1 else "remain"
+            why.append(f"{plural(event['open'], 'incomplete todo')} {remain}")
         return [Line("wake", f"Auto-continuing ({event['cycle']}/{event['budget']}): {', '.join(why)}")]
 
     def on_nag(self, event: Mapping[str, Any]) -> list[Line]:

@@ -64,7 +64,12 @@ def progress(todos: Sequence[Todo]) -> str:
     """How far a list is: what is closed, of all, and what is held."""
     blocked = count_blocked(todos)
     held = f", {blocked} blocked" if blocked else ""
-    return f"{sum(map(is_closed, todos))}/{len(todos)} closed{held}"
+    return f"{closed(todos)}/{len(todos)} closed{held}"
+
+
+def closed(todos: Sequence[Todo]) -> int:
+    """How many items are closed."""
+    return sum(map(is_closed, todos))
 
 
 def list_of(todos: Sequence[Todo]) -> str:

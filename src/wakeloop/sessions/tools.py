@@ -15,6 +15,7 @@ from wakeloop.loop.inbox import WakeEvent, replies_owed
 from wakeloop.sessions.host import SessionHost, agent_of
 from wakeloop.sessions.runs import answer_to, answered
 from wakeloop.sessions.tool_call import Call
+from wakeloop.text.characters import plural
 from wakeloop.text.told import told
 from wakeloop.thread.asking import put
 
@@ -147,7 +148,7 @@ class SessionTools:
         children = call.children
         if len(children) + call.place >= self.limits.children:
             raise ToolException(
-                f"no more than {self.limits.children} subagents may be at work at once; "
+                f"no more than {plural(self.limits.children, 'subagent')} may be at work at once; "
                 "wait for one of them first"
             )
         handle = f"{kind}:sub{depth}-{call.key[:SHORT]}"

@@ -12,6 +12,7 @@ from pydantic import PrivateAttr
 from wakeloop.testing.conversation import shown
 from wakeloop.testing.recording import RecordingModel
 from wakeloop.testing.steps import Step, is_step, refuse
+from wakeloop.text.characters import plural
 
 _LOOK_AHEAD = 100
 
@@ -93,9 +94,8 @@ class ScriptedModel(RecordingModel):
         if left:
             number = f"{_LOOK_AHEAD} or more" if len(left) == _LOOK_AHEAD else str(len(left))
             first = shown(left[0]) if isinstance(left[0], AIMessage) else repr(left[0])
-            raise ScriptError(
-                f"{number} of the script's replies left over after {len(self.requests)} calls, first: {first}"
-            )
+            after = plural(len(self.requests), "call")
+            raise ScriptError(f"{number} of the script's replies left over after {after}, first: {first}")
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """This model with tools. Raises NotImplementedError if it was made with `tools=False`."""

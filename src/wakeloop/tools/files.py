@@ -163,7 +163,7 @@ class FileTools:
             )
         if not hits:
             return "\n".join([f"No line in {shown(path)} holds {shown(query)}.", *notes])
-        page = self.page(hits, start, self.limits.hits, f"the {len(hits)} hits")
+        page = self.page(hits, start, self.limits.hits, f"the {plural(len(hits), 'hit')}")
         last = start + len(page) - 1
         return "\n".join(
             [f"Hits {start} to {last} of {shown(query)}:", *page, *go_on(last, len(hits), "hits"), *notes]

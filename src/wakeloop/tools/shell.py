@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from wakeloop.loop.approval import Decision, request, said
+from wakeloop.text.characters import plural
 from wakeloop.text.secrets import is_secret
 from wakeloop.text.told import told
 from wakeloop.thread.asking import put
@@ -125,7 +126,8 @@ class Output:
         if not missing:
             return (self.head + self.tail).decode(errors="replace")
         start, end = self.head.decode(errors="replace"), self.tail.decode(errors="replace")
-        return f"{start}\n[{missing} bytes left out; write the output to a file to see all of it]\n{end}"
+        told = f"[{plural(missing, 'byte')} left out; write the output to a file to see all of it]"
+        return f"{start}\n{told}\n{end}"
 
 
 def run(

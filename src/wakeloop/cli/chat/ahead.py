@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from select import select
 from threading import Event, Thread
 
@@ -51,9 +51,13 @@ class Ahead:
 
     def read(self, over: Event) -> None:
         """Take keys until it is over, or the terminal is gone."""
-        while not (over.is_set() or self.source.closed):
-            if select([self.source.fileno()], [], [], PAUSE)[0]:
-                self.keys += self.source.read_keys()
+        with suppress(OSError, ValueError):  # it is closed
+            while not (over.is_set() or self.source.closed):
+                if not select([self.source.fileno()], [], [], PAUSE)[0]:
+                    continue
+                if not (keys := self.source.read_keys()):
+                    over.wait(PAUSE)  # a terminal that hung up has nothing, again and again
+                self.keys += keys
 
     def forget(self) -> bool:
         """Throw away what was typed ahead; tells whether there was anything."""

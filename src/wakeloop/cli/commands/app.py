@@ -10,8 +10,9 @@ from wakeloop.cli.commands import first_commands as first
 from wakeloop.cli.commands import session_commands as sessions
 from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.commands.bench_commands import bench
+from wakeloop.cli.commands.help import Command, Group, refuse
 from wakeloop.cli.commands.sentences import filled
-from wakeloop.cli.failures import INTERRUPTED
+from wakeloop.cli.failures import INTERRUPTED, USAGE
 
 THREADS = (
     threads.run,
@@ -33,6 +34,7 @@ SESSIONS = (sessions.serve, sessions.send, sessions.ps, sessions.cron, sessions.
 
 app = typer.Typer(
     name="wakeloop",
+    cls=Group,
     help="A LangGraph agent whose own todo list keeps it awake.",
     invoke_without_command=True,
     rich_markup_mode=None,  # plain help starts four times as fast
@@ -42,7 +44,7 @@ app = typer.Typer(
     "1 failure, 130 after Ctrl-C, 143 after SIGTERM.",
 )
 for command in FIRST + THREADS + SESSIONS:
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(bench)
 
 
@@ -73,9 +75,15 @@ def main() -> None:
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries, to developers
     try:
-        app()
+        code = app(standalone_mode=False)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        code = INTERRUPTED
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # Typer's own, of what was typed
+            raise
+        refuse(error)
+        code = USAGE
+    sys.exit(code)
 
 
 if __name__ == "__main__":

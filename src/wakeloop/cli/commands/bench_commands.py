@@ -1,14 +1,18 @@
 """The commands of the bench: a run, report, profile."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from wakeloop.cli.commands.help import Command, Group
 from wakeloop.cli.commands.sentences import sentences, write
+from wakeloop.display.width import tell
 
 bench = typer.Typer(
     name="bench",
+    cls=Group,
     help="Measure agents, tasks and models: what is finished, and for what.",
     invoke_without_command=True,
     add_completion=False,
@@ -69,10 +73,10 @@ def run(
         write(estimated(found, workers))
         return
     where = out or Path(f"bench-{found.name.replace(' ', '-')}")
-    raise typer.Exit(measure(found, where, workers, max_cost, lambda line: typer.echo(line, err=True)))
+    raise typer.Exit(measure(found, where, workers, max_cost, lambda line: tell(line, sys.stderr)))
 
 
-@bench.command()
+@bench.command(cls=Command)
 @sentences()
 def report(
     runs: Annotated[
@@ -102,7 +106,7 @@ def report(
     write([f"{page}"])
 
 
-@bench.command()
+@bench.command(cls=Command)
 @sentences()
 def profile(
     run: Run,

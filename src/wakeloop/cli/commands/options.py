@@ -29,6 +29,12 @@ Thread = Annotated[
         autocompletion=ids,
     ),
 ]
+LastThread = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[THREAD]", help="Id of the thread, or how it begins; else the last.", autocompletion=ids
+    ),
+]
 ThreadOption = Annotated[
     str | None,
     typer.Option(

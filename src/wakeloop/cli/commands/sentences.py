@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from wakeloop.cli.failures import FAILED, INTERRUPTED, CommandError, code_of, sentence_of
+from wakeloop.display.width import tell
 
 STDERR = 2  # the last of the three numbers that a process begins with
 OF_SESSIONS = ("dbos", "sqlalchemy", "croniter", "psycopg", "psycopg_pool")  # top modules of that extra
@@ -30,11 +31,10 @@ def sentences() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise typer.Exit(INTERRUPTED) from None
     except ModuleNotFoundError as error:
-        missing = CommandError(missing_sentence(error.name or "a module"))
-        typer.echo(f"wakeloop: {missing}", err=True)
+        tell(f"wakeloop: {missing_sentence(error.name or 'a module')}", sys.stderr)
         raise typer.Exit(FAILED) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
-        typer.echo(f"wakeloop: {sentence_of(error)}", err=True)
+        tell(f"wakeloop: {sentence_of(error)}", sys.stderr)
         raise typer.Exit(code_of(error)) from None
 
 
@@ -78,10 +78,7 @@ def missing_sentence(module: str) -> str:
     return f"The command line needs {module}: pip install 'wakeloop[cli]'."
 
 
-def write(lines: Iterable[str]) -> None:
-    """Write lines to stdout without control codes; what its encoding lacks is replaced."""
-    from wakeloop.display.clean import clean
-
-    encoding = sys.stdout.encoding or "utf-8"
+def write(lines: Iterable[str], *, whole: bool = False) -> None:
+    """Write lines to stdout, `whole` ones for a program."""
     for line in lines:
-        typer.echo(clean(line).encode(encoding, "replace").decode(encoding))
+        tell(line, sys.stdout, whole=whole)

@@ -62,7 +62,7 @@ def send(
 
     said = piped() if text == "-" else text
     lines, code = send_event(Where(db), thread, said, kind, key, answers, wait=wait, json=json)
-    write(lines)
+    write(lines, whole=json)
     raise typer.Exit(code)
 
 
@@ -72,7 +72,7 @@ def ps(db: Database = None, json: Json = False) -> None:
     from wakeloop.cli.sessions.ps import overview
     from wakeloop.cli.sessions.where import Where
 
-    write(overview(Where(db), json=json))
+    write(overview(Where(db), json=json), whole=json)
 
 
 @sentences()
@@ -88,7 +88,7 @@ def cron(
     from wakeloop.cli.sessions.cron import cron as schedules
     from wakeloop.cli.sessions.where import Where
 
-    write(schedules(Where(db), action, words or [], json=json))
+    write(schedules(Where(db), action, words or [], json=json), whole=json)
 
 
 @sentences()

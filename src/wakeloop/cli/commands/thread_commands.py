@@ -11,6 +11,7 @@ from wakeloop.cli.commands.options import (
     Db,
     Given,
     Json,
+    LastThread,
     Preset,
     QuietOption,
     Role,
@@ -56,12 +57,7 @@ def run(
 @takes(*OF_AN_AGENT)
 def resume(
     *,
-    thread: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="THREAD", help="Id of the thread, or how it begins; else the last.", autocompletion=ids
-        ),
-    ] = None,
+    thread: LastThread = None,
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="Answer to its question, or a new message.")
     ] = None,
@@ -119,7 +115,7 @@ def config(
     from wakeloop.cli.store import Place
 
     given = options(preset=preset, settings=settings, role=role, agent=agent)
-    write(overview(Place.of(db), thread, given, json=json))
+    write(overview(Place.of(db), thread, given, json=json), whole=json)
 
 
 @sentences()
@@ -134,12 +130,12 @@ def threads(
     from wakeloop.cli.store import Place
     from wakeloop.cli.threads import overview
 
-    write(overview(Place.of(db), everything=everything, json=json))
+    write(overview(Place.of(db), everything=everything, json=json), whole=json)
 
 
 @sentences()
 def show(
-    thread: Thread,
+    thread: LastThread = None,
     history: Annotated[bool, typer.Option("--history", help="Print the whole conversation too.")] = False,
     db: Db = None,
     json: Json = False,
@@ -148,18 +144,19 @@ def show(
     from wakeloop.cli.show import details
     from wakeloop.cli.store import Place
 
-    write(details(Place.of(db), thread, history=history, json=json))
+    write(details(Place.of(db), thread, history=history, json=json), whole=json)
 
 
 @sentences()
 def todo(
-    thread: Thread,
+    thread: LastThread = None,
     action: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="ACTION", help="add, done, start, block, cancel, reopen, remove, edit, clear or list."
+            metavar="[ACTION]",
+            help="list, add, done, start, block, cancel, reopen, remove, edit or clear; else list.",
         ),
-    ],
+    ] = None,
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="TEXT|ID", help="Texts to add; ids; or an id and its reason or text."),
@@ -170,15 +167,13 @@ def todo(
     from wakeloop.cli.edit import edited
     from wakeloop.cli.store import Place
 
-    write(edited(Place.of(db), thread, action, words or []))
+    typed = [word for word in (thread, action, *(words or ())) if word is not None]
+    write(edited(Place.of(db), typed))
 
 
 @sentences()
 def report(
-    thread: Annotated[
-        str | None,
-        typer.Argument(metavar="THREAD", help="Id of the thread, or how it begins; else the last."),
-    ] = None,
+    thread: LastThread = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="The page; else report-THREAD.html. - is stdout."),
@@ -223,7 +218,7 @@ def rename(
 
 @sentences()
 def export(
-    thread: Thread,
+    thread: LastThread = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="A new file; else it is printed.")
     ] = None,
@@ -235,7 +230,7 @@ def export(
     from wakeloop.cli.store import Place
 
     text = exported(Place.of(db), thread, json=json)
-    write([put(text, out)] if out else text.splitlines())
+    write([put(text, out)] if out else text.splitlines(), whole=json)
 
 
 @sentences()
@@ -252,7 +247,7 @@ def graph(
     """Draw the graph, without a network: as Mermaid text, plain text, or an SVG."""
     from wakeloop.cli.reader import pictured
 
-    write(pictured(out, ascii_=ascii_, shown=shown).splitlines())
+    write(pictured(out, ascii_=ascii_, shown=shown).splitlines(), whole=not ascii_)
 
 
 @sentences()

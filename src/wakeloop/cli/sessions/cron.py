@@ -1,13 +1,17 @@
 """Adds, lists and removes what wakes sessions by the clock."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from wakeloop.cli.failures import usage
-from wakeloop.cli.report import as_json, columns
+from wakeloop.cli.report import as_json
 from wakeloop.cli.sessions.where import Where, typed
 from wakeloop.cli.start import check_text, refuse_odd
 from wakeloop.display.clean import one_line
+from wakeloop.display.width import columns, room
+
+HEAD = ("SCHEDULE", "SESSION", "CRON", "DUE", "TEXT")
 
 
 def cron(where: Where, action: str, words: Sequence[str], *, json: bool) -> Iterator[str]:
@@ -30,11 +34,11 @@ def cron(where: Where, action: str, words: Sequence[str], *, json: bool) -> Iter
                 yield "Nothing is scheduled."
             else:
                 rows = [(s.id, one_line(s.thread), s.cron, s.due or "-", one_line(s.text, 60)) for s in found]
-                yield from columns([("SCHEDULE", "SESSION", "CRON", "DUE", "TEXT"), *rows])
+                yield from columns([HEAD, *rows], room(sys.stdout), texts=(4,))
         case "remove", [key]:
             with where.post() as post:
                 if not post.mailbox.schedules(key=key) or not post.cancel(key):
-                    raise usage(f"There is no schedule {key!r}: wakeloop cron list shows them.")
+                    raise usage(f"There is no schedule {key!r}; wakeloop cron list shows them.")
             yield f"Removed {key}."
         case _:
             raise usage(

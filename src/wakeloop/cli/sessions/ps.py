@@ -1,13 +1,16 @@
 """Lists the sessions, and how each stands."""
 
 import shlex
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from wakeloop.cli.report import as_json, columns
+from wakeloop.cli.report import as_json
 from wakeloop.cli.sessions.where import Where
 from wakeloop.display.clean import one_line
+from wakeloop.display.width import columns, room
 from wakeloop.sessions.host import SessionStatus
+from wakeloop.text.characters import plural
 
 HEAD = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
 
@@ -15,10 +18,8 @@ HEAD = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "E
 def line_of(status: SessionStatus) -> str:
     """How a session stands, in a line."""
     why = status.error or status.reason or "not begun"
-    return one_line(
-        f"{status.thread}: {status.state}, {why}; {status.open} open, {status.wakes}/{status.budget} wakes",
-        500,
-    )
+    wakes = f"{status.wakes}/{plural(status.budget, 'wake')}"
+    return one_line(f"{status.thread}: {status.state}, {why}; {status.open} open, {wakes}", 500)
 
 
 def overview(where: Where, *, json: bool) -> Iterator[str]:
@@ -31,7 +32,7 @@ def overview(where: Where, *, json: bool) -> Iterator[str]:
     if not found:
         yield "No sessions yet."
         return
-    yield from columns([HEAD, *map(cells_of, found)])
+    yield from columns([HEAD, *map(cells_of, found)], room(sys.stdout), texts=(7,))
     for status in found:
         yield from (to_answer(status.thread, question) for question in status.asks)
 

@@ -10,6 +10,7 @@ from wakeloop.cli.sessions.ps import line_of
 from wakeloop.cli.sessions.where import LOOK, Where, typed
 from wakeloop.cli.start import check_text, refuse_odd
 from wakeloop.display.clean import clean, one_line
+from wakeloop.display.width import tell
 from wakeloop.display.words import question, trouble
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.thread.standing import answer_of, counted
@@ -23,7 +24,7 @@ def event_of(text: str, kind: str, key: str | None, answers: str | None) -> Wake
     if answers is not None:
         if kind != "human" or not answers.strip():
             raise usage(
-                "--answers takes the id of a question, which only a human answers: wakeloop ps shows it."
+                "--answers takes the id of a question, which only a human answers; wakeloop ps shows it."
             )
         event["correlation_id"] = answers
     return event
@@ -52,7 +53,7 @@ def send(
             line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
             return [line], SETTLED
         if not post.mailbox.workers():
-            print("Waiting for a wakeloop serve: none is up.", file=sys.stderr, flush=True)  # noqa: T201
+            tell("Waiting for a wakeloop serve: none is up.", sys.stderr)
         graph = next(iter(post.agents.values()))
         while True:
             left = {letter.id for letter in post.mailbox.waiting(thread) if letter.error is None}

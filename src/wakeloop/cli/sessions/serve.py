@@ -1,6 +1,7 @@
 """Serves sessions until a signal or a drain."""
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from wakeloop.cli.sessions.where import LOOK, Where
 from wakeloop.cli.store import Store
 from wakeloop.config.levels import agent_level, config_folder, names
 from wakeloop.display.clean import one_line
+from wakeloop.display.width import tell
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.host import DEFAULT_AGENT, GRACE, SessionStatus
 from wakeloop.sessions.tools import session_tools
@@ -124,4 +126,4 @@ def told(status: SessionStatus) -> None:
 
 def say(text: str) -> None:
     """Write a line at once: a server's output is followed from elsewhere."""
-    print(one_line(text, 500), flush=True)  # noqa: T201
+    tell(one_line(text, 500), sys.stdout)
