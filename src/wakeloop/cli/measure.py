@@ -17,6 +17,7 @@ from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
 from wakeloop.cli.failures import FAILED, SETTLED, usage
+from wakeloop.display.width import room, within
 from wakeloop.errors import BenchError
 from wakeloop.text.characters import plural
 
@@ -170,8 +171,8 @@ class Line:
             f"{progress.finished:,} of {plural(progress.whole, 'cell')}, {span(left)} left, "
             f"cost {number(progress.cost)}, {number(cost * len(ahead))} left"
         )
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{text}")
+        if columns := room(sys.stderr):
+            sys.stderr.write(f"\r\x1b[K{next(within(text, columns - 1))}")
             sys.stderr.flush()
         elif (tenth := 10 * progress.finished // progress.whole) > self.tenth:
             self.tenth = tenth
@@ -182,7 +183,7 @@ class Line:
 def line(say: Callable[[str], None]) -> Iterator[Line]:
     """Show progress on one line, and leave it behind at the end."""
     yield Line(say)
-    if sys.stderr.isatty():
+    if room(sys.stderr):
         sys.stderr.write("\n")
 
 

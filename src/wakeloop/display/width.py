@@ -13,7 +13,7 @@ HANG = 4  # columns that a further row is set off
 LEAST = 12  # columns of a text in a table: where there are fewer, it has a row of its own
 GAP = "  "  # between columns, and before the further rows of a table's row
 COMMAND = re.compile(  # what stands before one to copy
-    r"(?:|\s*(?:\S+: )?(?:… and \d+ more|[A-Z][a-z ]+): (?:.*, then )?)(?=wakeloop [a-z])"
+    r"(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:.*, then )?)(?=wakeloop [a-z])"
 )
 WORD = re.compile(r"\s*\S+")
 ARGUMENT = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\S)+""")  # a quoted text stays whole
@@ -72,16 +72,16 @@ def within(text: str, width: int, hang: int = HANG) -> Iterator[str]:
 
 
 def _broken(words: Iterable[str], lead: int, width: int, hang: int, joint: str = "") -> Iterator[str]:
-    deeper = min(lead + hang, width // 2)
     row = ""
     for word in words:
-        if not row:
-            row = " " * lead + word.lstrip()
-        elif cells(row + word) + len(joint) <= width:
+        if row and cells(row + word) + len(joint) <= width:
             row += word
-        else:
+            continue
+        bare = word.lstrip()
+        if row:
             yield row + joint
-            row = " " * deeper + word.lstrip()
+        deeper = min(lead + hang, width // 2) if row else lead
+        row = " " * max(min(deeper, width - cells(bare) - len(joint)), 0) + bare
     yield row
 
 
@@ -105,15 +105,18 @@ def columns(
 
 
 def _lines(wide: Sequence[int], width: int, texts: Collection[int]) -> list[list[int]]:
-    """Which columns share a line."""
+    """Which columns share a line; texts at the end have one for themselves where not all can."""
+    needs = [len(GAP) + (min(own, LEAST) if place in texts else own) for place, own in enumerate(wide)]
+    apart = next((p for p in range(len(wide)) if all(q in texts for q in range(p, len(wide)))), None)
     lines: list[list[int]] = [[]]
-    taken = 0
-    for place, own in enumerate(wide):
-        need = len(GAP) + (min(own, LEAST) if place in texts else own)
-        if lines[-1] and taken + need > width:
+    taken = -len(GAP)
+    if sum(needs, taken) <= width:
+        return [[*range(len(wide))]]
+    for place, need in enumerate(needs):
+        if lines[-1] and (taken + need > width or place == apart):
             lines.append([])
             taken = 0
-        taken += need if lines[-1] or len(lines) > 1 else need - len(GAP)
+        taken += need
         lines[-1].append(place)
     return lines
 

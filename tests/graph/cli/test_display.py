@@ -48,7 +48,7 @@ def test_a_run_as_lines() -> None:
         "  [ ] 1 a",
         "list: 0/1 closed",
         "model: stop",
-        "Auto-continuing (1/25): 1 incomplete todo(s) remain",
+        "Auto-continuing (1/25): 1 incomplete todo remains",
         'tool: look(where="x")',
         "tool error: look: ValueError: nothing at x (0.2 s)",
         "  [x] 1 a",

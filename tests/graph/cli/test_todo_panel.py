@@ -189,7 +189,7 @@ def test_a_panel_is_drawn_in_its_place(cell: list[list[Any]], door: str) -> None
     assert [line for line in told if line.startswith(("Auto", "model: half", "tool done"))] == [
         "tool done: look: x: nothing (0.0 s)",
         "model: half",
-        "Auto-continuing (1/26): 1 incomplete todo(s) remain",
+        "Auto-continuing (1/26): 1 incomplete todo remains",
     ]
     assert last == panel._repr_html_()
     assert "<img" not in "".join((first, *middle, last))
@@ -270,7 +270,7 @@ def test_outside_a_notebook_lines_are_printed(capsys: pytest.CaptureFixture[str]
         "  [x] 1 a",
         "list: 1/2 closed",
         "model: half",
-        "Auto-continuing (1/26): 1 incomplete todo(s) remain",
+        "Auto-continuing (1/26): 1 incomplete todo remains",
         "  [!] 2 <img src=x onerror=alert(1)>& (blocked: no key)",
         "list: 1/2 closed, 1 blocked",
         "model: end <img src=x onerror=alert(1)>&",

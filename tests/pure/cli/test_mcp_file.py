@@ -108,7 +108,10 @@ def test_a_file_of_another_form_is_refused(path: Path, text: str, says: str) -> 
         ),
         ({"command": "x", "headers": {}}, " has a command, so 'headers' has no place there."),
         ({"url": "http://x", "env": {}}, " has a url, so 'env' has no place there."),
-        ({"url": "ftp://x"}, ": its url must begin with http:// or https://."),
+        *(
+            ({"url": url}, ": its url cannot be read: write http://HOST/PATH or https://HOST/PATH.")
+            for url in ("ftp://x", "http://[::1", "http://x:port", "https://", "http://x:99999")
+        ),
         ({"command": "${NOBODY_SET_IT}"}, ": it needs the variable NOBODY_SET_IT, which is not set."),
         (
             {"command": "x", "env": {"KEY": "${input:key}"}},

@@ -87,11 +87,10 @@ AT_40 = [
     "model: It is measured: the files of the",
     "       whole folder are no longer than",
     "       others.",
-    "  [x] 1 measure the files of the",
-    "      whole folder",
+    "  [x] 1 measure the files of the whole",
+    "      folder",
     "  [x] 2 report",
-    "Settled: nothing on the list is",
-    "    open.",
+    "Settled: nothing on the list is open.",
 ]
 AT_120 = [
     "> go",
@@ -184,6 +183,6 @@ def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
         tmux("send-keys", "C-u", "/help", "Enter")
         until("exit and quit leave, help lists these; a / before a command will do as well.", ">")
         tmux("send-keys", "exit", "Enter")
-        until("> exit", "To go on:", f"wakeloop chat --thread mine --db {shell.db}")
+        until("> exit", "To go on:", "wakeloop chat --thread mine --db \\", f"    {shell.db}")
     finally:
         tmux("kill-server")

@@ -93,7 +93,7 @@ def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:
     assert ".help lists the commands." in begun
     assert "Thread mine" not in begun  # nothing is told twice
     shown = typist.enters("please do it")
-    assert "Auto-continuing (1/25): 2 incomplete todo(s) remain" in shown
+    assert "Auto-continuing (1/25): 2 incomplete todos remain" in shown
     assert "model: All done." in shown
     assert "[x] 2 two" in shown
     assert "Settled: nothing on the list is open." in shown

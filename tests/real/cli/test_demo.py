@@ -53,7 +53,7 @@ def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> 
     assert final["usage"]["total_tokens"] == sum(
         final["usage"][key] for key in ("input_tokens", "output_tokens")
     )
-    assert lines(done.stderr, "Auto-continuing (6/26): 1 incomplete todo(s) remain")
+    assert lines(done.stderr, "Auto-continuing (6/26): 1 incomplete todo remains")
 
 
 def test_a_folder_without_files_is_wrong_usage_and_leaves_no_database(shell: Shell) -> None:

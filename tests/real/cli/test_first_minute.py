@@ -53,7 +53,8 @@ def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
         f"server: none on this machine; looked for Ollama ({port})\n"
         f"config: {here} (not there; wakeloop init at a terminal writes it)\n"
         "To begin: set OPENAI_API_KEY, or start a server such as Ollama, and try again.\n"
-        "Without a model: wakeloop demo DIR. All commands: wakeloop --help\n"
+        "Without a model: wakeloop demo DIR\n"
+        "All commands: wakeloop --help\n"
     )
     assert wakeloop() == wakeloop("init") == (0, told, "")
     assert not here.exists()
@@ -146,8 +147,19 @@ def test_an_input_that_ends_writes_nothing(here: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setenv("GROQ_API_KEY", "x")
     with pytest.raises(CommandError, match=r"^Nothing was answered, and nothing written\.$"):
-        begun(monkeypatch, "1", "")
+        begun(monkeypatch, "")
     assert not here.exists()
+
+
+def test_a_model_that_is_alone_is_taken_or_left(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = served(monkeypatch, serve)
+    assert begun(monkeypatch, "n") == 0
+    assert capsys.readouterr().out.endswith("Take loopback:1b (Ollama)? [Y/n] Nothing is written.\n")
+    assert not here.exists()
+    assert begun(monkeypatch, "") == 0
+    assert here.read_text() == f'model: "openai:loopback:1b"\nbase_url: "{server.url}"\n'
 
 
 # -- doctor -----------------------------------------------------------------------------------------------
@@ -185,9 +197,25 @@ def test_the_doctor_asks_a_model_once(
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--model", "m"], "answer: none. There is no key for the model: set OPENAI_API_KEY (any text will do"),
+        (["--model", "groq:m"], "answer: none. The model 'groq:m' "),
+    ],
+    ids=["no key", "no package"],
+)
+def test_what_the_doctor_finds_wrong_in_a_setting_is_2_as_in_a_run(
+    here: Path, option: list[str], told: str
+) -> None:
+    code, out, _ = wakeloop("doctor", *option)
+    assert (code, wakeloop("run", "x", *option)[0]) == (2, 2)
+    assert out.splitlines()[-1].startswith(told)
+
+
 def test_the_doctor_without_a_model(here: Path) -> None:
     code, out, err = wakeloop("doctor")
-    assert (code, out.splitlines()[-1], err) == (1, "model: none; wakeloop init finds one", "")
+    assert (code, out.splitlines()[-1], err) == (2, "model: none; wakeloop init finds one", "")
     here.parent.mkdir()
     here.write_text("modell: x\n")
     assert wakeloop("doctor")[0] == 2

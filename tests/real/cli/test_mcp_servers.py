@@ -198,6 +198,31 @@ class Elsewhere(Refusing):
     code = 404
 
 
+class Odd(BaseHTTPRequestHandler):
+    """Answers everything with the same, in words that are not of the protocol."""
+
+    code, kind, said = 200, "text/html", b"<html>"
+
+    def do_POST(self) -> None:
+        self.send_response(self.code)
+        self.send_header("Content-Length", str(len(self.said)))
+        if self.kind:
+            self.send_header("Content-Type", self.kind)
+        self.end_headers()
+        self.wfile.write(self.said)
+
+    def log_message(self, *args: object) -> None:
+        return
+
+
+def odd(code: int, kind: str, said: bytes = b"") -> Callable[[Held], dict[str, Any]]:
+    handler = type("Saying", (Odd,), {"code": code, "kind": kind, "said": said})
+    return lambda _: {"url": f"http://127.0.0.1:{Loopback(handler).server_port}/mcp"}
+
+
+SILENT = odd(202, "")
+
+
 def elsewhere(held: Held) -> dict[str, Any]:
     return {"url": f"http://127.0.0.1:{Loopback(Elsewhere).server_port}/mcp"}
 
@@ -223,13 +248,30 @@ def refusing(held: Held) -> dict[str, Any]:
         (sleeping, "it did not answer within 1 s."),
         (refusing, "http://127.0.0.1:{port}/mcp answered 401."),
         (elsewhere, "http://127.0.0.1:{port}/mcp answered 404."),
+        (odd(500, "text/plain", b"no"), "http://127.0.0.1:{port}/mcp answered 500 with text/plain."),
+        (
+            odd(200, "text/html; charset=utf-8", b"<html>"),
+            "http://127.0.0.1:{port}/mcp answered 200 with text/html, not as an MCP server.",
+        ),
+        (
+            odd(200, "application/json", b'{"ok": true}'),
+            "http://127.0.0.1:{port}/mcp answered 200 with application/json, not as an MCP server.",
+        ),
+        (
+            odd(200, "application/json", b"<"),
+            "http://127.0.0.1:{port}/mcp answered 200 with application/json, not as an MCP server.",
+        ),
+        (SILENT, "http://127.0.0.1:{port}/mcp answered 202, and then nothing within 1 s."),
     ],
-    ids=["no command", "no folder", "no program", "ends", "sleeps", "refuses", "elsewhere"],
+    ids=[
+        *("no command", "no folder", "no program", "ends", "sleeps", "refuses", "elsewhere"),
+        *("fails", "a page", "other JSON", "no JSON", "silent"),
+    ],
 )
 def test_a_server_that_does_not_start_is_one_sentence(
     held: Held, monkeypatch: pytest.MonkeyPatch, server: Callable[[Held], dict[str, Any]], says: str
 ) -> None:
-    if server is sleeping:
+    if server in (sleeping, SILENT):
         monkeypatch.setattr(mcp_servers, "START", 1.0)
     given = server(held)
     port = given.get("url", "").rpartition(":")[2].partition("/")[0]
@@ -328,19 +370,38 @@ def read_file(path: str) -> str:
     return path
 
 
+SERVER_A, SERVER_B, TODO = "the MCP server 'a'", "the MCP server 'b'", "the todo tools"
+LEAVE = 'leave a server out by "disabled": true in the file of the servers'
+RENAME = "give yours another name"
+
+
 @pytest.mark.parametrize(
-    ("groups", "both"),
+    ("owners", "ways"),
     [
-        ([("the MCP server 'a'", [read_file]), ("the MCP server 'b'", [read_file])], "the MCP server 'a'"),
-        ([("the tools files", [read_file]), ("the MCP server 'b'", [read_file])], "the tools files"),
-        ([("the MCP server 'b'", [read_file])], "the todo tools"),
+        ((SERVER_A, SERVER_B), LEAVE),
+        (("the tools files", SERVER_B), f"leave those out by --tools, or {LEAVE}"),
+        ((TODO, SERVER_B), LEAVE),
+        ((TODO, "mine:several"), RENAME),
+        (("the tools of sessions", "mine:several"), RENAME),
+        (("the tools files, shell", "mine:several"), f"leave those out by --tools, or {RENAME}"),
+        (("mine:several", "other:tools"), RENAME),
+        (("mine:several", SERVER_B), f"{RENAME}, or {LEAVE}"),
     ],
 )
-def test_two_tools_of_one_name_are_told_apart_by_whose_they_are(groups: Any, both: str) -> None:
+def test_two_tools_of_one_name_are_told_apart_by_whose_they_are(owners: tuple[str, str], ways: str) -> None:
+    groups = [(owner, [read_file]) for owner in owners if owner != TODO]
     with pytest.raises(CommandError) as refused:
-        apart(groups, {"read_file"} if both == "the todo tools" else {"todo_write"})
+        apart(groups, {"read_file"} if TODO in owners else {"todo_write"})
     assert refused.value.code == USAGE
-    assert str(refused.value) == (
-        f"Two tools are called 'read_file', one of {both} and one of the MCP server 'b': leave one out, by "
-        '--tools, or by "disabled": true in the file of the servers.'
+    told = "Two tools are called 'read_file', one of {} and one of {}: {}."
+    assert str(refused.value) == told.format(*owners, ways)
+
+
+@pytest.mark.parametrize(("owner", "way"), [(SERVER_A, LEAVE), ("mine:several", RENAME)])
+def test_two_of_one_owner_are_told_as_well(owner: str, way: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        apart([(owner, [read_file, read_file])], {"todo_write"})
+    assert (str(refused.value), refused.value.code) == (
+        f"Two tools are called 'read_file', both of {owner}: {way}.",
+        USAGE,
     )

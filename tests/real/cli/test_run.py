@@ -32,7 +32,7 @@ def test_a_request_runs_until_its_list_is_settled(shell: Shell, serve) -> None:
     server = serve(PLAN, Reply("Working on it."), DONE, BYE)
     done = shell("run", "look around", "--model", "small", "--base-url", server.url)
     assert done.returncode == 0, done.stderr
-    assert lines(done.stdout, "Auto-continuing (1/25): 1 incomplete todo(s) remain")
+    assert lines(done.stdout, "Auto-continuing (1/25): 1 incomplete todo remains")
     assert "model: All done." in done.stdout
     assert "Settled: nothing on the list is open." in done.stdout
     assert "1 wake, 4 requests, 60 tokens, " in done.stdout

@@ -143,7 +143,7 @@ def test_threads_of_a_program_of_ones_own_are_seen(db: Path) -> None:
         agent.invoke({"messages": [HumanMessage("do \x1b[31mthis")]}, {"configurable": {"thread_id": "own"}})
     code, out, _ = wakeloop("threads")
     assert code == 0
-    assert out.splitlines()[1].split()[:5] == ["own", "idle", "stalled", "2/2", "5"]
+    assert out.splitlines()[1].split()[:5] == ["own", "idle", "stalled", "0/2", "5"]
     assert out.endswith("  do this  no\n")
     assert wakeloop("todo", "own", "done", "1")[1] == "list: 1/2 closed\n  [x] 1 a\n  [ ] 2 b\n"
     assert wakeloop("todo", "own", "done", "7")[0] == 2

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from typer.core import TyperCommand, TyperGroup
 
-from wakeloop.display.width import room, tell, within
+from wakeloop.display.width import HANG, room, tell, within
 
 WIDEST = 78  # columns of help: longer lines are hard to read
 UNBROKEN = 10_000  # columns in which nothing is broken
@@ -47,7 +47,7 @@ def rows(line: str, width: int) -> Iterator[str]:
     text = found[2] if found else line.lstrip()
     begins = len(line) - len(text)
     if begins <= width // 2:
-        yield from within(line, width, hang=begins - 2 if found else 0)
+        yield from within(line, width, hang=begins - 2 if found else 0 if begins else HANG)
     else:
         yield from [found[1]] if found else []
         yield from within(OWN + text, width, hang=0)

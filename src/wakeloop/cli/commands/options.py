@@ -32,7 +32,7 @@ Thread = Annotated[
 LastThread = Annotated[
     str | None,
     typer.Argument(
-        metavar="[THREAD]", help="Id of the thread, or how it begins; else the last.", autocompletion=ids
+        metavar="THREAD", help="Id of the thread, or how it begins; else the last.", autocompletion=ids
     ),
 ]
 ThreadOption = Annotated[

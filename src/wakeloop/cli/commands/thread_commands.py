@@ -153,7 +153,7 @@ def todo(
     action: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ACTION]",
+            metavar="ACTION",
             help="list, add, done, start, block, cancel, reopen, remove, edit or clear; else list.",
         ),
     ] = None,

@@ -16,7 +16,7 @@ from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import SETTLED, CommandError
 from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.play import SWITCHED_ON
-from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.run import handled
 from wakeloop.cli.sessions.ps import line_of
 from wakeloop.cli.sessions.where import LOOK, Where
@@ -79,7 +79,8 @@ def serve(
 def recipes_of(given: Mapping[str, Any], demo: Path | None, delay: float) -> dict[str, Recipe]:
     """The agents that are served: `main`, made of the options, and one for each agent file."""
     if demo is not None:
-        return {DEFAULT_AGENT: configured(Recipe(root=str(demo.resolve()), demo=True, delay=delay), given)}
+        root = folder(demo, "name another with --demo")
+        return {DEFAULT_AGENT: configured(Recipe(root=root, demo=True, delay=delay), given)}
     recipes = {DEFAULT_AGENT: configured(None, given)}
     for name in names(config_folder(), "agents"):
         own = agent_level(config_folder(), name).values

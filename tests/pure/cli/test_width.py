@@ -1,0 +1,84 @@
+"""Lines within a width, tables, commands to copy; numbers with their words."""
+
+from __future__ import annotations
+
+import io
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wakeloop.display.width import GAP, cells, columns, tell, within
+
+WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=30), min_size=1)
+
+
+@given(WORDS, st.integers(0, 12), st.integers(10, 120))
+def test_every_word_is_there_and_no_row_is_too_long_but_for_a_word_alone(
+    words: list[str], lead: int, width: int
+) -> None:
+    text = " " * lead + " ".join(words)
+    rows = [*within(text, width)]
+    assert " ".join(rows).split() == text.split()
+    assert [row for row in rows if cells(row) > width and len(row.split()) > 1] == []
+    assert [row for row in rows if cells(row) > width and cells(row.strip()) <= width] == []
+
+
+@given(st.lists(st.text(max_size=20), max_size=8), st.integers(20, 120))
+def test_a_command_in_rows_is_one_command_to_a_shell(words: list[str], width: int) -> None:
+    command = shlex.join(["wakeloop", "resume", *(" ".join(word.split()) for word in words)])
+    first, *more = within(f"To go on: {command}", width)
+    typed = first.removeprefix("To go on: ") if not more else "\n".join(more)
+    assert shlex.split(typed.replace("\\\n", "")) == shlex.split(command)
+
+
+def test_a_usage_line_is_no_command_to_copy() -> None:
+    assert [*within("Usage: wakeloop todo [THREAD] [ACTION]", 30)] == [
+        "Usage: wakeloop todo [THREAD]",
+        "    [ACTION]",
+    ]
+
+
+HEAD = ("THREAD", "STATE", "REQUEST", "LAST MESSAGE")
+ROW = ("t-12345678", "idle", "Say what is in this folder", "Two files and a half, and 東京 as well")
+
+
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (None, "t-12345678  idle   Say what is in this folder  Two files and a half, and 東京 as well"),
+        (85, "t-12345678  idle   Say what is in this folder  Two files and a half, and 東京 as well"),
+        (84, "t-12345678  idle   Say what is in this folder  Two files and a half, and 東京 as we…"),
+        (60, "t-12345678  idle   Say what is in thi…  Two files and a hal…"),
+        (40, "t-12345678  idle\n  Say what is in th…  Two files and a h…"),
+    ],
+)
+def test_a_table_cuts_its_texts_and_then_folds_its_rows(width: int | None, row: str) -> None:
+    told = [*columns([HEAD, ROW], width, texts=(2, 3))]
+    lines = row.split("\n")
+    assert told[len(lines) :] == lines
+    assert [line.startswith(GAP) for line in told] == 2 * [number > 0 for number in range(len(lines))]
+    assert width is None or max(map(cells, told)) <= width
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("out", "whole", "shown"),
+    [
+        (io.StringIO(), False, "error: one two three four\n"),
+        (Terminal(), True, "error: one two three four\n"),
+        (Terminal(), False, "error: one two\n    three four\n"),
+    ],
+    ids=["piped", "for a program", "a terminal"],
+)
+def test_only_a_person_at_a_terminal_gets_rows(
+    out: io.StringIO, whole: bool, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "16")
+    tell("error:\x1b[31m one two three four", out, whole=whole)
+    assert out.getvalue() == shown

@@ -1,0 +1,198 @@
+"""What every command says, in terminals of 40, 80 and 120 columns: no line is broken in a word."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pyte
+import pytest
+from levels import Level
+from nursery import Forked, nursery_for
+
+from wakeloop import create_todo_agent
+from wakeloop.cli.commands.app import FIRST, SESSIONS, THREADS
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.store import Place, writing
+from wakeloop.display.width import cells
+from wakeloop.testing import ScriptedModel, calls, says
+
+WIDE, FOLDER = "100000", "folder"
+MARK, ESCAPE = "\x1e", "\x1b"
+PROGRAM = f"""
+import json, sys
+from wakeloop.cli.commands.app import main
+
+for words in json.loads(sys.argv[1]) if __name__ == "__main__" else ():
+    print({MARK!r} + json.dumps(words), flush=True)
+    sys.argv = ["wakeloop", *words]
+    try:
+        main()
+    except SystemExit:
+        pass
+"""
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
+VARIES = re.compile(r"\b[0-9a-f]{8,}\b|\d[\d.,:]*|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]")  # ids, times, tokens
+NAMES = [command.__name__ for command in (*FIRST, *THREADS, *SESSIONS)]
+HELP = [[], *([name] for name in NAMES), ["bench"], ["bench", "report"], ["bench", "profile"]]
+RUN = ["run", "Say what is in this folder", "--model", "m"]
+HERE = ["--base-url", "http://127.0.0.1:9/v1"]  # which wants no key, and is not asked
+SMALL = ["--model", "weak:stop=0.3", "--task", "count-lines:5", "--agent", "wakeloop", "--seeds", "1", "--out", "ran"]
+COMMANDS = [
+    *([*words, "--help"] for words in HELP),
+    [],
+    ["doctor"],
+    ["doctor", "--model", "m"],
+    ["config"],
+    ["threads"],
+    ["show"],
+    ["show", "mine", "--history"],
+    ["todo", "mine"],
+    ["export", "mine"],
+    ["report", "mine", "--force"],
+    ["graph", "--ascii"],
+    ["demo", "."],
+    ["send", "mine", "Look at what has come in since"],
+    ["ps"],
+    ["cron", "add", "mine", "0 0 * * *", "Look at everything that has come in since yesterday, and say so"],
+    ["cron", "list"],
+    ["drain", "--timeout", "0"],
+    ["bench", "--estimate", *SMALL],
+    ["bench", *SMALL],
+    ["bench", "report", "ran"],
+    ["bench", "profile", "ran"],
+    # refusals
+    ["show", "nobody"],
+    ["show", "mine", "--histroy"],
+    ["rename", "mine"],
+    ["shwo"],
+    ["run"],
+    RUN,
+    [*RUN, "--output", "yaml"],
+    [*RUN, "--set", "max_wake=1"],
+    [*RUN, "--base-url", "http://[::1"],
+    [*RUN, *HERE, "--mcp", "servers.json"],
+    [*RUN, *HERE, "--tools", "files,mine:tools"],
+    ["resume", "mine", "--max-requests", "0"],
+    ["chat", "--thread", "mine", "--preset", "nothing"],
+    ["todo", "mine", "fly"],
+    ["cron", "fly"],
+    ["send", "mine", "x", "--kind", "kick", "--answers", "1"],
+    ["bench", "--task", "nothing"],
+    ["serve", "--demo", "nowhere"],
+    ["rm", "nobody"],
+    ["init", "--now"],
+]
+ASKED = "Say which of the files in this folder are unexpectedly long, and why that may be so"
+SCRIPT = [
+    calls(("todo_write", {"items": ["Measure every file of the folder, whatever it holds", "Say it"]})),
+    calls(("todo_update", {"id": 1, "status": "blocked", "reason": "the folder may not be read by anybody"})),
+    *[says("There is nothing here that I could measure, since nobody may read the folder.")] * 8,
+]
+
+
+def filled(folder: Path) -> dict[str, str]:
+    """A folder with threads, files and servers that clash; the environment of a command in it."""
+    folder.mkdir()
+    with writing(Place(folder / "threads.sqlite", named=True)) as store:
+        agent = create_todo_agent(ScriptedModel(SCRIPT), checkpointer=store.saver)
+        agent.invoke({"messages": [("user", ASKED)]}, {"configurable": {"thread_id": "mine"}})
+        store.remember("mine", Recipe(model="openai:a-model", root=str(folder)), ASKED)
+    (folder / "one.py").write_text("def one():\n    return 1\n")
+    (folder / "mine.py").write_text("def read_file():\n    '''Read.'''\n\ntools = [read_file, read_file]\n")
+    (folder / "servers.json").write_text('{"mcpServers": {"notes": {"comand": "uvx"}}}')
+    unset = ("COLUMNS", "LINES", "OPENAI_API_KEY")
+    env = {name: value for name, value in os.environ.items() if name not in unset}
+    return {**env, "WAKELOOP_DB": "threads.sqlite", "WAKELOOP_CONFIG": "conf", "TERM": "xterm"}
+
+
+def told(folder: Path, columns: int) -> dict[str, str]:
+    """What each command writes into a terminal of so many columns."""
+    env = filled(folder)
+    if (ran := folder.parents[1] / WIDE / FOLDER / "ran").is_dir():  # the bench need not run again
+        copytree(ran, folder / "ran")
+    (folder / "every.py").write_text(PROGRAM)
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, columns, 0, 0))
+    streams: Any = {"stdin": subprocess.DEVNULL, "stdout": theirs, "stderr": theirs, "cwd": folder, "env": env}
+    words = json.dumps(COMMANDS)
+    if sys.platform.startswith("linux") and not Level.whole():
+        process: Any = Forked(nursery_for(env), ["every", words], **streams)
+    else:
+        process = subprocess.Popen([sys.executable, "every.py", words], **streams)
+    os.close(theirs)
+    whole = b"".join(read(ours))
+    assert process.wait(timeout=60) == 0
+    _, *parts = whole.decode().split(MARK)
+    return {head.strip(): text for head, _, text in (part.partition("\n") for part in parts)}
+
+
+def read(terminal: int) -> Iterator[bytes]:
+    while True:
+        try:
+            data = os.read(terminal, 65_536)
+        except OSError:  # nobody has it any more
+            os.close(terminal)
+            return
+        yield data
+
+
+def on_screen(text: str, columns: int) -> str:
+    """What an emulator shows of it, row by row."""
+    rows = sum(1 + cells(ESCAPES.sub("", line)) // columns for line in text.split("\n"))
+    screen = pyte.Screen(columns, rows)
+    pyte.Stream(screen).feed(text)
+    return "\n".join(screen.display)
+
+
+def same(words: Iterable[str]) -> set[str]:
+    return {VARIES.sub("0", word) for word in words}
+
+
+def pieces(rows: str, written: set[str], columns: int) -> set[str]:
+    """The words on a screen that nobody wrote; what is cut with a sign, or has no room at all, is none."""
+    known, long = same(written), same(word for word in written if cells(word) > columns)
+    return {
+        word
+        for word in same(rows.split()) - known - {"\\"}
+        if not any(word in one for one in long)
+        and not (word.endswith("…") and any(one.startswith(word[:-1]) for one in known))
+    }
+
+
+def is_over(line: str, columns: int) -> bool:
+    """Whether a line is too long, and not for a word that is alone on it."""
+    return cells(line) > columns and len(line.removesuffix("\\").split()) > 1
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The words of each command where there is room for all."""
+    said = told(tmp_path_factory.mktemp(WIDE, numbered=False) / FOLDER, 10_000)
+    assert list(said) == [json.dumps(words) for words in COMMANDS]
+    return {command: set(ESCAPES.sub(" ", text).split()) for command, text in said.items()}
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_no_command_breaks_a_line_in_a_word(
+    tmp_path_factory: pytest.TempPathFactory, columns: int, unbroken: dict[str, set[str]]
+) -> None:
+    broken = {}
+    for command, text in told(tmp_path_factory.mktemp(f"{columns:06}", numbered=False) / FOLDER, columns).items():
+        rows = on_screen(text, columns)
+        lines = () if ESCAPE in text else text.replace("\r", "").split("\n")  # what is drawn is on the screen
+        over = {line for line in lines if is_over(line, columns)}
+        if odd := pieces(rows, unbroken[command], columns) | over:
+            broken[command] = (odd, rows)
+    assert broken == {}
