@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeloop.cli.failures import usage
+from wakeloop.cli.recipe import text_of
 from wakeloop.todos.items import Refused, read_list
 
 STRUCTURED = (".json", ".yaml", ".yml")
@@ -13,7 +14,7 @@ STRUCTURED = (".json", ".yaml", ".yml")
 
 def items_in(path: Path) -> list[Mapping[str, Any]]:
     """Read the items of a file; texts are open items. Raises `CommandError` for a file that holds none."""
-    text = _text(path)
+    text = text_of(path, "--todos")
     read = _structured(path, text) if path.suffix.lower() in STRUCTURED else text.splitlines()
     if not isinstance(read, list):
         raise usage(f"The file {str(path)!r} for --todos must hold a list of texts or items.")
@@ -27,16 +28,6 @@ def items_in(path: Path) -> list[Mapping[str, Any]]:
     except Refused as refusal:
         raise usage(f"The file {str(path)!r} for --todos is refused: {refusal}.") from None
     return kept
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise usage(f"The file {str(path)!r} for --todos is not UTF-8 text.") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise usage(f"The file {str(path)!r} for --todos cannot be read: {why}.") from None
 
 
 def _structured(path: Path, text: str) -> Any:

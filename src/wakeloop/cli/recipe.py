@@ -159,15 +159,15 @@ def folder(path: Path, how: str = "name another with --root") -> str:
     return str(path.resolve())
 
 
-def system_text(path: Path) -> str:
-    """The system prompt from its file."""
+def text_of(path: Path, option: str) -> str:
+    """The text of a file that an option names."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise usage(f"The file {str(path)!r} for --system is not UTF-8 text.") from None
+        raise usage(f"The file {str(path)!r} for {option} is not UTF-8 text.") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise usage(f"The file {str(path)!r} for --system cannot be read: {why}.") from None
+        raise usage(f"The file {str(path)!r} for {option} cannot be read: {why}.") from None
 
 
 def options(
@@ -192,7 +192,7 @@ def options(
     given: dict[str, Any] = {
         "model": model or None,
         "base_url": base_url or None,
-        "system": None if system is None else system_text(system),
+        "system": None if system is None else text_of(system, "--system"),
         "preset": preset,
         "settings": dict(map(setting, settings or ())) or None,
         "root": None if root is None else folder(root),

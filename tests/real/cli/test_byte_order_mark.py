@@ -15,7 +15,7 @@ from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
 from wakeloop.cli.agent import stopping
 from wakeloop.cli.chat.keyboard import Pipe
-from wakeloop.cli.recipe import system_text
+from wakeloop.cli.recipe import text_of
 from wakeloop.cli.start import piped
 from wakeloop.config.files import read_markdown, read_yaml
 from wakeloop.model.named import openai_model
@@ -42,7 +42,7 @@ def test_files_begin_behind_it(tmp_path: Path) -> None:
     system.write_text(f"{MARK}Be brief.", encoding="utf-8")
     assert (read_markdown(role).values, read_markdown(role).body) == ({"model": "m"}, "Be brief.")
     assert read_yaml(levels).values == {"model": "m"}
-    assert system_text(system) == "Be brief."
+    assert text_of(system, "--system") == "Be brief."
 
 
 def event(text: str) -> bytes:

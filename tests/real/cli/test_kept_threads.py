@@ -107,14 +107,14 @@ def test_the_list_has_the_last_message_and_an_idle_chat_does_not_run(db: Path) -
         "THREAD",
         "STATE",
         "REASON",
-        "OPEN",
+        "CLOSED",
         "WAKES",
         "CHANGED",
         "REQUEST",
         "LAST",
         "MESSAGE",
     ]
-    assert held[1].split()[:5] == ["t-1", "idle", "stalled", "2/2", "5"]
+    assert held[1].split()[:5] == ["t-1", "idle", "stalled", "0/2", "5"]
     assert held[1].endswith("  go t-1   I stop")
     assert (row["state"], row["request"], row["last"]) == ("idle", "go t-1", "I stop")
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, interrupt
+from processes import wakeloop
 
 from wakeloop import answer_of, create_todo_agent, session_of, update_todos
 from wakeloop.channels import conversation
@@ -55,6 +56,36 @@ def test_looking_at_a_thread_imports_no_graph(tmp_path: Path, args: list[str]) -
     unmeasured = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE_")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=unmeasured)
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("short", "whole"),
+    [
+        (["show"], ["show", "c"]),
+        (["show", "--history"], ["show", "c", "--history"]),
+        (["export"], ["export", "c"]),
+        (["export", "--json"], ["export", "c", "--json"]),
+        (["todo"], ["todo", "c", "list"]),
+        (["todo", "list"], ["todo", "c", "list"]),
+        (["todo", "a"], ["todo", "a", "list"]),
+    ],
+)
+def test_without_a_name_the_last_thread_is_looked_at(
+    tmp_path: Path, short: list[str], whole: list[str]
+) -> None:
+    db = ["--db", str(filled(tmp_path / "threads.sqlite").path)]
+    code, out, err = wakeloop(*short, *db)
+    assert (code, err) == (0, "")
+    assert (code, out, err) == wakeloop(*whole, *db)
+
+
+def test_without_a_name_the_last_thread_is_edited_and_none_is_removed_or_renamed(tmp_path: Path) -> None:
+    db = ["--db", str(filled(tmp_path / "threads.sqlite").path)]
+    assert wakeloop("todo", "add", "y", *db) == (0, "list: 0/2 closed\n  [ ] 1 x\n  [ ] 2 y\n", "")
+    assert wakeloop("todo", "c", *db)[1] == "list: 0/2 closed\n  [ ] 1 x\n  [ ] 2 y\n"
+    assert wakeloop("todo", "b", *db)[1] == "list: 0/1 closed\n  [ ] 1 x\n"
+    assert wakeloop("todo", "add", "list", *db)[2].startswith("wakeloop: There is no thread 'add' in ")
+    assert [wakeloop(*args, *db)[0] for args in (["rm"], ["rename", "d"])] == [2, 2]
 
 
 def look(name: str) -> str:

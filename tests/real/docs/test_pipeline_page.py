@@ -80,6 +80,18 @@ def test_the_page_is_run_as_it_stands(server: Server, tmp_path: Path) -> None:
     assert server.requests[KILLED_AT]["messages"] == server.requests[KILLED_AT - 1]["messages"]
 
 
+@pytest.mark.parametrize("words", [[], ["letter"], ["answer", "yes", "no"], ["fly"]], ids=" ".join)
+def test_without_its_words_the_program_says_which(tmp_path: Path, words: list[str]) -> None:
+    program, *_ = blocks(PAGE)
+    (tmp_path / "pipeline.py").write_text(program.body)
+    env = os.environ | {"OPENAI_API_KEY": "none"}
+    _, err = (process := started(tmp_path, env, words)).communicate(timeout=60)
+    assert (process.returncode, err) == (
+        1,
+        "Give it words: letter TEXT, answer WORDS, add ITEM, or resume.\n",
+    )
+
+
 def commands(body: str) -> Iterator[tuple[str, str]]:
     """Each command of a console block, and what it shows."""
     for step in body.removeprefix("$ ").split("\n$ "):

@@ -96,8 +96,9 @@ def report(
 ) -> None:
     """Print the tables of a run as Markdown: where wakeloop loses first."""
     from wakeloop.cli.measure import reported
+    from wakeloop.cli.recipe import text_of
 
-    head = f"# {title}\n\n{intro.read_text(encoding='utf-8')}".strip() if intro else f"# {title}"
+    head = f"# {title}\n\n{text_of(intro, '--intro')}".strip() if intro else f"# {title}"
     text = reported(runs, page, plots, rows, head, details)
     if page is None:
         write(text.splitlines())
