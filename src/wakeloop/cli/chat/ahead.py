@@ -53,11 +53,8 @@ class Ahead:
         """Take keys until it is over, or the terminal is gone."""
         with suppress(OSError, ValueError):  # it is closed
             while not (over.is_set() or self.source.closed):
-                if not select([self.source.fileno()], [], [], PAUSE)[0]:
-                    continue
-                if not (keys := self.source.read_keys()):
-                    over.wait(PAUSE)  # a terminal that hung up has nothing, again and again
-                self.keys += keys
+                if select([self.source.fileno()], [], [], PAUSE)[0]:
+                    self.keys += self.source.read_keys()
 
     def forget(self) -> bool:
         """Throw away what was typed ahead; tells whether there was anything."""
