@@ -200,7 +200,10 @@ def test_the_doctor_asks_a_model_once(
 @pytest.mark.parametrize(
     ("option", "told"),
     [
-        (["--model", "m"], "answer: none. There is no key for the model: set OPENAI_API_KEY (any text will do"),
+        (
+            ["--model", "m"],
+            "answer: none. There is no key for the model: set OPENAI_API_KEY (any text will do",
+        ),
         (["--model", "groq:m"], "answer: none. The model 'groq:m' "),
     ],
     ids=["no key", "no package"],

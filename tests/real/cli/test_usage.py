@@ -46,7 +46,11 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "of another provider"),
         (["run", "x", "--model", "groq:m"], 2, "langchain-groq"),
         *(
-            (["run", "x", "--model", "m", "--base-url", url], 2, f"--base-url: {url!r} is no address of a server")
+            (
+                ["run", "x", "--model", "m", "--base-url", url],
+                2,
+                f"--base-url: {url!r} is no address of a server",
+            )
             for url in ("http://[::1", "x", "http://host:port/v1", "localhost:11434")
         ),
         (["serve", "--demo", "nowhere"], 2, "does not exist or is not a folder: name another with --demo."),

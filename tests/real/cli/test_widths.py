@@ -48,7 +48,18 @@ NAMES = [command.__name__ for command in (*FIRST, *THREADS, *SESSIONS)]
 HELP = [[], *([name] for name in NAMES), ["bench"], ["bench", "report"], ["bench", "profile"]]
 RUN = ["run", "Say what is in this folder", "--model", "m"]
 HERE = ["--base-url", "http://127.0.0.1:9/v1"]  # which wants no key, and is not asked
-SMALL = ["--model", "weak:stop=0.3", "--task", "count-lines:5", "--agent", "wakeloop", "--seeds", "1", "--out", "ran"]
+SMALL = [
+    "--model",
+    "weak:stop=0.3",
+    "--task",
+    "count-lines:5",
+    "--agent",
+    "wakeloop",
+    "--seeds",
+    "1",
+    "--out",
+    "ran",
+]
 COMMANDS = [
     *([*words, "--help"] for words in HELP),
     [],
@@ -125,7 +136,13 @@ def told(folder: Path, columns: int) -> dict[str, str]:
     (folder / "every.py").write_text(PROGRAM)
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, columns, 0, 0))
-    streams: Any = {"stdin": subprocess.DEVNULL, "stdout": theirs, "stderr": theirs, "cwd": folder, "env": env}
+    streams: Any = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": theirs,
+        "stderr": theirs,
+        "cwd": folder,
+        "env": env,
+    }
     words = json.dumps(COMMANDS)
     if sys.platform.startswith("linux") and not Level.whole():
         process: Any = Forked(nursery_for(env), ["every", words], **streams)
@@ -189,7 +206,9 @@ def test_no_command_breaks_a_line_in_a_word(
     tmp_path_factory: pytest.TempPathFactory, columns: int, unbroken: dict[str, set[str]]
 ) -> None:
     broken = {}
-    for command, text in told(tmp_path_factory.mktemp(f"{columns:06}", numbered=False) / FOLDER, columns).items():
+    for command, text in told(
+        tmp_path_factory.mktemp(f"{columns:06}", numbered=False) / FOLDER, columns
+    ).items():
         rows = on_screen(text, columns)
         lines = () if ESCAPE in text else text.replace("\r", "").split("\n")  # what is drawn is on the screen
         over = {line for line in lines if is_over(line, columns)}

@@ -1,0 +1,78 @@
+"""Sentences with numbers in them, at one and at two."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from wakeloop.bench.study import study_named
+from wakeloop.cli import measure
+from wakeloop.cli.mcp_tools import LONGEST, cut, size_of
+from wakeloop.cli.sessions.ps import line_of
+from wakeloop.display import words
+from wakeloop.display.screen import Screen
+from wakeloop.sessions.host import SessionStatus
+
+ODD = re.compile(r"\b1 (?:\w+ )?(\w+s)\b|\(s\)|\b1\b[^,;:.]*\b(?:are|remain|have|were)\b")
+INNOCENT = ("is", "was", "has", "s", "remains")
+
+
+def spent(count: int) -> dict[str, Any]:
+    counts = dict.fromkeys(("requests", "input", "cached", "output", "failed_calls"), count)
+    return {**counts, "output": 0, "cost": None, "seconds": 0.0, "estimated": False}
+
+
+def event(kind: str, **more: Any) -> Callable[[int], str]:
+    return lambda n: (
+        Screen()
+        .event({"type": kind, "reasons": [], **more, **{k: n for k, v in more.items() if v is int}})[0]
+        .text
+    )
+
+
+def estimated(count: int) -> str:
+    found = measure.Estimate(*[count] * 8)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(measure, "plan", lambda *_, **__: ())
+        patched.setattr(measure, "estimate", lambda *_: found)
+        return "\n".join(measure.estimated(study_named("quick"), count))
+
+
+def session(count: int) -> str:
+    status = SessionStatus("t", "main", "idle", reason="stalled", open=count, wakes=count, budget=count)
+    return line_of(status)
+
+
+SENTENCES: dict[str, Callable[[int], str]] = {
+    **{
+        reason: lambda n, reason=reason: words.ending(
+            {"state": "idle", "reason": reason, "open": n, "budget": n}
+        )
+        for reason in words.ENDINGS
+    },
+    "spending": lambda n: words.spending(spent(n)),  # type: ignore[arg-type]
+    "trouble": lambda n: words.trouble(
+        {"spent": spent(n)}, n * [{"id": 1, "content": "a", "status": "blocked"}]
+    ),
+    "first line": lambda n: words.first_line("a\n" + n * "b\n"),
+    "unseen": lambda n: "\n".join(words.whole(n * "\x1b")),
+    "wake": event("wake", cycle=1, budget=1, open=int),
+    "nag": event("nag", rounds=int, open=int),
+    "guard": event("guard", action="correct", reason="stalled", retry=1, retries=1, open=int),
+    "last word": event("guard", action="report", reason="stalled", open=int),
+    "a long result": lambda n: cut((LONGEST + n) * "a").split("\n")[1],
+    "bytes": lambda n: size_of("QUJD"[: n + 1]),
+    "estimate": estimated,
+    "seconds": measure.span,
+    "a session": session,
+}
+
+
+@pytest.mark.parametrize("which", SENTENCES)
+def test_grammar_at_one(which: str) -> None:
+    one, two = SENTENCES[which](1), SENTENCES[which](2)
+    assert one != two or which in ("settled", "interrupted", "waiting")
+    assert [found[0] for found in ODD.finditer(one) if (found[1] or "") not in INNOCENT] == []
