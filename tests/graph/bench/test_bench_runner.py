@@ -141,7 +141,7 @@ def test_a_page_does_not_depend_on_which_cell_was_finished_first(tmp_path: Path)
 
 def test_a_page_of_half_a_run_says_so(tmp_path: Path) -> None:
     run(SMALL, tmp_path, workers=1, max_cost=1)
-    assert "1 cells, 7 still missing" in page([Result.of(tmp_path)], "# Measured")
+    assert "1 cell, 7 still missing" in page([Result.of(tmp_path)], "# Measured")
 
 
 def test_a_study_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_replies_left_over() -> None:
     for _ in range(2):
         with pytest.raises(
             ScriptError,
-            match=r"^2 of the script's replies left over after 1 calls, first: assistant: '', calls search$",
+            match=r"^2 of the script's replies left over after 1 call, first: assistant: '', calls search$",
         ):
             model.assert_done()
     model.invoke("go")

@@ -75,7 +75,7 @@ def test_a_cost_that_is_reached_is_no_success() -> None:
     code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--max-cost", "1")
     assert code == 1
     assert re.match(r"1 of 4 cells, \d seconds left, cost 1,\d{3}, 4,\d{3} left\n", err)
-    assert "1 of 4 cells are in mine/cells.jsonl; the cost of 1 is reached" in err
+    assert "1 of 4 cells is in mine/cells.jsonl; the cost of 1 is reached" in err
     assert "Run the same command again to go on" in err
 
 
