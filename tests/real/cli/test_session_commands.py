@@ -234,7 +234,7 @@ def test_an_answer_names_its_question(shared: World) -> None:
         f"{question}: name that one.\n"
     )
     wrong = (
-        "wakeloop: --answers takes the id of a question, which only a human answers: wakeloop ps shows it.\n"
+        "wakeloop: --answers takes the id of a question, which only a human answers; wakeloop ps shows it.\n"
     )
     assert shared.here("send", "named", "blue", "--answers", " ") == (2, "", wrong)
     assert shared.here("send", "named", "x", "--kind", "cron", "--answers", question) == (2, "", wrong)
@@ -313,7 +313,7 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
     until(lambda: due in shared.here("cron", "list")[1], shared.servers[0])  # and comes again
     assert shared.here("cron", "remove", key) == (0, f"Removed {key}.\n", "")
     assert shared.here("cron", "remove", key) == (
-        2, "", f"wakeloop: There is no schedule {key!r}: wakeloop cron list shows them.\n",
+        2, "", f"wakeloop: There is no schedule {key!r}; wakeloop cron list shows them.\n",
     )  # fmt: skip
     assert shared.here("cron", "list") == (0, "Nothing is scheduled.\n", "")
     assert shared.here("cron", "list", "--json") == (0, "[]\n", "")
@@ -540,7 +540,7 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["cron", "list", "x"], CRON_USAGE),
         (["cron", "remove"], CRON_USAGE),
         (["cron", "alter"], CRON_USAGE),
-        (["cron", "remove", "no"], "There is no schedule 'no': wakeloop cron list shows them."),
+        (["cron", "remove", "no"], "There is no schedule 'no'; wakeloop cron list shows them."),
         (["cron", "add", "x", "every day", "Hello"], f"'every day' {NO_LINE}"),
         (["cron", "add", "x", "61 * * * *", "Hello"], f"'61 * * * *' {NO_LINE}"),
         (["cron", "add", "x y", "* * * * *", "Hello"], ODD),
