@@ -117,7 +117,7 @@ def ended(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
     except GraphRecursionError:
         return "ceiling", Ending("", "open", "recursion_limit")
     except OutageError as error:
-        raise BenchError(f"The model cannot be reached: {_short(error)}") from None
+        raise BenchError(_short(error)) from None
     except (BenchError, SettingsError):
         raise
     except PeerError as error:

@@ -9,6 +9,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import ValidationError
 
 from wakeloop.bench import usage
 
@@ -70,9 +71,17 @@ class Meter(BaseCallbackHandler):
             self.ended(str(reply.text))
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:  # noqa: ARG002
-        """A request failed. Raises `OutageError` unless the server refused what it was sent."""
-        if isinstance(error, Exception) and getattr(error, "status_code", None) not in REFUSED:
-            raise OutageError(f"{type(error).__name__}: {error}") from error
+        """A request failed. Raises `OutageError` unless that is the agent's doing, or the model's.
+
+        The server refused what an agent had made of the job, or the reply holds calls that are none. A first
+        request that is refused says that the server can't do with this model what the bench asks.
+        """
+        if not isinstance(error, Exception) or isinstance(error, ValidationError):
+            return
+        refused = getattr(error, "status_code", None) in REFUSED
+        if not refused or self.requests == 1:
+            how = "refuses the first request" if refused else "cannot be reached"
+            raise OutageError(f"The model {how}: {type(error).__name__}: {error}") from error
 
 
 @dataclass

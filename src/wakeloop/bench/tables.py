@@ -40,6 +40,13 @@ def number(value: float) -> str:
     return f"{value:.3g}" if size < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits are enough
 
 
+def times(one: float, other: float) -> str:
+    """A multiple, of whatever there is a multiple of."""
+    if not other or math.isnan(each := one / other):
+        return ""
+    return "never" if math.isinf(each) else f"{each:.2f}"
+
+
 def points(share: float) -> str:
     """A difference of shares, in points of a hundred."""
     return f"{100 * share:+.1f}"
@@ -121,9 +128,8 @@ def _at_equal_spend(rows: Sequence[Row], study: Study) -> str:
             return ""
         inside = of.within(some, study, of.budgets_of(theirs, study, most=True), 1.0)
         mine, other = of.figures(some, study), of.figures(theirs, study)
-        each = mine.cost_completed / other.cost_completed
-        job = "never" if math.isinf(each) else "" if math.isnan(each) else f"{each:.2f}"
-        return f"{percent(inside.value)} · {mine.cost / other.cost:.2f} · {job}"
+        each = times(mine.cost_completed, other.cost_completed)
+        return f"{percent(inside.value)} · {times(mine.cost, other.cost)} · {each}"
 
     return by_model(rows, cell)
 

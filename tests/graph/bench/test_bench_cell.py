@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from pydantic import ValidationError
 from rows import STUDY
 
 from wakeloop.bench.agents import AGENTS
@@ -125,6 +127,26 @@ def test_a_request_that_the_server_refuses_is_one(agent: str) -> None:
     row = played(agent, calls(WRITE), error)
     assert (row["end"], row["completed"], row["requests"], row["calls"]) == ("error", False, 2, 1)
     assert row["reason"] == "ValueError: too long"
+
+
+@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+def test_a_first_request_that_is_refused_says_nothing_of_the_agent(agent: str) -> None:
+    error = ValueError("small does not support tools")
+    error.status_code = 400  # type: ignore[attr-defined]
+    with pytest.raises(BenchError) as caught:
+        played(agent, error)
+    assert (
+        str(caught.value) == "The model refuses the first request: ValueError: small does not support tools"
+    )
+
+
+@pytest.mark.parametrize(("agent", "end", "requests"), [("plain", "error", 2), ("wakeloop", "done", 3)])
+def test_a_reply_whose_calls_are_none_is_the_models(agent: str, end: str, requests: int) -> None:
+    """The client raises it; this package asks again."""
+    with pytest.raises(ValidationError) as caught:
+        AIMessage("", tool_calls=[{"name": "write_file", "args": ["a"], "id": "1"}])
+    row = played(agent, calls(WRITE), caught.value, says("Done."))
+    assert (row["end"], row["requests"], row["calls"]) == (end, requests, 1)
 
 
 def test_whatever_a_model_calls_the_plain_loop_answers() -> None:

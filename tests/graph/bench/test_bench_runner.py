@@ -50,6 +50,11 @@ def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
     assert played == plan(SMALL)  # each once
 
 
+def test_a_limit_that_is_no_number_lets_nothing_be_spent(tmp_path: Path) -> None:
+    found = run(SMALL, tmp_path, workers=1, max_cost=float("nan"))
+    assert (found.rows, found.why) == ([], "the cost of nan is reached")
+
+
 def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     down = {2}
 

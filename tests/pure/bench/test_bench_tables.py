@@ -42,6 +42,11 @@ def test_at_equal_spend() -> None:
     )
 
 
+def test_at_equal_spend_of_a_model_that_costs_nothing() -> None:
+    free = STUDY.varied(prices={"input": 0, "cached": 0, "output": 0})
+    assert tables.at_equal_spend(ROWS[:20], free).splitlines()[2:] == ["| `plain` | 50% ·  ·  | 50% ·  ·  |"]
+
+
 def test_at_equal_spend_by_the_size_of_results() -> None:
     dear = [one | {"results": 2000, "input": 3000} for one in ROWS if one["agent"] == "wakeloop"]
     cheap = [one | {"results": 2000} for one in ROWS[:5]]
