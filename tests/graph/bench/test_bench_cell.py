@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from rows import STUDY
 
 from wakeloop.bench.agents import AGENTS
@@ -127,6 +127,19 @@ def test_a_request_that_the_server_refuses_is_one(agent: str) -> None:
     row = played(agent, calls(WRITE), error)
     assert (row["end"], row["completed"], row["requests"], row["calls"]) == ("error", False, 2, 1)
     assert row["reason"] == "ValueError: too long"
+
+
+@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+def test_no_row_holds_a_key_that_a_server_says(agent: str) -> None:
+    class Keyed(ScriptedModel):
+        """A model with a key, as a client has one."""
+
+        api_key: SecretStr = SecretStr("hidden-key-of-mine")
+
+    error = ValueError("The key hidden-key-of-mine may not do this.")
+    error.status_code = 422  # type: ignore[attr-defined]
+    row = play(cell(agent), STUDY, lambda *_: Keyed([calls(WRITE), error]))
+    assert row["reason"] == "ValueError: The key … may not do this."
 
 
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])
