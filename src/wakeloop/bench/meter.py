@@ -1,5 +1,6 @@
 """What a cell spends, and where its ceilings are."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from wakeloop.bench import usage
 
 REFUSED = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
+UNREAD = re.compile(r"pars(?:e|ing) tool call")  # llama.cpp and Ollama, with 500, of a model's broken call
 
 
 class CeilingError(Exception):
@@ -76,12 +78,17 @@ class Meter(BaseCallbackHandler):
         The server refused what an agent had made of the job, or the reply holds calls that are none. A first
         request that is refused says that the server can't do with this model what the bench asks.
         """
-        if not isinstance(error, Exception) or isinstance(error, ValidationError):
+        if not isinstance(error, Exception) or _is_the_models(error):
             return
         refused = getattr(error, "status_code", None) in REFUSED
         if not refused or self.requests == 1:
             how = "refuses the first request" if refused else "cannot be reached"
             raise OutageError(f"The model {how}: {type(error).__name__}: {error}") from error
+
+
+def _is_the_models(error: Exception) -> bool:
+    """Tell whether a request failed by the reply: its calls are none, or no JSON."""
+    return isinstance(error, ValidationError) or bool(UNREAD.search(str(error)))
 
 
 @dataclass
