@@ -11,6 +11,7 @@ from rows import STUDY
 from wakeloop.bench import runner
 from wakeloop.bench.estimate import estimate
 from wakeloop.bench.journal import Row
+from wakeloop.bench.peers import Peer
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.report import Result, page
 from wakeloop.bench.runner import Progress, plan, run
@@ -103,6 +104,13 @@ def test_an_estimate_plays_the_reliable_model() -> None:
     real = study.varied(models=("openai:small@http://127.0.0.1:1/v1",))
     cells = [cell._replace(model=real.models[0]) for cell in plan(study)]
     assert 13 * 3.0 <= estimate(real, cells, workers=2).seconds < 13 * 3.0 + 5
+
+
+def test_peers_that_are_not_installed_count_like_the_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Peer, "is_here", False)
+    alone = {"agents": ("deepagents",), "reference": "deepagents", "subject": "deepagents"}
+    study = SMALL.varied(tasks=("make-files:5",), **alone)
+    assert estimate(study, plan(study), workers=2).requests == 2 * 6
 
 
 def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_path: Path) -> None:
