@@ -85,7 +85,7 @@ class Comparison:
 
 
 class Plot:
-    """Bars by preset, on a ground of their own: PNG, since a page that drops styles paints their SVG black."""
+    """Bars by preset, on a ground of their own: PNG, since a page without styles paints an SVG black."""
 
     def __init__(self, rows: list[Row]) -> None:
         try:

@@ -77,7 +77,9 @@ def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
         root = ET.fromstring(svg("a", drawn.nodes, edges_of(drawn)))
         width, height = int(root.get("width", 0)), int(root.get("height", 0))
         rects = [element.attrib for element in root.iter() if element.tag.endswith("rect")]
-        boxes = [[float(rect[key]) for key in ("x", "y", "width", "height")] for rect in rects[1:]]  # the first is their ground
+        boxes = [
+            [float(rect[key]) for key in ("x", "y", "width", "height")] for rect in rects[1:]
+        ]  # the first is their ground
         assert len(boxes) == 9 + more
         for x, y, wide, high in boxes:
             assert 0 < x < x + wide < width

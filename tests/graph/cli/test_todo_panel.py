@@ -251,7 +251,9 @@ def test_a_stream_of_ones_own_tells_what_it_took(cell: list[list[Any]]) -> None:
         panel.feed(mode, data)
     assert len(cell) == 1
     shown = re.sub(r"about [\d,]+ tokens(.*) [\d.]+ s", r"T\1 S", cell[0][-1]["text/html"])
-    assert "<p>Settled: nothing on the list is open. 1 wake, 6 requests, T, 1% of max_requests, S</p>" in shown
+    assert (
+        "<p>Settled: nothing on the list is open. 1 wake, 6 requests, T, 1% of max_requests, S</p>" in shown
+    )
 
 
 def test_a_question_is_shown_and_answered(cell: list[list[Any]]) -> None:

@@ -28,7 +28,11 @@ def test_the_plot_tells_names_and_numbers_and_is_the_same_each_time() -> None:
     assert b64decode(shown["image/png"])[:4] == b"\x89PNG"
     axes = plot.figure.axes
     assert [one.get_title() for one in axes] == ["closed, %", "requests", "tokens"]
-    assert [[text.get_text() for text in one.texts] for one in axes] == [["50", "0"], ["6", "2"], ["7,200", "24"]]
+    assert [[text.get_text() for text in one.texts] for one in axes] == [
+        ["50", "0"],
+        ["6", "2"],
+        ["7,200", "24"],
+    ]
     names = [label.get_text() for label in axes[0].get_yticklabels()]
     assert names == [EVIL.replace("$", r"\$"), "lesson"]
     assert Comparison("", rows).plot()._repr_mimebundle_() == shown

@@ -37,8 +37,8 @@ READABLE = """(where) => {
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const under = (one) => {  // of a drawing's words: the last filled shape that was drawn there before
-    const { x, y, width, height } = one.getBoundingClientRect();
-    const holds = (b) => b.left <= x + 1 && b.right >= x + width - 1 && b.top <= y + 1 && b.bottom >= y + height - 1;
+    const at = one.getBoundingClientRect(), x = at.x + at.width / 2, y = at.y + at.height / 2;
+    const holds = (box) => box.left <= x && x <= box.right && box.top <= y && y <= box.bottom;
     return [...one.ownerSVGElement.querySelectorAll("rect, path, circle")]
       .filter((shape) => shape.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)
       .filter((shape) => getComputedStyle(shape).fill !== "none" && holds(shape.getBoundingClientRect()))

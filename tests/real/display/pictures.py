@@ -42,7 +42,7 @@ def words_of(picture: Picture) -> tuple[str, str]:
 
 
 def timeless(told: str) -> str:
-    """A text without spans of time, and without numbers of tokens, which move with the words that are sent."""
+    """A text without spans of time and numbers of tokens, which move with the words that are sent."""
     return re.sub(r"\b\d[\d,]{2,}\b", "…", re.sub(r"\d+\.\d+ s\b", "… s", told))
 
 

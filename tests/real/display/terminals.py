@@ -97,7 +97,9 @@ def colour(name: str) -> str | None:
 def words(picture: str) -> list[str]:
     """The rows of a drawn screen, without what differs from run to run."""
     rows: dict[float, str] = {}
-    for x, y, told in re.findall(r'<text class="screen-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture):
+    for x, y, told in re.findall(
+        r'<text class="screen-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture
+    ):
         before = rows.get(float(y), "").ljust(round(float(x) / WIDE))
         rows[float(y)] = before + unescape(told).replace("\xa0", " ")
     return [masked(rows[y].rstrip()) for y in sorted(rows)]

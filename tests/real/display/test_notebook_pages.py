@@ -45,7 +45,10 @@ def outputs(mime: str) -> list[str]:
 
 def framed(html: str, theme: str) -> str:
     ground, ink = THEMES[theme]
-    return f'<body style="margin:8px;background:{ground};color:{ink};font:14px sans-serif"><style>a {{ color: inherit }}</style>{html}</body>'
+    links = "<style>a { color: inherit }</style>"
+    return (
+        f'<body style="margin:8px;background:{ground};color:{ink};font:14px sans-serif">{links}{html}</body>'
+    )
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -18,7 +18,9 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("play", [run, chat])
-def test_the_pictures_in_the_docs_are_what_a_terminal_shows(play: Callable[[Shell], Any], tmp_path: Path) -> None:
+def test_the_pictures_in_the_docs_are_what_a_terminal_shows(
+    play: Callable[[Shell], Any], tmp_path: Path
+) -> None:
     (tmp_path / "folder").mkdir()
     for name, picture in play(Shell(tmp_path / "folder", tmp_path / "threads.sqlite")):
         kept = (FOLDER / f"{name}.svg").read_text()
