@@ -26,8 +26,11 @@ class Picture:
         return FOLDER / f"{self.name}.png"
 
     def keep(self) -> None:
+        """Write it, unless the one that is there shows the same."""
         from PIL import Image, PngImagePlugin
 
+        if self.file.exists() and len({*words_of(self)}) == 1 and apart(self) < 1:
+            return
         told = PngImagePlugin.PngInfo()
         told.add_itxt("Description", self.words)
         Image.open(io.BytesIO(self.dots)).convert("RGB").save(self.file, optimize=True, pnginfo=told)
@@ -37,7 +40,7 @@ def words_of(picture: Picture) -> tuple[str, str]:
     """The words in the picture that is kept, and in this one, but for what differs at each run."""
     from PIL import Image
 
-    kept = Image.open(picture.file).text["Description"]
+    kept = Image.open(picture.file).text.get("Description", "")
     return timeless(kept), timeless(picture.words)
 
 

@@ -69,7 +69,9 @@ def main() -> None:
         for play in (terminals.run, terminals.chat):
             (folder / play.__name__).mkdir()
             for name, picture in play(Shell(folder / play.__name__, folder / "threads.sqlite")):
-                (FOLDER / f"{name}.svg").write_text(picture)
+                file = FOLDER / f"{name}.svg"
+                if not file.exists() or terminals.words(file.read_text()) != terminals.words(picture):
+                    file.write_text(picture)
         work = folder / "notebooks"
         work.mkdir()
         watched.written(work / "watch.ipynb")

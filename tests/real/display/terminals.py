@@ -151,7 +151,7 @@ def run(shell: Shell) -> Iterator[tuple[str, str]]:
         yield "run", drawn(talk.screen, "wakeloop run")
         go.set()
         talk.until(lambda: False)
-        yield "end", drawn(talk.screen, "wakeloop run")
+        yield "run-end", drawn(talk.screen, "wakeloop run")
 
 
 CHAT = [

@@ -16,7 +16,11 @@ from screenshots import KEPT, compared, running
 
 for needed in ("jupyterlab", "matplotlib", "PIL"):
     pytest.importorskip(needed)
-pytestmark = [pytest.mark.skipif(PROGRAM is None, reason=WITHOUT), pytest.mark.loopback]
+pytestmark = [
+    pytest.mark.skipif(PROGRAM is None, reason=WITHOUT),
+    pytest.mark.loopback,
+    pytest.mark.slow,
+]
 OUTPUTS = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-OutputArea-output"
 ENDED = """\
 The harbour in …
