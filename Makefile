@@ -65,8 +65,8 @@ lint: $(VENV)/with-dev ## Check style and format with ruff
 types: $(VENV)/with-dev ## Check types with mypy, strictly
 	$(BIN)/python -m mypy
 
-screenshots: $(VENV)/with-dev ## Take the pictures of README and docs anew, in the machine's own Chromium
-	$(BIN)/python tests/real/display/screenshots.py
+screenshots: $(VENV)/with-dev ## Take the pictures of README and docs anew: a page, a notebook, a terminal
+	PYTHONPATH=tests:tests/real/cli $(BIN)/python tests/real/display/screenshots.py
 
 docs: $(VENV)/with-dev ## Build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -85,7 +85,7 @@ class Comparison:
 
 
 class Plot:
-    """Bars by preset, on a ground of their own, light and dark: SVG, and PNG for who does not trust it."""
+    """Bars by preset, on a ground of their own: PNG, since a page without styles paints an SVG black."""
 
     def __init__(self, rows: list[Row]) -> None:
         try:
@@ -96,8 +96,8 @@ class Plot:
         except ImportError:
             raise BenchError("Plots need matplotlib: pip install 'wakeloop[bench]'.") from None
         names = [row["preset"].replace("$", r"\$") for row in rows]
-        with mpl.rc_context({"svg.hashsalt": "wakeloop", "svg.fonttype": "none", "font.size": 9}):
-            self.figure = Figure(figsize=(9, 0.9 + 0.35 * len(rows)), facecolor=WHITE, layout="constrained")
+        with mpl.rc_context({"font.size": 9}):
+            self.figure = Figure(figsize=(8, 0.9 + 0.35 * len(rows)), facecolor=WHITE, layout="constrained")
             of = self.figure.subplots(1, 3, sharey=True, squeeze=False)[0]
             shares = [100 * row["closed"] / row["items"] if row["items"] else 0 for row in rows]
             for axes, title, values in (
@@ -112,14 +112,13 @@ class Plot:
                 axes.set_xticks([])
                 axes.spines[["top", "right", "bottom"]].set_visible(False)
             of[0].invert_yaxis()
-            drawn, dots = io.StringIO(), io.BytesIO()
-            self.figure.savefig(drawn, format="svg", metadata={"Date": None})
+            dots = io.BytesIO()
             self.figure.savefig(dots, format="png")
-        self.svg, self.png = drawn.getvalue(), dots.getvalue()
+        self.png = dots.getvalue()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         told = "A plot: closed, requests, tokens."
-        return {"text/plain": told, "image/svg+xml": self.svg, "image/png": b64encode(self.png).decode()}
+        return {"text/plain": told, "image/png": b64encode(self.png).decode()}
 
 
 def compare(

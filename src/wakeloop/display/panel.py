@@ -9,6 +9,7 @@ from typing import Any
 
 from wakeloop.display import words
 from wakeloop.display.clean import clean
+from wakeloop.display.ours import is_ours
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import STREAM, Line, Screen
 from wakeloop.display.shown import View, list_html, list_text, paragraph, preformatted, show
@@ -97,8 +98,13 @@ class TodoPanel:
             lines = [Line("question", said) for one in asked for said in words.question(one.value)]
         else:
             lines = self.screen.feed(mode, data)
+        ended = False
+        if not self.running:  # a stream of the caller's own
+            ended = mode == "custom" and is_ours(data) and data["type"] == "parked"
+            end = f"{words.ending(data['session'])} " if ended else ""
+            self.status = end + self.screen.summary
         self._say(lines)
-        self._draw(at_once=bool(lines) or self.screen.todos != before)
+        self._draw(at_once=bool(lines) or ended or self.screen.todos != before)
 
     def _what(self) -> dict[str, Any]:
         """What is streamed: what a screen reads, and the values that `invoke` would return."""

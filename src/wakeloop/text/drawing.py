@@ -27,7 +27,10 @@ BENDS = {
 }
 BEND = -16  # of all other edges, so that there and back are two lines
 WIDTH, ROW, HALF = 830, 60, 16
-GREY, INK, FILL, LINE = "#777777", "#1f1f33", "#eceafd", "#8b82d8"  # legible on white and on black
+GREY, INK, FILL, LINE = "#595959", "#1f1f33", "#eceafd", "#8b82d8"
+GROUND = (
+    '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>'  # no grey is legible on white and on black
+)
 TIP = (
     '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"'
     f' orient="auto"><path d="M0 0L8 4L0 8z" fill="{GREY}"/></marker></defs>'
@@ -63,6 +66,7 @@ def svg(name: str, nodes: Iterable[str], edges: Iterable[Edge]) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="13" role="img">',
         f"<title>{safe(name)}</title>",
+        GROUND,
         TIP,
         *(_way(places, *way, ", ".join(filter(None, words))) for way, words in ways.items()),
         *(_box(node, *place) for node, place in places.items()),

@@ -244,6 +244,18 @@ def test_a_run_that_breaks_off_leaves_its_list(cell: list[list[Any]]) -> None:
     assert "Nothing has been run yet." in panel._repr_html_()
 
 
+def test_a_stream_of_ones_own_tells_what_it_took(cell: list[list[Any]]) -> None:
+    agent = agent_of()
+    panel = TodoPanel(agent, AT, clock=ticking(0))
+    for mode, data in agent.stream(GO, AT, stream_mode=["custom", "updates"]):
+        panel.feed(mode, data)
+    assert len(cell) == 1
+    shown = re.sub(r"about [\d,]+ tokens(.*) [\d.]+ s", r"T\1 S", cell[0][-1]["text/html"])
+    assert (
+        "<p>Settled: nothing on the list is open. 1 wake, 6 requests, T, 1% of max_requests, S</p>" in shown
+    )
+
+
 def test_a_question_is_shown_and_answered(cell: list[list[Any]]) -> None:
     agent = agent_of([calls(("asks", {"what": "<go>"})), says("I did")])
     panel = TodoPanel(agent, AT, clock=ticking(0))

@@ -6,65 +6,21 @@ import re
 import shlex
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pexpect
-import pyte
 import pytest
 from chat_server import Reply, Server
+from emulator import Emulator
 from processes import COMMAND, Shell
 
 pytestmark = [
     pytest.mark.loopback,
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
-ROWS = 40
 PLAN = Reply(calls=[("todo_write", {"items": ["measure the files of the whole folder", "report"]})])
 DONE = Reply(calls=[("todo_update", {"id": n, "status": "done"}) for n in (1, 2)])
 ANSWER = Reply("It is **measured**: the files of the whole folder are no longer than others.")
-
-
-class Emulator:
-    """A process in a terminal, and what its screen shows; it answers where the cursor is, as terminals do."""
-
-    def __init__(self, shell: Shell, state: Path, *args: str) -> None:
-        env = {**shell.env, "XDG_STATE_HOME": str(state), "TERM": "xterm"}
-        command, *rest = COMMAND
-        self.child: Any = pexpect.spawn(
-            command, [*rest, *args], env=env, cwd=str(shell.folder), encoding="utf-8",
-            timeout=60, dimensions=(ROWS, 80), codec_errors="replace",
-        )  # fmt: skip
-        self.child.delaybeforesend = None
-        self.screen = pyte.Screen(80, ROWS)
-        self.screen.write_process_input = self.child.send
-        self.stream = pyte.Stream(self.screen)
-
-    def rows(self) -> list[str]:
-        """What it shows, without empty rows and without what differs from run to run."""
-        shown = [re.sub(r"\d+\.\d s$", "S s", row.rstrip()) for row in self.screen.display]
-        return [row for row in shown if row]
-
-    def until(self, seen: Callable[[], object], seconds: float = 60) -> None:
-        deadline = time.monotonic() + seconds
-        while not seen():
-            if time.monotonic() > deadline:
-                pytest.fail("\n".join(self.rows()))
-            try:
-                self.stream.feed(self.child.read_nonblocking(65_536, 0.05))
-            except pexpect.TIMEOUT:
-                continue
-            except pexpect.EOF:
-                return
-
-    def until_last(self, *rows: str) -> None:
-        self.until(lambda: self.rows()[-len(rows) :] == list(rows))
-
-    def resized(self, columns: int) -> None:
-        self.screen.resize(ROWS, columns)
-        self.child.setwinsize(ROWS, columns)
-        self.screen.reset()
 
 
 def options(server: Server) -> list[str]:

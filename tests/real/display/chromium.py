@@ -19,7 +19,63 @@ PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 WITHOUT = "There is no Chromium on this machine: apt-get install chromium."
 ALONE = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
 ARGUMENTS = [*ALONE.split(), "--disable-component-update", "--disable-sync"]
+THEMES = ("light", "dark")
+CONTRAST = 4.5  # of text, WCAG 2.2 AA
 PRICES = {"default": {"input": 1.25, "cached": 0.125, "output": 10.0}}
+
+READABLE = """(where) => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (c) => {
+    const [r, g, b] = c.map((one) => one / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const under = (one) => {  // of a drawing's words: the last filled shape that was drawn there before
+    const at = one.getBoundingClientRect(), x = at.x + at.width / 2, y = at.y + at.height / 2;
+    const holds = (box) => box.left <= x && x <= box.right && box.top <= y && y <= box.bottom;
+    return [...one.ownerSVGElement.querySelectorAll("rect, path, circle")]
+      .filter((shape) => shape.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)
+      .filter((shape) => getComputedStyle(shape).fill !== "none" && holds(shape.getBoundingClientRect()))
+      .map((shape) => rgb(getComputedStyle(shape).fill))
+      .findLast((colour) => colour[3] === 255);
+  };
+  const behind = (one) => {
+    const drawn = one.ownerSVGElement && under(one);
+    if (drawn) return drawn;
+    for (let at = one; at; at = at.parentElement) {
+      const colour = rgb(getComputedStyle(at).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  const found = {};
+  for (const part of document.querySelectorAll(where)) {
+    const walk = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+      const one = walk.currentNode.parentElement;
+      if (!walk.currentNode.data.trim() || one.closest("script, style, .unseen, title")) continue;
+      const style = getComputedStyle(one);
+      const front = rgb(one instanceof SVGElement ? style.fill : style.color), back = behind(one);
+      const [a, b] = [light(front), light(back)].sort((x, y) => y - x);
+      const key = `${one.tagName}.${one.className.baseVal ?? one.className}`;
+      found[key] = Math.min(found[key] ?? 99, (a + 0.05) / (b + 0.05));
+    }
+  }
+  return found;
+}"""
+
+
+def unreadable(tab: Any, where: str = "body") -> dict[str, float]:
+    """Texts that stand out too little from what is behind them: the least contrast of each kind."""
+    found: dict[str, float] = tab.evaluate(READABLE, where)
+    assert found, f"there is no text in {where}"
+    return {kind: round(contrast, 2) for kind, contrast in found.items() if contrast < CONTRAST}
 
 
 @contextmanager

@@ -1,38 +1,85 @@
-"""Takes the pictures of a thread's page that README and docs show.
+"""Takes the pictures that README and docs show: a thread's page, a notebook's cells, a terminal.
 
-`python tests/real/display/screenshots.py` writes them anew.
+`make screenshots` writes them anew.
 """
 
+from __future__ import annotations
+
+import os
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from chromium import PROGRAM, WITHOUT, chromium, page
+import terminals
+import watched
+from chromium import PROGRAM, THEMES, WITHOUT, chromium, page
+from lab import Lab, jupyter_lab
+from pictures import FOLDER, Picture
+from processes import Shell
 
-FOLDER = Path(__file__).parents[3] / "docs" / "screenshots"
+KEPT = Path(__file__).parents[3] / "notebooks" / "04_watch_and_compare.ipynb"
 SIZE = {"width": 1400, "height": 860}
-THEMES = ("light", "dark")
+LIST, TABLE, PLOT = 12, 14, 15  # cells of the kept notebook
 
 
-def taken(browser: Any, file: Path, theme: str) -> bytes:
-    """A page as Chromium shows it."""
+def taken(browser: Any, file: Path, theme: str) -> Picture:
+    """A thread's page as Chromium shows it."""
     tab = browser.new_page(viewport=SIZE, color_scheme=theme)
     tab.goto(file.as_uri())
-    picture: bytes = tab.screenshot()
+    dots = tab.screenshot()
     tab.close()
-    return picture
+    return Picture(f"report-{theme}", dots)
+
+
+def running(lab: Lab, folder: Path) -> Iterator[Picture]:
+    """The panel while a run streams, stopped where it has been woken."""
+    lab.open("watch.ipynb")
+    lab.ran(0)
+    lab.begin(watched.RUN)
+    watched.goes_on(folder, "letters")
+    lab.shows(watched.RUN, 'read(name="ships")')
+    for theme in THEMES:
+        lab.themed(theme)
+        yield lab.picture(f"panel-{theme}", watched.RUN)
+
+
+def compared(lab: Lab) -> Iterator[Picture]:
+    """What the kept notebook shows of a list and of a comparison."""
+    lab.open(KEPT.name)
+    lab.does("notebook:run-all-cells")
+    for theme in THEMES:
+        lab.themed(theme)
+        yield lab.picture(f"list-{theme}", LIST)
+        yield lab.picture(f"compare-{theme}", TABLE, PLOT)
 
 
 def main() -> None:
     if PROGRAM is None:
         sys.exit(WITHOUT)
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        file = Path(folder) / "report.html"
-        file.write_text(page(), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as made, chromium() as browser:
+        folder = Path(made)
+        os.environ.update(HOME=made, XDG_CONFIG_HOME=made, XDG_DATA_HOME=made)
+        (folder / "report.html").write_text(page(), encoding="utf-8")
         for theme in THEMES:
-            (FOLDER / f"report-{theme}.png").write_bytes(taken(browser, file, theme))
+            taken(browser, folder / "report.html", theme).keep()
+        for play in (terminals.run, terminals.chat):
+            (folder / play.__name__).mkdir()
+            for name, picture in play(Shell(folder / play.__name__, folder / "threads.sqlite")):
+                file = FOLDER / f"{name}.svg"
+                if not file.exists() or terminals.words(file.read_text()) != terminals.words(picture):
+                    file.write_text(picture)
+        work = folder / "notebooks"
+        work.mkdir()
+        watched.written(work / "watch.ipynb")
+        shutil.copy(KEPT, work)
+        with jupyter_lab(work, folder / "jupyter") as url:
+            lab = Lab(browser, url)
+            for picture in (*running(lab, work), *compared(lab)):
+                picture.keep()
 
 
 if __name__ == "__main__":

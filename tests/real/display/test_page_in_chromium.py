@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import PROGRAM, WITHOUT, chromium, page
-from screenshots import FOLDER, THEMES, taken
+from chromium import PROGRAM, THEMES, WITHOUT, page, unreadable
+from pictures import ANEW, apart
+from screenshots import taken
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=WITHOUT)
 SIZES = (400, 1400)
-CONTRAST = 4.5  # of text, WCAG 2.2 AA
-
-READABLE = """() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const rgb = (colour) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const light = (c) => {
-    const [r, g, b] = c.map((one) => one / 255)
-      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const behind = (one) => {
-    for (let at = one; at; at = at.parentElement) {
-      const colour = rgb(getComputedStyle(at).backgroundColor);
-      if (colour[3] === 255) return colour;
-    }
-    return [255, 255, 255, 255];
-  };
-  const found = {};
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) {
-    const one = walk.currentNode.parentElement;
-    if (!walk.currentNode.data.trim() || one.closest("script, style, .unseen, title")) continue;
-    const style = getComputedStyle(one);
-    const front = rgb(one instanceof SVGElement ? style.fill : style.color), back = behind(one);
-    const [a, b] = [light(front), light(back)].sort((x, y) => y - x);
-    const key = `${one.tagName}.${one.className.baseVal ?? one.className}`;
-    found[key] = Math.min(found[key] ?? 99, (a + 0.05) / (b + 0.05));
-  }
-  return found;
-}"""
 
 
 @dataclass
@@ -84,12 +49,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
-
-
 @pytest.fixture
 def opened(browser: Any, file: Path) -> Iterator[Any]:
     tabs = []
@@ -117,8 +76,7 @@ def test_it_fits_it_can_be_read_and_it_asks_for_nothing(
     watched = opened(width, theme)
     tab = watched.tab
     assert tab.evaluate("document.documentElement.scrollWidth") == width
-    poor = {key: round(ratio, 2) for key, ratio in tab.evaluate(READABLE).items() if ratio < CONTRAST}
-    assert poor == {}
+    assert unreadable(tab) == {}
     bright = sum(tab.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"))
     assert (bright > 600) == (theme == "light")
     picture, talk = (tab.locator(f"#{name}").bounding_box() for name in ("picture", "talk"))
@@ -252,11 +210,5 @@ def test_without_scripts_the_picture_and_the_words_are_there(opened: Any) -> Non
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_pictures_in_the_docs_are_what_it_looks_like(browser: Any, file: Path, theme: str) -> None:
-    image = pytest.importorskip("PIL.Image")
-    kept, now = (
-        image.open(source).convert("RGB").resize((70, 43)).tobytes()
-        for source in (FOLDER / f"report-{theme}.png", io.BytesIO(taken(browser, file, theme)))
-    )
-    apart = sum(abs(a - b) for a, b in zip(kept, now, strict=True)) / len(kept)
-    assert apart < 4, "python tests/real/display/screenshots.py takes them anew"
+def test_the_picture_in_the_docs_is_what_it_looks_like(browser: Any, file: Path, theme: str) -> None:
+    assert apart(taken(browser, file, theme)) < 4, ANEW
