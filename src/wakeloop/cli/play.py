@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -18,17 +19,20 @@ from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.manner import Output
 from wakeloop.cli.outside import Outside, unasked
+from wakeloop.cli.reader import reader
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.start import at_a_terminal
-from wakeloop.cli.store import Store, writing
+from wakeloop.cli.store import Store, reading, writing
 from wakeloop.cli.views import view_of
 from wakeloop.demo.job import unwritten
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.live import Live
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line
+from wakeloop.display.words import ending
 from wakeloop.errors import InputError
+from wakeloop.loop.ledger import notes_of
 from wakeloop.settings import canonical
 from wakeloop.thread.standing import counted, unfinished
 
@@ -39,10 +43,26 @@ SWITCHED_ON = (
 
 def play(job: Job) -> int:
     """Run a job and report; returns the exit code."""
+    if job.resumes and job.message is None and (code := left_alone(job)) is not None:
+        return code
     with Outside(job.stop) as outside:
         # built before anything is written: what cannot be built leaves no trace
         graph = graph_of(job.recipe, outside, ask=job.ask, stop=job.stop)
         return held(job, graph, outside)
+
+
+def left_alone(job: Job) -> int | None:
+    """Say that nothing is left to go on with, and leave the thread as it is; None where there is."""
+    with reading(job.place) as store:
+        before = reader(store.saver).get_state(config_of(job))
+        if store.is_held(job.thread) or not at_rest(before):
+            return None
+    session, view = counted(before), view_of(job, before)
+    view.say(Line("end", ending(session)))
+    way = f"With a message it goes on: {again(job.thread, job.place, 'your message')}"
+    view.say(Line("way", f"{nothing_left(session)} {way}"))
+    put_out(job, before, view, None)
+    return exit_code(session)
 
 
 def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> int:
@@ -94,6 +114,24 @@ def input_of(job: Job, before: StateSnapshot) -> Any:
     if not before.values and job.request:  # it died before its first step was stored
         return {"messages": [HumanMessage(job.request)]}
     return {"messages": [], **own_of(job, before)}
+
+
+def at_rest(before: StateSnapshot) -> bool:
+    """Tell whether an empty kick would find nothing to do: it would only begin all counts anew."""
+    values = before.values
+    if not values or unfinished(before) or values.get("todo_inbox"):
+        return False
+    messages = values.get("messages") or []
+    if messages and getattr(messages[-1], "id", None) != notes_of(values).get("tail"):
+        return False  # nobody has answered it
+    return bool(values.get("waiting_on")) or not (counted(before)["open"] or values.get("owed_replies"))
+
+
+def nothing_left(session: Mapping[str, Any]) -> str:
+    """Why there is nothing to go on with."""
+    waits = session["state"] == "waiting"
+    why = "what it waits for has not come" if waits else "nothing is open"
+    return f"There is nothing to go on with: the last run has ended, and {why}."
 
 
 def own_of(job: Job, before: StateSnapshot) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from wakeloop.display.lanes import Lane, Moment, Picture, Said, Spend
 from wakeloop.display.prose import SHORTEST, Hide, markdown, plain, room_for, shown
 from wakeloop.text.characters import plural
 from wakeloop.text.marks import kind_of, milliseconds, parts_of, source_of
+from wakeloop.text.secrets import hidden
 
 FOLDED = 700  # characters: a longer text is folded
 FOLDED_LINES = 14
@@ -125,8 +126,9 @@ class Page:
         names = {m.response_metadata.get("model_name") for m in (one.message for one in self.picture.said)}
         if named := ", ".join(sorted(self.line(str(name), 60) for name in names if name)):
             yield "Model", named
-        if failed := sum(one.kind == "failed" for one in moments):
-            yield "Trouble", f"{plural(failed, 'call')} failed"
+        failed = sum(one.kind == "failed" for one in moments)
+        if trouble := words.failed_and_blocked(failed, words.count_blocked(todos)):
+            yield "Trouble", trouble
         yield "Began", datetime.fromtimestamp(self.picture.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     # -- the picture -------------------------------------------------------------------------------------
@@ -260,7 +262,7 @@ class Page:
 
     def call(self, made: Mapping[str, Any]) -> dict[str, str | Markup]:
         """A call: its name, its arguments on a line, and all of them where the line is too short."""
-        args = shown(words.as_text(made["args"]), self.hide, self.room)
+        args = shown(words.as_text(hidden(made["args"])), self.hide, self.room)
         short = one_line(args, 140)
         return {
             "name": self.line(made["name"], 60),
