@@ -21,6 +21,8 @@ from wakeloop.text.secrets import hidden
 
 FOLDED = 700  # characters: a longer text is folded
 FOLDED_LINES = 14
+PART = 50  # messages
+MANY = 1_000  # messages: what is folded is shown as it was written, since laying it out takes seconds
 SECOND = 1000  # milliseconds
 BARS = 300  # of tokens and cost: more would not be seen
 GRAPH = {
@@ -59,6 +61,11 @@ STATUS = {
 }
 
 
+def parts_in(said: Sequence[Said]) -> list[Sequence[Said]]:
+    """The conversation in parts that a browser lays out when they come into view; at least one."""
+    return [said[at : at + PART] for at in range(0, len(said), PART)] or [said]
+
+
 @dataclass(frozen=True)
 class Bar:
     """A bar: place and width in percent of the axis, height in percent of the tallest."""
@@ -95,7 +102,7 @@ class Page:
             "tokens": list(self.tokens()),
             "costs": list(self.costs()),
             "lanes": list(map(self.lane, picture.lanes)),
-            "said": [self.message(one) for one in picture.said],
+            "parts": [list(map(self.message, part)) for part in parts_in(picture.said)],
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         }
 
@@ -255,9 +262,10 @@ class Page:
             if usage := message.usage_metadata:
                 told["notes"].append(f"{usage['input_tokens']:,} tokens in, {usage['output_tokens']:,} out")
         text = shown(text, self.hide, self.room).strip()
-        told["body"] = markdown(text) if whose in ("user", "model") else plain(text)
         told["text"] = one_line(text, 160)
         told["long"] = len(text) > FOLDED or text.count("\n") >= FOLDED_LINES
+        laid_out = whose in ("user", "model") and not (told["long"] and len(self.numbers) > MANY)
+        told["body"] = markdown(text) if laid_out else plain(text)
         return told
 
     def call(self, made: Mapping[str, Any]) -> dict[str, str | Markup]:
