@@ -21,7 +21,7 @@ from wakeloop.cli.manner import Output
 from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.reader import reader
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
-from wakeloop.cli.run import Graph, Outcome, View, execute
+from wakeloop.cli.run import Graph, Outcome, View, at_work, execute
 from wakeloop.cli.start import at_a_terminal
 from wakeloop.cli.store import Store, reading, writing
 from wakeloop.cli.views import view_of
@@ -74,9 +74,9 @@ def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> i
         new = store.find(job.thread) is None
         store.remember(job.thread, job.recipe, job.request)
         view = view_of(job, before)
-        for line in greeting(job, before):
-            view.say(line)
         try:
+            for line in greeting(job, before):
+                view.say(line)
             outcome = carried_on(job, agent, before, view)
         except KeyboardInterrupt:
             outcome = Outcome(agent.get_state(config_of(job)), signal.SIGINT)
@@ -204,6 +204,8 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
 def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
     """Say what went wrong, in a sentence, and how to go on; a first try without any answer is not kept."""
     if isinstance(error, BrokenPipeError):
+        if begun is not None:
+            forgotten(job.thread, agent, begun)
         raise error
     sentence = sentence_of(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
@@ -213,12 +215,15 @@ def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | 
         way = "No thread was kept: nothing was answered. Give the same command again."
     print(clean(f"wakeloop: {sentence}\n{way}"), file=sys.stderr)  # noqa: T201
     if snapshot is not None:
-        put_out(job, snapshot, view, sentence)
+        with suppress(OSError):  # the output may be what is full
+            put_out(job, snapshot, view, sentence)
     return code_of(error)
 
 
 def forgotten(thread: str, agent: Graph, store: Store) -> bool:
     """Take away a thread that was begun in vain: no model has said anything in it."""
+    if at_work():
+        return False
     with suppress(Exception):  # such as a database that is full, or gone
         values = agent.get_state({"configurable": {"thread_id": thread}}).values
         own = values.get("todos") or values.get("todo_settings")

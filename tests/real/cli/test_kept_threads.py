@@ -393,13 +393,17 @@ def test_a_file_without_room_is_not_left_in_half_and_what_was_there_stays(db: Pa
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
 def test_an_output_on_a_full_disk_leaves_the_thread_whole(shell: Shell, serve: Any) -> None:
     server = serve(PLAN, DONE, BYE)
+    (shell.folder / "a.py").write_text("x = 1\n")
     with open("/dev/full", "w") as full:  # noqa: PTH123
         failed = shell("run", "x", "--model", "m", "--base-url", server.url, "--thread", "t", stdout=full)
         listed = shell("threads", stdout=full)
+        others = [shell(*command, stdout=full) for command in (["--help"], ["--version"], ["demo", "."])]
     told = "wakeloop: The disk that the output goes to is full: make room, then go on where it stopped.\n"
     assert (listed.returncode, listed.stderr) == (1, told)
-    assert failed.returncode == 1
-    assert failed.stderr.splitlines()[0] + "\n" == told
+    kept = "No thread was kept: nothing was answered. Give the same command again.\n"
+    assert [(one.returncode, one.stderr) for one in (failed, others[2])] == [(1, told + kept)] * 2
+    assert [(one.returncode, one.stderr) for one in others[:2]] == [(1, told)] * 2
+    assert json.loads(shell("threads", "--json").stdout) == []
     assert sqlite3.connect(shell.db).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 

@@ -1,6 +1,5 @@
 """One thread in hand: recipe, list, own values, runs."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from wakeloop.cli.outside import Outside
 from wakeloop.cli.play import input_of
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.run import Graph, Outcome, View, execute
+from wakeloop.cli.run import Graph, Outcome, View, at_work, execute
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.cli.views import view_of
 from wakeloop.dialects import dialect_named
@@ -30,8 +29,6 @@ from wakeloop.thread.editing import update_todos
 from wakeloop.thread.standing import LAST, unfinished
 from wakeloop.thread.stopping import end_run
 from wakeloop.todos.items import Todo
-
-RUN = "wakeloop-run"  # the name of a run's thread
 
 
 @dataclass
@@ -202,5 +199,5 @@ def alone(store: Store) -> Iterator[None]:
     try:
         yield
     finally:
-        if any(thread.name == RUN for thread in threading.enumerate()):
+        if at_work():
             store.close()

@@ -11,7 +11,7 @@ from wakeloop.cli.commands import session_commands as sessions
 from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.commands.bench_commands import bench
 from wakeloop.cli.commands.sentences import filled
-from wakeloop.cli.failures import INTERRUPTED
+from wakeloop.cli.failures import INTERRUPTED, sentence_of
 
 THREADS = (
     threads.run,
@@ -76,6 +76,8 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except OSError as error:  # of the help, which no command writes
+        sys.exit(f"wakeloop: {sentence_of(error)}")
 
 
 if __name__ == "__main__":
