@@ -60,7 +60,7 @@ def exported(place: Place, thread: str, *, json: bool) -> str:
     known = looked_up(place, thread)
     with reading(place) as store:
         view = stored(store.saver, known.id)
-        row = summary(known, view, place, live=store.is_held(known.id))
+        row = summary(known, view, place, live=store.is_run(known.id))
     messages = view.values.get("messages") or ()
     history = hidden(list(map(as_plain, messages)), redacted)
     if json:

@@ -67,7 +67,7 @@ def left_alone(job: Job) -> int | None:
 
 def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> int:
     """Hold the thread, run it, and report."""
-    with writing(job.place) as store, store.held(job.thread):
+    with writing(job.place) as store, store.held(job.thread) as hold, hold.running():
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(config_of(job))
         refuse_unheard(job, before)

@@ -39,7 +39,7 @@ def details(place: Place, thread: str, *, history: bool, json: bool) -> Iterator
         known = must_be(store, thread)
         thread = known.id
         snapshot = stored(store.saver, thread)
-        live = store.is_held(thread)
+        live = store.is_run(thread)
     messages = snapshot.values.get("messages") or ()
     if json:
         whole = as_object(thread, snapshot)

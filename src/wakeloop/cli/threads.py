@@ -47,7 +47,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
 def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
     """One thread as plain JSON; one that is damaged does not hide the others."""
     try:
-        return summary(known, stored(store.saver, known.id), place, live=store.is_held(known.id))
+        return summary(known, stored(store.saver, known.id), place, live=store.is_run(known.id))
     except CommandError:
         nothing = {
             "reason": None,

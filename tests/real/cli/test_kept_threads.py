@@ -194,6 +194,23 @@ def test_the_list_has_the_last_message_and_an_idle_chat_does_not_run(db: Path) -
     assert (row["state"], row["request"], row["last"]) == ("idle", "go t-1", "I stop")
 
 
+def states() -> list[str]:
+    """How the one thread stands for a process that looks on."""
+    ran = subprocess.run([*COMMAND, "threads", "--json"], capture_output=True, text=True, check=True)
+    shown = subprocess.run([*COMMAND, "show", "broken"], capture_output=True, text=True, check=True)
+    return [json.loads(ran.stdout)[0]["state"], shown.stdout.splitlines()[1].split(", ")[0]]
+
+
+def test_a_chat_that_sits_over_a_broken_run_does_not_run(db: Path) -> None:
+    with suppress(KeyboardInterrupt):
+        keep(db, "broken", script=[KeyboardInterrupt()])
+    with writing(Place(db, named=True)) as store, store.held("broken") as hold:
+        assert states() == ["broken off", "state: broken off"]
+        with hold.running():
+            assert states() == ["running", "state: running"]
+        assert states() == ["broken off", "state: broken off"]
+
+
 def test_what_went_wrong_under_a_settled_list_is_in_the_list_of_threads(db: Path) -> None:
     keep(db, "t-1")
     assert "TROUBLE" not in wakeloop("threads")[1]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -13,6 +14,7 @@ from wakeloop.cli.agent import graph_of, model_of
 from wakeloop.cli.configured import Stack, configured, settings_of, stack_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.job import Job
+from wakeloop.cli.locks import Hold
 from wakeloop.cli.outside import Outside
 from wakeloop.cli.play import input_of
 from wakeloop.cli.reader import reader
@@ -43,6 +45,7 @@ class Conversation:
     ask: bool = True
     outside: Outside = field(default_factory=Outside)
     held: ExitStack = field(default_factory=ExitStack)
+    hand: Hold = field(default_factory=partial(Hold, None, ""))
     left: bool = False
 
     @property
@@ -121,10 +124,10 @@ class Conversation:
         before, self.thread = self.thread, thread
         self.held.close()  # first: closing a file lets go of every lock on it
         try:
-            self.held.enter_context(self.store.held(thread))
+            self.hand = self.held.enter_context(self.store.held(thread))
         except CommandError:
             self.thread = before
-            self.held.enter_context(self.store.held(before))
+            self.hand = self.held.enter_context(self.store.held(before))
             raise
 
     def visit(self, thread: str) -> bool:
@@ -172,7 +175,7 @@ class Conversation:
         job = Job(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
         graph = graph_of(self.recipe, self.outside, ask=self.ask, stop=stop)
         self.keep()
-        with writing(self.place) as store, alone(store):
+        with writing(self.place) as store, alone(store), self.hand.running():
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
             view = view_of(job, before)

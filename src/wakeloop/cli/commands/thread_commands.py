@@ -106,7 +106,10 @@ def config(
     role: Role = None,
     agent: Agent = None,
     thread: Annotated[
-        str | None, typer.Option(metavar="THREAD", help="What holds in this thread, with its own values.")
+        str | None,
+        typer.Option(
+            metavar="THREAD", help="What holds in this thread, with its own values.", autocompletion=ids
+        ),
     ] = None,
     preset: Preset = None,
     settings: Set = None,
@@ -177,7 +180,9 @@ def todo(
 def report(
     thread: Annotated[
         str | None,
-        typer.Argument(metavar="THREAD", help="Id of the thread, or how it begins; else the last."),
+        typer.Argument(
+            metavar="THREAD", help="Id of the thread, or how it begins; else the last.", autocompletion=ids
+        ),
     ] = None,
     out: Annotated[
         Path | None,
