@@ -172,12 +172,12 @@ def within(rows: Sequence[Row], study: Study, budgets: Mapping[TaskKey, float], 
     return wilson(hits, len(inside))
 
 
-def budgets_of(rows: Sequence[Row], study: Study, *, most: bool = False) -> dict[TaskKey, float]:
-    """Return what an agent spent on each task: on average, or in its dearest run."""
+def budgets_of(rows: Sequence[Row], study: Study) -> dict[TaskKey, float]:
+    """Return what an agent spent on each task, on average."""
     by_task: dict[TaskKey, list[float]] = defaultdict(list)
     for row in rows:
         by_task[Cell.of(row).task].append(study.prices.cost(row))
-    return {task: max(costs) if most else sum(costs) / len(costs) for task, costs in by_task.items()}
+    return {task: sum(costs) / len(costs) for task, costs in by_task.items()}
 
 
 # -- losses -----------------------------------------------------------------------------------------------

@@ -99,31 +99,43 @@ def overview(rows: Sequence[Row], study: Study) -> str:
     return by_model(rows, cell)
 
 
+BUDGETS = (1, 1.1, 1.25, 1.5, 2)  # times what the reference spends on average
+
+
+def by_size(rows: Sequence[Row], study: Study, show: Callable[[Sequence[Row], Study], str]) -> str:
+    """A table for each size of the tools' results."""
+    sizes = sorted(split(rows, "results").items())
+    heads = (f"**Results of {size:,} tokens**\n\n" if len(sizes) > 1 else "" for (size,), _ in sizes)
+    return "\n\n".join(head + show(some, study) for head, (_, some) in zip(heads, sizes, strict=True))
+
+
 def at_equal_spend(rows: Sequence[Row], study: Study) -> str:
-    """What each agent completes for no more than the reference's dearest run; what it spends beside it.
+    """What the reference and ours complete within the same budgets: a line for each model."""
+    groups, lines = split(rows, "model", "agent"), []
+    for (model,) in split(rows, "model"):
+        theirs, ours = (groups.get((model, agent), ()) for agent in (study.reference, study.subject))
+        if theirs and ours:
+            budgets = of.budgets_of(theirs, study)
+            shares = [
+                [percent(of.within(some, study, budgets, times).value) for some in (theirs, ours)]
+                for times in BUDGETS
+            ]
+            lines.append([f"`{model}`", *(f"{its} · **{own}**" for its, own in shares)])
+    return table(["model", *(f"× {times:g}" for times in BUDGETS)], lines)
 
-    A table for each size of the tools' results.
-    """
-    sizes = split(rows, "results")
-    parts = []
-    for (size,), some in sorted(sizes.items()):
-        head = f"**Results of {size:,} tokens**\n\n" if len(sizes) > 1 else ""
-        parts.append(head + _at_equal_spend(some, study))
-    return "\n\n".join(parts)
 
-
-def _at_equal_spend(rows: Sequence[Row], study: Study) -> str:
+def spent(rows: Sequence[Row], study: Study) -> str:
+    """What a run of each agent spends, and a completed job, beside the reference's."""
     groups = split(rows, "model", "agent")
 
     def cell(some: Sequence[Row], model: str) -> str:
         theirs = groups.get((model, study.reference), ())
         if not some or not theirs:
             return ""
-        inside = of.within(some, study, of.budgets_of(theirs, study, most=True), 1.0)
         mine, other = of.figures(some, study), of.figures(theirs, study)
         each = mine.cost_completed / other.cost_completed
-        job = "never" if math.isinf(each) else "" if math.isnan(each) else f"{each:.2f}"
-        return f"{percent(inside.value)} · {mine.cost / other.cost:.2f} · {job}"
+        job = "" if math.isnan(each) else " · never" if math.isinf(each) else f" · {each:.2f}"
+        return f"{mine.cost / other.cost:.2f}{job}"
 
     return by_model(rows, cell)
 

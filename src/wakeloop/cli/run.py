@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol, Self
@@ -25,6 +25,7 @@ Ask = Callable[[Sequence[Interrupt]], Answers | None]
 GRACE = 1.0  # seconds that a step has to end after Ctrl-C; its request or tool may take much longer
 RUN = "wakeloop-run"  # the name of a run's thread
 WAKE = "wake"  # of a view that waits for parts
+TICK = 0.1  # seconds: a signal that comes just before a thread begins to wait does not wake it
 PATIENCE = 5.0  # the same after SIGTERM: who sends it waits longer before he kills
 LAST_MOMENT = 0.3  # seconds that are left to commands which are being ended
 STOPPING = {
@@ -77,9 +78,10 @@ class Arriving:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise queue.Empty
-            mode, data = self.parts.get(timeout=left)
-            if mode != WAKE:
-                return mode, data
+            with suppress(queue.Empty):
+                mode, data = self.parts.get(timeout=TICK if left is None else min(left, TICK))
+                if mode != WAKE:
+                    return mode, data
         return "signal", self.signals.popleft()
 
 

@@ -102,7 +102,7 @@ class Parley(Dialect):
         return "\n".join(lines)
 
     def changed(self, outcome: Outcome) -> str:
-        """Say how items stand after a change, and which is next where the model is led on."""
+        """Say how items stand after a change, and which is next where that is not begun beside it."""
         todos = outcome.board.todos
         found = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
         denied = [
@@ -115,8 +115,9 @@ class Parley(Dialect):
         if self.manner:
             return f"[{name_of(stored[0]['id'])}] {word}: {brief(stored[0]['content'])}. {self.count(todos)}"
         names = _names(todo["id"] for todo in stored)
-        following = None if is_open(stored[0]) else next_open(outcome.board, stored[-1]["id"])
-        led = [f"Next: {self.line(in_brief(following)).strip()}"] if following else []
+        led = []
+        if not (outcome.begun or is_open(stored[0])) and (new := next_open(outcome.board, stored[-1]["id"])):
+            led = [f"Next: {self.line(in_brief(new)).strip()}"]
         return " ".join([f"{names} {word}, {count_open(todos)} open.", *denied, *led])
 
     def denial(self, todo: Todo, why: str) -> str:

@@ -120,8 +120,9 @@ class ValidateTodos(AnsweringNode):
             ledger["refusals"] = remembered(after)
         elif "refusals" in ledger:
             del ledger["refusals"]
-        outcomes = self.rejected(judged, settings)
-        results = [self.answer(call, outcome, ledger) for call, outcome in zip(calls, outcomes, strict=True)]
+        outcomes, begun = self.rejected(judged, settings), len(made_last(state["messages"])) > len(calls)
+        told = (replace(outcome, begun=begun) for outcome in outcomes)
+        results = [self.answer(call, outcome, ledger) for call, outcome in zip(calls, told, strict=True)]
         if results and settings.max_idle_rounds:
             results[0].artifact = unless_further(before.todos, after.todos)
         if any(outcome.wrote for outcome in outcomes):

@@ -118,7 +118,8 @@ class Outcome:
     """What became of one call: an error, or what to say of it; `board` is how it left the list.
 
     `touched` are the ids that it wrote, `dropped` the open items that a whole-list write left out, `denied`
-    the verifier's reasons by id, `named` the open items that an appended one repeats.
+    the verifier's reasons by id, `named` the open items that an appended one repeats; `begun` tells that the
+    reply made other calls too.
     """
 
     operation: Operation | None
@@ -128,6 +129,7 @@ class Outcome:
     dropped: tuple[Todo, ...] = ()
     denied: Mapping[int | str, str] = field(default_factory=dict)
     named: tuple[int | str, ...] = ()
+    begun: bool = False
 
     @property
     def wrote(self) -> bool:

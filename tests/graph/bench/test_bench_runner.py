@@ -111,6 +111,7 @@ def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_pat
         "### Where `wakeloop` loses",
         "### Completed, and requests",
         "### At equal spend",
+        "### What a run spends",
         "### By length, and size of the tools' results",
         "### By kind of task",
         "### Against `plain`",

@@ -220,3 +220,16 @@ def test_signals_pass_the_parts_that_wait() -> None:
     with pytest.raises(queue.Empty):
         arriving.next(time.monotonic())  # the deadline is asked first, whatever waits
     assert arriving.next(time.monotonic() + 10) == ("custom", 3)  # what woke for a signal is none
+
+
+def test_a_signal_that_wakes_nobody_is_heard_all_the_same() -> None:
+    """One that comes between a thread's last instruction and its wait is handled when the wait ends."""
+    arriving = Arriving()
+    late = threading.Timer(10, arriving.parts.put, [("custom", "only now")])
+    early = threading.Timer(0.01, arriving.signals.append, [signal.SIGTERM])
+    late.start()
+    early.start()
+    try:
+        assert arriving.next(None) == ("signal", signal.SIGTERM)
+    finally:
+        late.cancel()

@@ -396,7 +396,7 @@ async def test_handing_over(saver: Any, door: str) -> None:
     results = {m.tool_call_id: m.content for m in out["messages"] if isinstance(m, ToolMessage)}
     assert results["l"] == "seen"
     assert "h" in results
-    assert results["u"] == "[1] done, 1 open. Next: [2] b"
+    assert results["u"] == "[1] done, 1 open."
     assert [todo["status"] for todo in out["todos"]] == ["completed", "completed"]
     assert out["todo_session"]["reason"] == "settled"
     assert answer_of(out) == "Second is done."

@@ -163,6 +163,16 @@ def test_the_next_item_is_told_unless_one_is_in_progress(stage: Make) -> None:
     ]
 
 
+def test_no_item_is_told_as_next_where_the_reply_has_begun_it(stage: Make) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    close = ("todo_update", {"ids": [1], "status": "done"})
+    s.run(write("a", "b"), calls(close, ("look", {"where": "b"})), update(2, "done"), "Done.")
+    assert [result.text for result in s.results if result.name == "todo_update"] == [
+        "[1] done, 1 open.",
+        "[2] done, 0 open.",
+    ]
+
+
 def test_where_an_item_must_be_begun_nothing_says_that_none_has_to_be(stage: Make) -> None:
     s = stage(NAME, {"in_progress": "exactly_one", "max_wake_cycles": 0, "guard_retries": 0})
     s.run(calls(("todo_write", {"items": ["a", "b"]}), change(1, "in_progress")), "Stopping.")

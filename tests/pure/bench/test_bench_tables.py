@@ -30,27 +30,39 @@ def test_completed_and_requests() -> None:
     )
 
 
-def test_at_equal_spend() -> None:
+def test_what_a_run_spends() -> None:
     """`plain` spends 690 where it completes and 2,690 where not, 1,690 on average; `wakeloop` 1,290."""
     assert (
-        tables.at_equal_spend(ROWS, STUDY)
+        tables.spent(ROWS, STUDY)
         == """\
 | agent | `weak` | `other` |
 |---|--:|--:|
-| `plain` | 50% · 1.00 · 1.00 | 50% · 1.00 · 1.00 |
-| `wakeloop` | 100% · 0.76 · 0.38 |  |"""
+| `plain` | 1.00 · 1.00 | 1.00 · 1.00 |
+| `wakeloop` | 0.76 · 0.38 |  |"""
     )
 
 
-def test_at_equal_spend_by_the_size_of_results() -> None:
+def test_at_equal_spend_both_have_the_same_budget() -> None:
+    """1,690 a run on average; the dear half of `wakeloop` spends 2,290: between 1.25 and 1.5 of it."""
+    ours = [row("wakeloop", seed, requests=4, input=2600 if seed > 5 else 1600) for seed in range(1, 11)]
+    assert (
+        tables.at_equal_spend([*ROWS[:20], *ours], STUDY)
+        == """\
+| model | × 1 | × 1.1 | × 1.25 | × 1.5 | × 2 |
+|---|--:|--:|--:|--:|--:|
+| `weak` | 50% · **50%** | 50% · **50%** | 50% · **50%** | 50% · **100%** | 50% · **100%** |"""
+    )
+
+
+def test_by_the_size_of_results() -> None:
     dear = [one | {"results": 2000, "input": 3000} for one in ROWS if one["agent"] == "wakeloop"]
     cheap = [one | {"results": 2000} for one in ROWS[:5]]
-    text = tables.at_equal_spend([*ROWS, *dear, *cheap], STUDY)
+    text = tables.by_size([*ROWS, *dear, *cheap], STUDY, tables.spent)
     assert [line for line in text.splitlines() if line.startswith("**")] == [
         "**Results of 0 tokens**",
         "**Results of 2,000 tokens**",
     ]
-    assert text.splitlines()[-2:] == ["| `wakeloop` | 0% · 3.90 · 3.90 |", "| `plain` | 100% · 1.00 · 1.00 |"]
+    assert text.splitlines()[-2:] == ["| `wakeloop` | 3.90 · 3.90 |", "| `plain` | 1.00 · 1.00 |"]
 
 
 def test_what_was_damaged_stands_beside_what_was_completed() -> None:

@@ -72,6 +72,10 @@ NUDGE_THEN = re.compile(
     r"shows the whole list at any time\."
 )
 RESULTS_OF_IT = (
+    (
+        r"(\], \[\"look\", .{1,60}\]\}\], \[\"tool\", \"\[1\] done): a\. 1 of \d+ closed, 1 open\.",
+        r"\1, 1 open.",
+    ),
     (r"\[1\] done: a\. 1 of \d+ closed, 1 open\.", "[1] done, 1 open. Next: [2] b"),
     (r"\[1\] done: look\. 1 of 2 closed, 1 open\.", "[1] done, 1 open. Next: [2] tell"),
     (r"\[(\d+)\] done: \w+\. \d+ of \d+ closed, 0 open\.", r"[\1] done, 0 open."),
