@@ -189,12 +189,15 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
     if job.recipe.demo and outcome.stopped is None:
         from wakeloop.cli.pictured import of_the_demo
 
-        view.say(of_the_demo(job, agent))
+        page = of_the_demo(job, agent)
+        view.say(page)
     put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
-    if job.recipe.demo and code == SETTLED and (why := unwritten(snapshot.values.get("messages") or ())):
-        view.say(Line("error", f"The report could not be written: {one_line(why.removeprefix('Error: '))}"))
-        code = FAILED
+    if job.recipe.demo and code == SETTLED:
+        if why := unwritten(snapshot.values.get("messages") or ()):
+            told = f"The report could not be written: {one_line(why.removeprefix('Error: '))}"
+            view.say(Line("error", told))
+        code = FAILED if why or page.kind == "error" else code
     if outcome.abandoned:
         outside.close()
         leave(code)
