@@ -186,6 +186,7 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
     own = snapshot.values.get("todo_settings") or {}
     if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
         view.say(Line("way", told))
+    page: Line | None = None
     if job.recipe.demo and outcome.stopped is None:
         from wakeloop.cli.pictured import of_the_demo
 
@@ -193,7 +194,7 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
         view.say(page)
     put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
-    if job.recipe.demo and code == SETTLED:
+    if page is not None and code == SETTLED:
         if why := unwritten(snapshot.values.get("messages") or ()):
             told = f"The report could not be written: {one_line(why.removeprefix('Error: '))}"
             view.say(Line("error", told))
