@@ -98,8 +98,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c17": (
         "nodes/nag.py",
-        'reversed(state["messages"]) if isinstance(m, ToolMessage)',
-        'state["messages"] if isinstance(m, ToolMessage)',
+        'last_of(ToolMessage, state["messages"])',
+        'last_of(ToolMessage, state["messages"][::-1])',
     ),
     "c18": (
         "loop/activation.py",
@@ -253,7 +253,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c52": (
         "text/marks.py",
-        "if isinstance(source, str) and source.strip():",
+        'if isinstance(source, str) and source.strip() not in ("", KEY):',
         "if False:",
     ),
 }

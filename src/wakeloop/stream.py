@@ -37,20 +37,28 @@ Ending = Literal[
 """How a run ends: the first gate that answers, or what the guard, a reply, a tool or a middleware did."""
 
 
-class Spent(TypedDict):
-    """What an activation has spent: requests, tokens (`cached` is part of `input`), cost, seconds.
+class Paid(TypedDict):
+    """What one request and its reply took: tokens (`cached` is part of `input`), cost, seconds.
 
-    `cost` is None where a reply had no price, and before the first; `estimated` tells that a reply came
-    without its tokens; `failed_calls` counts calls outside the todo tools whose result was an error.
+    `cost` is None where there is no price; `estimated` tells that the reply came without its tokens.
     """
 
-    requests: int
     input: int
     cached: int
     output: int
     cost: float | None
     seconds: float
     estimated: bool
+
+
+class Spent(Paid):
+    """What an activation has spent: requests, and what they took together.
+
+    `cost` is None before the first, too; `failed_calls` counts calls outside the todo tools whose result was
+    an error.
+    """
+
+    requests: int
     failed_calls: int
 
 
@@ -74,20 +82,6 @@ class Session(TypedDict, total=False):
     spent: Spent
     on: str
     error: str
-
-
-class Exchange(TypedDict):
-    """What one request and its reply took: tokens (`cached` is part of `input`), cost, seconds.
-
-    `cost` is None where there is no price; `estimated` tells that the reply came without its tokens.
-    """
-
-    input: int
-    cached: int
-    output: int
-    cost: float | None
-    seconds: float
-    estimated: bool
 
 
 class Happening(TypedDict, total=False):
@@ -172,7 +166,7 @@ class Spending(Happening):
     """
 
     type: Literal["spent"]
-    exchange: Exchange
+    exchange: Paid
     spent: Spent
     nearest: str | None
     share: float

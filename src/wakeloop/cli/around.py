@@ -29,7 +29,7 @@ THIS_MACHINE = ("localhost", "0.0.0.0")  # noqa: S104 - read, not bound to
 
 
 @dataclass(frozen=True)
-class Server:
+class ModelServer:
     """A server on this machine that told its models."""
 
     name: str
@@ -47,7 +47,7 @@ class Around:
     """What was found: names of variables that hold a key, never what they hold, and servers."""
 
     keys: Sequence[str]
-    servers: Sequence[Server]
+    servers: Sequence[ModelServer]
 
     @property
     def choices(self) -> Sequence[tuple[str, Mapping[str, str]]]:
@@ -76,7 +76,7 @@ def look_around() -> Around:
         return Around(keys, [server for server in found if server is not None])
 
 
-def asked(name: str, port: int) -> Server | None:
+def asked(name: str, port: int) -> ModelServer | None:
     """Ask a server for its models; None where nothing answers, or something else."""
     from http.client import HTTPConnection, HTTPException
 
@@ -90,7 +90,7 @@ def asked(name: str, port: int) -> Server | None:
     finally:
         connection.close()
     models = models_in(told)
-    return None if models is None else Server(name, f"http://127.0.0.1:{port}/v1", models)
+    return None if models is None else ModelServer(name, f"http://127.0.0.1:{port}/v1", models)
 
 
 def models_in(told: Any) -> list[str] | None:

@@ -54,15 +54,15 @@ def reader(saver: BaseCheckpointSaver[Any] | None = None, recipe: Recipe | None 
 def picture(kind: str = ".mmd") -> str:
     """The graph as Mermaid text, as an SVG (`.svg`) or as plain text (`.txt`)."""
     graph = reader()
-    drawn = graph.get_graph()
+    there = graph.get_graph()
     if kind == ".svg":
-        return svg(graph.get_name(), drawn.nodes, edges_of(drawn)) + "\n"
+        return svg(graph.get_name(), there.nodes, edges_of(there)) + "\n"
     return (
-        "\n".join(as_text([*drawn.nodes], edges_of(drawn))) + "\n" if kind == ".txt" else drawn.draw_mermaid()
+        "\n".join(as_text([*there.nodes], edges_of(there))) + "\n" if kind == ".txt" else there.draw_mermaid()
     )
 
 
-def pictured(out: Path | None, *, ascii_: bool, shown: bool) -> str:
+def drawn(out: Path | None, *, ascii_: bool, shown: bool) -> str:
     """The graph as text to print; or where it was written, as the file's name ends, and shown."""
     if ascii_:
         return picture(".txt")

@@ -1,31 +1,21 @@
 """A thread read from its rows, without a graph."""
 
 import sqlite3
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, PendingWrite
 
-from wakeloop.channels.conversation import merge_messages
-from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
-from wakeloop.channels.todo_list import merge_todos
+from wakeloop.channels.writes import AT_ONCE, ONE_BY_ONE, folded
 from wakeloop.cli.failures import CommandError
-from wakeloop.thread.held import Held
+from wakeloop.thread.held import ASKED, Held, whom
 from wakeloop.thread.standing import session_of
 
 INPUT = "00000000-0000-0000-0000-000000000000"  # whose writes are no task's
-QUESTION = "__interrupt__"
-OF_A_TASK = frozenset((QUESTION, "__resume__", "__error__", "__error_source_node__"))  # no channels
+OF_A_TASK = frozenset((ASKED, "__resume__", "__error__", "__error_source_node__"))  # no channels
 SENT = "__pregel_tasks"  # tasks that wait
 TRIGGERS = ("branch:to:", "__start__")  # a channel that holds something has a task that waits
-CHANGES: Mapping[str, Callable[..., Any]] = {"messages": merge_messages, "todos": merge_todos}
-FOLDED: Mapping[str, tuple[Any, Callable[[Any, Any], Any]]] = {
-    "todo_goal": ("", merge_goal),
-    "todo_settings": ({}, merge_settings),
-    **dict.fromkeys(("todo_handoff", "owed_replies", "waiting_on", "todo_subagents"), ([], merge_entries)),
-}
 
 
 @dataclass(frozen=True)
@@ -63,17 +53,15 @@ def _read(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> Stored:
     asked = [
         one
         for task, channel, value in writes
-        if channel == QUESTION and task not in done
+        if channel == ASKED and task not in done
         for one in (value if isinstance(value, list | tuple) else [value])
     ]
     values = _values(saver, found, [write for write in writes if write[1] not in OF_A_TASK])
-    on = getattr(asked[0], "value", None) if asked else None
-    approval = isinstance(on, Mapping) and on.get("on") == "approval"
     return Stored(
         values,
         parked=bool(asked),
         midway=midway,
-        on="approval" if approval else "human",
+        on=whom(asked),
         interrupts=tuple(asked),
         created_at=found.checkpoint["ts"],
     )
@@ -85,29 +73,16 @@ def _values(
     """The channels: as they are stored, rebuilt from changes, and with what a task has written since."""
     kept = found.checkpoint["channel_values"]
     values = {key: value for key, value in kept.items() if not key.startswith((*TRIGGERS, "__"))}
-    there = [key for key in CHANGES if key in found.checkpoint["channel_versions"] and key not in kept]
+    there = [key for key in AT_ONCE if key in found.checkpoint["channel_versions"] and key not in kept]
     past = saver.get_delta_channel_history(config=found.config, channels=there)
-    for key in CHANGES:
+    for key in AT_ONCE:
         seed = past[key].get("seed", []) if key in past else kept.get(key, [])
         changes = [value for _, _, value in past[key]["writes"]] if key in past else []
-        values[key] = changed(key, getattr(seed, "value", seed) or [], changes)
-    for key, (nothing, _) in FOLDED.items():
-        values.setdefault(key, nothing)
+        values[key] = folded(key, getattr(seed, "value", seed) or [], changes)
+    for key, (first, _) in ONE_BY_ONE.items():
+        values.setdefault(key, first())
     fresh: dict[str, list[Any]] = {}
     for _, channel, value in writes:
         if not channel.startswith((*TRIGGERS, "__")):
             fresh.setdefault(channel, []).append(value)
-    return values | {key: changed(key, values.get(key), told) for key, told in fresh.items()}
-
-
-def changed(key: str, value: Any, writes: Sequence[Any]) -> Any:
-    """A channel after some writes, as its own reducer has it; what is put in its place takes its place."""
-    types = sys.modules.get("langgraph.types")  # which reading such a write has imported
-    for place, write in enumerate(writes):
-        if types is not None and isinstance(write, types.Overwrite):
-            return changed(key, write.value, writes[place + 1 :])
-    if key in CHANGES:
-        return CHANGES[key](value, writes)
-    for write in writes:
-        value = FOLDED[key][1](value, write) if key in FOLDED else write
-    return value
+    return values | {key: folded(key, values.get(key), told) for key, told in fresh.items()}

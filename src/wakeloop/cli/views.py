@@ -14,7 +14,6 @@ from wakeloop.cli.report import as_json
 from wakeloop.cli.run import View
 from wakeloop.dialects import dialect_named
 from wakeloop.display.live import Live, fits
-from wakeloop.display.ours import is_ours
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
 from wakeloop.display.words import ENDINGS
@@ -49,22 +48,9 @@ class Still(Live):
         self.typed.close()
 
 
-class Events(Plain):
-    """Writes each event of the graph as a line of JSON on stdout; another view has the lines."""
-
-    def __init__(self, view: Plain) -> None:
-        super().__init__(view.screen, view.out)
-        self.view = view
-
-    def feed(self, mode: str, data: Any) -> None:
-        """Take one part of the stream."""
-        self.view.feed(mode, data)
-        if mode == "custom" and is_ours(data):
-            print(as_json(data), flush=True)  # noqa: T201
-
-    def say(self, line: Line) -> None:
-        """Write a line."""
-        self.view.say(line)
+def as_line(event: Any) -> None:
+    """Write an event of the graph as a line of JSON on stdout."""
+    print(as_json(event), flush=True)  # noqa: T201
 
 
 def view_of(job: Job, before: StateSnapshot) -> View:
@@ -79,5 +65,6 @@ def view_of(job: Job, before: StateSnapshot) -> View:
         screen.wakes, screen.spent = session["wakes"], session["spent"]
     if job.manner.watched:
         return Still(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
-    lines = (Quiet if job.manner.quiet else Plain)(screen, sys.stderr)
-    return Events(lines) if job.manner.output is Output.STREAM_JSON else lines
+    if job.manner.output is Output.STREAM_JSON:
+        screen.heard = as_line
+    return (Quiet if job.manner.quiet else Plain)(screen, sys.stderr)

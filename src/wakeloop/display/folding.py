@@ -5,18 +5,16 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langgraph.types import Overwrite
 
-from wakeloop.channels.conversation import merge_messages
-from wakeloop.channels.todo_list import merge_todos
+from wakeloop.channels.writes import folded
 from wakeloop.display.lanes import Helper, Lane, Moment, Picture, Said, Span, Spend
 from wakeloop.display.past import Past, Step
 from wakeloop.display.words import question
 from wakeloop.loop.spending import BILLION, Spendings
 from wakeloop.text.marks import kind_of, source_of
+from wakeloop.thread.held import ASKED
 from wakeloop.todos.items import Todo
 
-QUESTION = "__interrupt__"
 GUARDS = {"guard": "guard", "retry": "guard", "format": "guard", "wake": "wake", "repair": "repair"}
 OPENED = {"activate": "kick", "event": "event"}
 
@@ -73,9 +71,9 @@ class _Fold:
         """Take over what is stored whole: a snapshot of a channel, or one that keeps no changes."""
         messages, todos = (_whole(step.stored.get(name)) for name in ("messages", "todos"))
         if messages is not None:
-            self.converse(merge_messages(messages, []), step.began)
+            self.converse(folded("messages", messages, []), step.began)
         if todos is not None:
-            self.list_as(merge_todos(todos, []), step.began, hand=step.source == "update")
+            self.list_as(folded("todos", todos, []), step.began, hand=step.source == "update")
 
     def wrote(self, step: Step) -> None:
         """Add what a step has written."""
@@ -85,9 +83,9 @@ class _Fold:
             writes.setdefault(channel, []).append(value)
         asked_at = step.began if step.source == "input" else at
         if "messages" in writes:
-            self.converse(_merged("messages", self.messages, writes["messages"]), asked_at)
+            self.converse(folded("messages", self.messages, writes["messages"]), asked_at)
         if "todos" in writes:
-            new = _merged("todos", self.todos, writes["todos"])
+            new = folded("todos", self.todos, writes["todos"])
             self.list_as(new, asked_at, self.author(step), hand=step.into == "update")
         for notes in writes.get("todo_ledger", ())[-1:]:
             self.note(notes, at)
@@ -95,8 +93,8 @@ class _Fold:
             self.help(entries, at)
         for session in writes.get("todo_session", ())[-1:]:
             self.stand(session, at)
-        if QUESTION in writes and step.ended is None:
-            self.moments += [Moment(at, "question", _asked(one)) for one in writes[QUESTION]]
+        if ASKED in writes and step.ended is None:
+            self.moments += [Moment(at, "question", _asked(one)) for one in writes[ASKED]]
 
     # -- the conversation --------------------------------------------------------------------------------
 
@@ -234,15 +232,6 @@ class _Fold:
 def _whole(stored: Any) -> Any:
     """A channel's value as it is stored whole: by itself, or as a snapshot among changes."""
     return getattr(stored, "value", stored)
-
-
-def _merged(name: str, value: Any, writes: Sequence[Any]) -> Any:
-    """A channel after some writes, as its own reducer has it; what is put in its place takes its place."""
-    merge = merge_messages if name == "messages" else merge_todos
-    for place, write in enumerate(writes):
-        if isinstance(write, Overwrite):
-            return _merged(name, merge(write.value or [], []), writes[place + 1 :])
-    return merge(value, writes)
 
 
 def _asked(value: Any) -> str:

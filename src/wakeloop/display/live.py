@@ -30,13 +30,7 @@ STYLES = {
     "question": "bold",
     "end": "bold",
 }
-ITEMS = {
-    "pending": ("○", ""),
-    "in_progress": ("▸", "bold cyan"),
-    "completed": ("✔", "green"),
-    "cancelled": ("–", "dim"),
-    "blocked": ("■", "red"),
-}
+ITEMS = {"in_progress": "bold cyan", "completed": "green", "cancelled": "dim", "blocked": "red"}
 OUTCOMES = {"done": "✔", "error": "✘"}  # marks of a call that has ended
 REPLY = "model: "
 PER_SECOND = 8  # times that the region is drawn
@@ -178,8 +172,8 @@ def row(text: str, style: str = "") -> Text:
 
 def drawn_item(todo: Todo) -> Text:
     """One item with its mark."""
-    mark, style = ITEMS.get(todo["status"], ("?", ""))
-    return row(f"  {words.item(todo, mark)}", style)
+    status = todo["status"]
+    return row(f"  {words.item(todo, words.SIGNS.get(status, '?'))}", ITEMS.get(status, ""))
 
 
 def window(todos: list[Todo], room: int) -> list[Todo]:

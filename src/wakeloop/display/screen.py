@@ -17,6 +17,7 @@ from wakeloop.stream import Spent
 from wakeloop.text.characters import plural
 from wakeloop.text.marks import by_model, kind_of, parts_of
 from wakeloop.text.secrets import without_secrets
+from wakeloop.thread.held import ASKED
 from wakeloop.todos.items import Todo
 
 Kind = Literal[
@@ -69,7 +70,7 @@ class Screen:
     `spent` is the activation's, `read` and `written` are the tokens of this run alone. `todo_tools` names the
     tools of the list, which show as the list itself and not as calls; `streamed` is the end of the reply on
     its way, as it came: whoever draws it cleans it; `calling` names a call in it, and counts its characters.
-    `ahead` tells what a person types meanwhile.
+    `ahead` tells what a person types meanwhile, `heard` is told each event.
     """
 
     title: str = ""
@@ -86,13 +87,17 @@ class Screen:
     read: int = 0
     written: int = 0
     ahead: Callable[[], str] = str
+    heard: Callable[[Any], object] = bool
     clock: Callable[[], float] = now
     started: float = field(default_factory=now)
 
     def feed(self, mode: str, data: Any) -> list[Line]:
         """Take one part of the stream, and return what it adds to the screen."""
         if mode == "custom":
-            return self.event(data) if is_ours(data) else []
+            if not is_ours(data):
+                return []
+            self.heard(data)
+            return self.event(data)
         if mode == "messages":
             chunk, where = data
             if where.get("langgraph_node", "call_model") == "call_model":  # a tool may ask a model of its own
@@ -207,7 +212,7 @@ class Screen:
 
     def updated(self, node: str, update: Any) -> Iterable[Line]:
         """Take what a node wrote: a reply, results of tools, a message of the graph's own."""
-        if node == "__interrupt__":
+        if node == ASKED:
             self.running = {key: replace(call, since=None) for key, call in self.running.items()}
             return
         for part in update if isinstance(update, list) else [update]:

@@ -13,7 +13,6 @@ from wakeloop.thread.held import held, nothing_of
 from wakeloop.thread.standing import answer_of, session_of
 from wakeloop.todos.items import Todo, count_open
 
-SIGNS = {"pending": "○", "in_progress": "▸", "completed": "✔", "cancelled": "–", "blocked": "■"}
 LONG = 2_000  # characters of an item
 
 
@@ -99,7 +98,7 @@ def list_text(todos: Sequence[Todo]) -> str:
 
 def _status(todo: Todo) -> str:
     """A status by its sign and its word, and why an item is held or what shows that it is done."""
-    told = f"{SIGNS.get(todo['status'], '?')} {todo['status'].replace('_', ' ')}"
+    told = f"{words.SIGNS.get(todo['status'], '?')} {todo['status'].replace('_', ' ')}"
     why = todo.get("reason") or todo.get("evidence")
     return f"{told}: {one_line(str(why), LONG)}" if why else told
 

@@ -45,6 +45,7 @@ UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."
 BY_HAND = "Idle with {open} open, as the list was left by hand."
 LEAST = 0.01  # of a budget: less is not told
+SIGNS = {"pending": "○", "in_progress": "▸", "completed": "✔", "cancelled": "–", "blocked": "■"}
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
 
 

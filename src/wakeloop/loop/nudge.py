@@ -1,5 +1,6 @@
 """What a nudge says: replies, subagents, the list."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,26 +32,31 @@ def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Tod
     """Tell whether the history shows every open item, and the last messages something of the list."""
     if not any(_tells(dialect, message) for message in messages[-RECENT:]):
         return False
-    told = (text_of(message) for message in messages if _tells(dialect, message))
-    lines = {line for text in told for line in text.split("\n")}
-    sent = _sent(dialect, messages)
+    lines = defaultdict[str, set[str]](set)
     for todo in open_items(todos):
-        line = dialect.line({**abridged(todo), "status": "pending"})
-        if line not in lines and f"{line} (in progress)" not in lines and todo["content"] not in sent:
-            return False
-    return True
+        lines[todo["content"]].add(dialect.line({**abridged(todo), "status": "pending"}))
+    unseen = set[str]().union(*lines.values())
+    for message in reversed(messages):  # what shows them is most often near
+        if isinstance(message, AIMessage):
+            for text in _sent(dialect, message):
+                unseen.difference_update(lines.get(text, ()))
+        elif _tells(dialect, message):
+            text = f"{text_of(message)}\n"
+            unseen.difference_update(text.split("\n"), text.replace(" (in progress)\n", "\n").split("\n"))
+        if not unseen:
+            return True
+    return False
 
 
-def _sent(dialect: Dialect, messages: Sequence[BaseMessage]) -> set[str]:
-    """Return the texts that the model's own calls have put on the list."""
-    calls = (call for m in messages if isinstance(m, AIMessage) for call in m.tool_calls)
-    lists = (value for call in calls if call["name"] in dialect.writes for value in call["args"].values())
-    return {text for texts in lists if isinstance(texts, list) for text in texts if isinstance(text, str)}
+def _sent(dialect: Dialect, reply: AIMessage) -> list[str]:
+    """Return the texts that a reply's own calls put on the list."""
+    lists = [v for call in reply.tool_calls if call["name"] in dialect.writes for v in call["args"].values()]
+    return [text for texts in lists if isinstance(texts, list) for text in texts if isinstance(text, str)]
 
 
 def _tells(dialect: Dialect, message: BaseMessage) -> bool:
     """Tell whether a message is the graph's own that may show the list: to the model, or as a result."""
-    return kind_of(message) in ("wake", "guard", "activate") or _is_result(dialect, message)
+    return _is_result(dialect, message) or kind_of(message) in ("wake", "guard", "activate")
 
 
 def listed_once(

@@ -9,7 +9,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.prices import Usage, cost_of
 from wakeloop.loop.progress import last_round
 from wakeloop.settings import MOST, LoopSettings
-from wakeloop.stream import Budget, Exchange, Spending, Spent
+from wakeloop.stream import Budget, Paid, Spending, Spent
 from wakeloop.text.marks import milliseconds
 
 BILLION = 1_000_000_000
@@ -44,7 +44,7 @@ def note(notes: Ledger, spent: Spendings) -> None:
 
 def spend(
     notes: Ledger, used: Sequence[Usage], seconds: float, settings: LoopSettings, configured: str
-) -> Exchange:
+) -> Paid:
     """Count a request, whatever became of its reply: its own usage, and that of what was asked beside it.
 
     `configured` is the model's name as its client has it. Returns what this one took.
@@ -113,7 +113,7 @@ def told(notes: Ledger) -> Spent:
     }
 
 
-def event(notes: Ledger, settings: LoopSettings, paid: Exchange) -> Spending:
+def event(notes: Ledger, settings: LoopSettings, paid: Paid) -> Spending:
     """Return the event behind a request: what it took, what is spent, the budget nearest to its end."""
     shares = [(spent / most, name) for _, name, spent, most in _bounded(notes, settings)]
     share, nearest = max(shares, key=lambda pair: pair[0], default=(0.0, None))

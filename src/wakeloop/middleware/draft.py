@@ -1,25 +1,14 @@
 """What several nodes write within one hook: one update."""
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop.channels.conversation import Messages, merge_messages
-from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
-from wakeloop.channels.todo_list import fold_todos
-from wakeloop.text.marks import kind_of
-
-FOLDS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
-    {
-        "todos": fold_todos,
-        "todo_goal": merge_goal,
-        "todo_settings": merge_settings,
-        **dict.fromkeys(("owed_replies", "waiting_on", "todo_subagents"), merge_entries),
-    }
-)
+from wakeloop.channels.writes import folded
+from wakeloop.text.marks import kind_of, last_of
 
 
 class Draft:
@@ -52,8 +41,7 @@ class Draft:
                 self.unread.append(value)
                 self.messages += value
                 continue
-            fold = FOLDS.get(key)
-            self.now[key] = value if fold is None else fold(self.now.get(key) or [], value)
+            self.now[key] = folded(key, self.now.get(key), [value])
             if key == "todos" and "todos" in self.written:
                 self.written["todos"] = {"all": list(self.now["todos"])}
             else:
@@ -95,9 +83,9 @@ def named(state: Any) -> Any:
 
 def blanks(messages: Sequence[Any]) -> list[Any]:
     """Return what takes an empty reply out that stands last, in the place of one that is not asked for."""
-    last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
-    empty = last is not None and kind_of(last) == "repair" and not last.content
-    return [RemoveMessage(last.id or "")] if last is not None and empty else []
+    last = last_of(AIMessage, messages)
+    empty = last and kind_of(last) == "repair" and not last.content
+    return [RemoveMessage(last.id or "")] if last and empty else []
 
 
 def named_all(messages: Sequence[Any]) -> Sequence[Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
@@ -15,7 +15,7 @@ from wakeloop.loop.overrides import in_force
 from wakeloop.loop.replies import cut_off
 from wakeloop.loop.spending import note_round
 from wakeloop.middleware.draft import Draft, blanks, named
-from wakeloop.model.answers import error_answer
+from wakeloop.model.answers import error_answer, unanswered
 from wakeloop.model.reply import unfit
 from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.finalization_guard import FinalizationGuard
@@ -25,6 +25,7 @@ from wakeloop.platform.traces import tell
 from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import ledger_of
+from wakeloop.text.marks import last_of
 from wakeloop.thread.verifying import Verify, is_asynchronous
 
 ENDS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
@@ -122,12 +123,12 @@ class Turns:
             draft.take(self.wake(draft.state, config))
         if word != "a gate stops":
             return "model"
-        reply = next((m for m in reversed(draft.state["messages"]) if isinstance(m, AIMessage)), None)
+        reply = last_of(AIMessage, draft.state["messages"])
         return "end" if reply is None or reply.tool_calls else None  # else the agent ends by itself
 
     def guarding(self, ledger: Ledger, config: RunnableConfig) -> FinalizationGuard:
         """Return the guard as this run needs it: does it ask for a format, and what do supersteps cost."""
-        return replace(self.guard, formats=ledger.get("formats", False), costs=costs_of(ledger, config))
+        return replace(self.guard, formats=ledger.get("formats", False), costs=costs_here(ledger, config))
 
     def case(self, state: Any, ledger: Ledger, config: RunnableConfig) -> Case:
         """Return what the guard would rule on."""
@@ -155,13 +156,12 @@ class Turns:
 class Round:
     """A reply's calls as an agent's hook finds them: edited or answered by a person, faulty, the list's."""
 
-    def __init__(self, draft: Draft, reply: AIMessage, place: int, ledger: Ledger, dialect: Dialect) -> None:
+    def __init__(self, draft: Draft, reply: AIMessage, ledger: Ledger, dialect: Dialect) -> None:
         self.ledger, self.draft = ledger, draft
         state = draft.state
         messages: list[AnyMessage] = state["messages"]
-        answered = {m.tool_call_id for m in messages[place:] if isinstance(m, ToolMessage)}
         edits: Mapping[str, Any] = state.get("hitl_edited_tool_calls") or {}
-        left = [call for call in reply.tool_calls if call["id"] not in answered]
+        left = unanswered(reply.tool_calls, messages)
         named = ledger.get("todo_calls", ())
         todo = [self.edited(call, edits, dialect) for call in left if call["id"] in named]
         self.todo = [call for call in todo if call["name"] in dialect.names]
@@ -176,7 +176,7 @@ class Round:
         self.state = state
         if todo != [call for call in reply.tool_calls if call["id"] in named]:
             again = reply.model_copy(update={"tool_calls": self.todo})
-            self.state = {**state, "messages": [*messages[:place], again, *messages[place + 1 :]]}
+            self.state = {**state, "messages": [again if m is reply else m for m in messages]}
         self.state = {**self.state, "todo_ledger": self.ledger}
 
     @property
@@ -204,13 +204,12 @@ class Round:
         if gone := blanks(state["messages"]):
             draft.take({"messages": gone})
         messages = draft.state["messages"]
-        places = (i for i in reversed(range(len(messages))) if isinstance(messages[i], AIMessage))
-        place = next(places, None)
-        if "nag" not in ledger or place is None or not messages[place].tool_calls:
+        reply = last_of(AIMessage, messages)
+        if "nag" not in ledger or reply is None or not reply.tool_calls:
             return None
         if not ledger.get("end"):
-            cut_off(ledger, state["remaining_steps"], costs_of(ledger, config))
-        return cls(draft, messages[place], place, ledger, dialect)
+            cut_off(ledger, state["remaining_steps"], costs_here(ledger, config))
+        return cls(draft, reply, ledger, dialect)
 
 
 def step_of(config: RunnableConfig) -> int:
@@ -218,7 +217,7 @@ def step_of(config: RunnableConfig) -> int:
     return int(config["metadata"]["langgraph_step"])
 
 
-def costs_of(ledger: Ledger, config: RunnableConfig) -> Costs:
+def costs_here(ledger: Ledger, config: RunnableConfig) -> Costs:
     """Return what supersteps may cost, with the hooks of others that were met around the last request."""
     before, asked_at, _ = ledger.get("hooks", (0, step_of(config) - 1, 0))
     behind = step_of(config) - asked_at - 1

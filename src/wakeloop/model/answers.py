@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from wakeloop.errors import ToolError
 from wakeloop.text.characters import shorten, whole
-from wakeloop.text.marks import new_id
+from wakeloop.text.marks import last_of, new_id
 from wakeloop.todos.items import LONGEST
 
 
@@ -36,7 +36,8 @@ def unanswered(calls: Sequence[Any], messages: Sequence[AnyMessage]) -> list[Any
 
 def made_last(messages: Sequence[AnyMessage]) -> list[ToolCall]:
     """Return the calls of the last reply."""
-    return next((m.tool_calls for m in reversed(messages) if isinstance(m, AIMessage)), [])
+    reply = last_of(AIMessage, messages)
+    return reply.tool_calls if reply else []
 
 
 def no_such_tool(name: str, known: Collection[str]) -> str:

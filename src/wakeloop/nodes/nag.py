@@ -13,7 +13,7 @@ from wakeloop.platform.traces import tell
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, ledger_of
-from wakeloop.text.marks import with_suffix
+from wakeloop.text.marks import last_of, with_suffix
 from wakeloop.todos.items import count_open
 
 
@@ -28,7 +28,7 @@ class Nag(Node):
         """Return the last tool result with the reminder as its suffix."""
         ledger = ledger_of(state)
         settings = in_force(self.settings, ledger)
-        last = next((m for m in reversed(state["messages"]) if isinstance(m, ToolMessage)), None)
+        last = last_of(ToolMessage, state["messages"])
         left = count_open(state["todos"])
         if last is None or not (left or settings.nag_when == "always"):
             return {}

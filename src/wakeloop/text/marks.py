@@ -5,7 +5,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from random import Random
 from string import ascii_letters, digits
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -17,6 +17,7 @@ HIDDEN = "do-not-render-"  # chat UIs show no message whose id begins so
 TOOK = "wakeloop_ms"  # on a result, how long its call took: no provider is sent what stands there
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
 KINDS: frozenset[str] = frozenset(get_args(Kind))
+Form = TypeVar("Form", bound=BaseMessage)
 _LETTERS = ascii_letters + digits
 
 
@@ -164,6 +165,11 @@ def of_activation(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
         elif opened:
             return
         yield message
+
+
+def last_of(form: type[Form], messages: Sequence[BaseMessage]) -> Form | None:
+    """Return the last message of a class, such as the last reply; None where there is none."""
+    return next((message for message in reversed(messages) if isinstance(message, form)), None)
 
 
 def by_model(message: BaseMessage) -> bool:

@@ -40,7 +40,7 @@ def held(given: object) -> Held:
     from langgraph.types import GraphOutput, StateSnapshot  # what is read from rows does without
 
     if isinstance(given, GraphOutput):
-        return Held(_values(given.value), parked=bool(given.interrupts), on=_on(given.interrupts))
+        return Held(_values(given.value), parked=bool(given.interrupts), on=whom(given.interrupts))
     if isinstance(given, StateSnapshot):
         return _of_thread(given.values, given.tasks, given.interrupts)
     if not isinstance(given, Mapping):
@@ -54,18 +54,18 @@ def held(given: object) -> Held:
         midway = given["status"] in ("busy", "error")
         by_task = given.get("interrupts")
         asked = next(iter(by_task.values()), None) if isinstance(by_task, Mapping) else by_task
-        return Held(_values(given["values"]), parked=asks, midway=midway, on=_on(asked))
+        return Held(_values(given["values"]), parked=asks, midway=midway, on=whom(asked))
     from wakeloop.state import TodoState
 
     if given and not given.keys() & {*TodoState.__annotations__, ASKED}:
         raise nothing_of(given)
     asked = given.get(ASKED)
-    return Held(_values(given), parked=bool(asked), whole=_has_list(given), on=_on(asked))
+    return Held(_values(given), parked=bool(asked), whole=_has_list(given), on=whom(asked))
 
 
 def _of_thread(values: Any, tasks: Any, asked: Any) -> Held:
     """Read a thread with tasks; where it is a parent's, go down to the agent whose run is not over."""
-    values, parked, on = _values(values), bool(asked), _on(asked)
+    values, parked, on = _values(values), bool(asked), whom(asked)
     if "todo_ledger" not in values:
         below = [_part(task, "state") for task in tasks or ()]
         inner = [found for state in below if state is not None for found in _agents(state)]
@@ -91,7 +91,7 @@ def _agents(state: Any) -> Iterator[Held]:
             yield found
 
 
-def _on(asked: Any) -> str:
+def whom(asked: Any) -> str:
     """Return whom the first of some interrupts asks: one that says so is believed."""
     value = _part(asked[0], "value") if isinstance(asked, list | tuple) and asked else None
     return "approval" if isinstance(value, Mapping) and value.get("on") == "approval" else "human"

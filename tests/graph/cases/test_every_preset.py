@@ -9,7 +9,8 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
+from lent import ask
 from rig import Rig, results
 
 from wakeloop import create_todo_agent, preset, session_of
@@ -157,12 +158,6 @@ def look(place: str) -> str:
     if "3" in place:
         raise ValueError("nothing there")
     return f"seen {place}"
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 def some_turns(agent: Any) -> list[Any]:

@@ -8,17 +8,12 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException, tool
 from langgraph.prebuilt import InjectedState
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
+from lent import ask
 from rig import Rig, close, marks, results, users, write
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, wire_faults
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 def editing() -> tuple[list[str], Any]:

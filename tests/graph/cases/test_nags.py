@@ -5,16 +5,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from lent import look
 from rig import Rig, close, marks, results, update, users, write
 
 from wakeloop import answer_of, preset
 from wakeloop.testing import calls, says
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
 
 
 def looks(*places: str) -> Any:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from forms import FORMS, Chat, Form, Said
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import tool
-from pydantic import BaseModel
+from lent import City, look
 from rig import Rig, close, write
 
 from wakeloop import preset
@@ -15,18 +14,6 @@ from wakeloop.testing import calls
 IN_FORM = pytest.mark.parametrize("form", FORMS)
 NO_CALL = {"chat": "none", "responses": "none", "anthropic": {"type": "none"}, "bedrock": None}
 PARSED = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")  # langchain-openai's
-
-
-class City(BaseModel):
-    """A city."""
-
-    city: str
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
 
 
 ITEMS = {"todos": [{"content": "a", "status": "in_progress"}]}

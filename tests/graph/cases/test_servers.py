@@ -7,7 +7,7 @@ import pytest
 from forms import Chat, Item
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
-from langgraph.types import interrupt
+from lent import look
 from rig import Rig, close, marks, results, statuses, write
 from whole import whole
 
@@ -15,18 +15,6 @@ from wakeloop import LoopSettings, answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, says, wire_faults
 
 SERVER = Path(__file__).with_name("strict_server.py")
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 @tool

@@ -4,10 +4,10 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AnyMessage
-from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
+from lent import ask
 from rig import Rig, close, results, users, write
 
 from wakeloop import answer_of, create_todo_agent, preset
@@ -23,12 +23,6 @@ class Talk(TypedDict):
     """A parent that shares the conversation alone."""
 
     messages: Annotated[list[AnyMessage], add_messages]
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 def around(rig: Rig, own: Any, *replies: Any) -> None:

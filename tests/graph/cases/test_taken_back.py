@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from forms import FORMS, Anthropic, Said, all_ids, names_of
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import tool
+from lent import look
 from rig import Rig, close, marks, results, write
 
 from wakeloop import answer_of
@@ -16,12 +16,6 @@ from wakeloop.testing import calls, wire_faults
 
 MINTED = re.compile(r"[a-zA-Z0-9]{9}")
 IN_FORM = pytest.mark.parametrize("form", FORMS)
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
 
 
 def stored_ids(rig: Rig) -> list[str]:

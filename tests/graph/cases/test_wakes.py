@@ -8,7 +8,8 @@ from unittest.mock import ANY
 import pytest
 from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
+from lent import ask
 from rig import Rig, close, marks, results, statuses, update, users, write
 
 from wakeloop import TodoState, answer_of, create_todo_agent, preset
@@ -99,12 +100,6 @@ def test_c08_settled_kinds_do_not_wake(rig: Rig, last: tuple[str, str | None]) -
 
 
 # -- C09 -------------------------------------------------------------------------------------------------
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 def test_c09_a_question_is_pending(kept: Rig) -> None:

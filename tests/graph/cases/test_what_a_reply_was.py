@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import pytest
 from forms import FORMS, Anthropic, Chat, Form, Responses, Said
 from langchain_core.messages import AIMessage
-from langchain_core.tools import tool
-from pydantic import BaseModel
+from lent import City, look
 from rig import Rig, close, marks, results, statuses, write
 
 from wakeloop import LoopSettings, ReplyError, answer_of, preset
@@ -15,18 +14,6 @@ from wakeloop.testing import calls, says
 
 PARSED = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")  # langchain-openai's
 IN_FORM = pytest.mark.parametrize("form", FORMS)
-
-
-class City(BaseModel):
-    """A city."""
-
-    city: str
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
 
 
 def looks(sign: str = "", *, text: str = "", args: str = '{"place": "x"}') -> Said:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyte
 import pytest
 from langchain_core.messages import AIMessageChunk, HumanMessage
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 
 from wakeloop import create_todo_agent
+from wakeloop.cli.job import Job
+from wakeloop.cli.manner import Manner, Output
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.store import Place
+from wakeloop.cli.views import view_of
+from wakeloop.display import ours
 from wakeloop.display.live import Live
 from wakeloop.display.ours import is_ours
 from wakeloop.display.plain import Plain
@@ -278,6 +288,32 @@ def test_every_event_of_the_graph_is_ours() -> None:
     events = list(agent.stream(GO, stream_mode="custom"))
     assert {event["type"] for event in events} == {"activated", "spent", "todos", "parked"}
     assert [event for event in events if not is_ours(event)] == []
+
+
+def test_an_event_that_is_written_as_json_too_is_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looked: list[str] = []
+
+    def reader(kind: str) -> Any:
+        looked.append(kind)
+        return known(kind)
+
+    known = ours._reader
+    monkeypatch.setattr(ours, "_reader", reader)
+    agent = create_todo_agent(ScriptedModel(SCRIPT), [look], checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    place = Place(tmp_path / "threads.sqlite", named=True)
+    manner = Manner(Output.STREAM_JSON)
+    job = Job(place, "t", Recipe(root=str(tmp_path)), "go", "go", manner=manner)
+    view = view_of(job, agent.get_state(config))
+    for mode, data in agent.stream(GO, config, stream_mode=[*STREAM]):
+        view.feed(mode, data)
+    written, lines = capsys.readouterr()
+    assert [json.loads(line)["type"] for line in written.splitlines()] == looked
+    assert Counter(looked) == {"activated": 1, "spent": 6, "todos": 3, "parked": 1}
+    assert "todo_write" not in lines
+    assert "model: # Found" in lines
 
 
 @pytest.mark.parametrize(

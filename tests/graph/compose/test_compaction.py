@@ -1,66 +1,15 @@
 """A conversation that langmem summarises: the list, its counters and its wakes go on."""
 
-import asyncio
-from collections.abc import Callable, Iterator
-from itertools import repeat
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage
+from compacted import ITEMS, PLAN, REQUESTS, SUMMARIES, kept, play, sent, summaries, summarising, uncompacted
+from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately, trim_messages
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from langmem.short_term import SummarizationNode
 
-from wakeloop import TodoState, create_todo_agent
-from wakeloop.testing import ScriptedModel, calls, prompt_faults, says, wire_faults
-
-ITEMS = 12
-PLAN = [f"step {number}" for number in range(1, ITEMS + 1)]
-REQUESTS = 1 + 2 * ITEMS  # the plan, then for each item its call and the end of a turn
-SUMMARIES = 6
-THREAD: Any = {"configurable": {"thread_id": "thread"}}
-COUNTERS = (
-    *("wake_cycles", "idle_wakes", "todo_stale_iterations", "todo_guard_retries", "todo_guard_blocked"),
-    *(
-        "ruling",
-        "bad_replies",
-        "waking",
-        "worked",
-        "peak",
-        "open_at_wake",
-        "last_wake",
-        "next_id",
-        "refusals",
-    ),
-)
-
-
-class Summarised(TodoState):
-    """What langmem keeps between two requests is a channel of the thread."""
-
-    context: dict[str, Any]
-
-
-def job() -> Iterator[AIMessage]:
-    """Plan; then close one item a turn, and end each turn too early, with many words."""
-    yield calls(("todo_write", {"items": PLAN}))
-    for number in range(1, ITEMS + 1):
-        yield calls(("todo_update", {"id": number, "status": "done"}))
-        yield says(f"Step {number} is behind us. " + "word " * 60)
-
-
-def summaries() -> ScriptedModel:
-    return ScriptedModel(repeat(says("Some steps are behind us.")))
-
-
-def summarising(model: ScriptedModel) -> SummarizationNode:
-    return SummarizationNode(
-        model=model,
-        max_tokens=400,
-        max_summary_tokens=64,
-        token_counter=count_tokens_approximately,
-        output_messages_key="llm_input_messages",
-    )
+from wakeloop.testing import prompt_faults, wire_faults
 
 
 def trimming(state: Any) -> dict[str, Any]:
@@ -75,29 +24,6 @@ def last_of(messages: list[AnyMessage]) -> list[BaseMessage]:
     return trim_messages(
         messages, max_tokens=400, token_counter=count_tokens_approximately, start_on="human", strategy="last"
     )
-
-
-def agent(model: ScriptedModel, hook: Any, saver: Any = None) -> Any:
-    return create_todo_agent(model, state_schema=Summarised, pre_model_hook=hook, checkpointer=saver)
-
-
-def started() -> dict[str, Any]:
-    return {"messages": [("user", "Take the twelve steps.")]}
-
-
-def kept(state: Any) -> dict[str, Any]:
-    """What must be the same with and without compaction."""
-    ledger = state.get("todo_ledger") or {}
-    return {
-        "session": {**state["todo_session"], "spent": None},
-        "todos": [{key: todo.get(key) for key in ("id", "content", "status")} for todo in state["todos"]],
-        "counters": {key: ledger.get(key) for key in COUNTERS},
-    }
-
-
-def sent(request: list[BaseMessage]) -> str:
-    """The request behind its system prompt, as text."""
-    return "\n".join(f"{message.type}: {message.content}" for message in request[1:])
 
 
 def assert_list_is_seen(requests: list[list[BaseMessage]]) -> None:
@@ -116,24 +42,9 @@ def planned(request: list[BaseMessage]) -> bool:
     return {"items": PLAN} in made and f"tool: Stored {ITEMS} items, [1] to [{ITEMS}]." in sent(request)
 
 
-def play(hook: Any, door: str = "invoke", saver: Any = None) -> tuple[ScriptedModel, dict[str, Any]]:
-    """The whole job; the state that it ends in."""
-    model = ScriptedModel(job())
-    built = agent(model, hook, saver)
-    state = (
-        built.invoke(started(), THREAD) if door == "invoke" else asyncio.run(built.ainvoke(started(), THREAD))
-    )
-    model.assert_done()
-    return model, state
-
-
 @pytest.fixture(scope="module")
 def plain() -> dict[str, Any]:
-    """What the same job ends in where nothing is compacted."""
-    model, state = play(None)
-    assert len(model.requests) == REQUESTS
-    assert state["todo_session"]["wakes"] == ITEMS - 1
-    return kept(state)
+    return uncompacted()
 
 
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
@@ -152,10 +63,10 @@ def test_a_summary_keeps_the_list_and_its_wakes(door: str, plain: dict[str, Any]
 
 
 def test_the_bytes_of_a_request_behind_a_summary() -> None:
-    """The list's last showing went into the summary with the nudge that held it: it is shown once more."""
+    """Where the list's last showing went into the summary with its nudge, it is shown once more."""
     model, _ = play(summarising(summaries()))
-    at = next(n for n, request in enumerate(model.requests) if "Summary of" in sent(request))
-    items = "".join(f"\n  [{number}] step {number}" for number in range(3, ITEMS + 1))
+    at = next(n for n, request in enumerate(model.requests) if "as it stands now" in sent(request))
+    items = "".join(f"\n  [{number}] step {number}" for number in range(at // 2 + 1, ITEMS + 1))
     assert sent(model.requests[at]) == (
         "human: Summary of the conversation so far: Some steps are behind us.\n"
         f"human: [The todo list, as it stands now:]\n{items}"

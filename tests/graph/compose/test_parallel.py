@@ -11,16 +11,13 @@ import pytest
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
+from rig import close
 
 from wakeloop import answer_of, create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 GO: Any = {"messages": [("user", "go")]}
-
-
-def close(*ids: int) -> Any:
-    return calls(*(("todo_update", {"id": i, "status": "done"}) for i in ids))
 
 
 def test_heads_of_many_kinds_at_once() -> None:

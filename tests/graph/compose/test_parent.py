@@ -11,6 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
+from lent import ask
+from rig import close, write
 
 from wakeloop import (
     Todo,
@@ -50,22 +52,8 @@ class Listed(Talk):
     todos: list[Todo]
 
 
-def write(*items: str) -> Any:
-    return calls(("todo_write", {"items": list(items)}))
-
-
-def close(*ids: int) -> Any:
-    return calls(*(("todo_update", {"id": i, "status": "done"}) for i in ids))
-
-
 def go(text: str = "go") -> dict[str, Any]:
     return {"messages": [("user", text)]}
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 def around(child: Any, schema: Any, saver: Any = None) -> Any:

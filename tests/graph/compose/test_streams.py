@@ -8,29 +8,16 @@ from unittest.mock import ANY
 import pytest
 from clocks import Clock, by, timeless
 from langchain_core.messages import AIMessage, AIMessageChunk
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+from lent import look
+from rig import close, write
 
 from wakeloop import TodoState, answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 GO: Any = {"messages": [("user", "go")]}
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
-
-
-def write(*items: str) -> Any:
-    return calls(("todo_write", {"items": list(items)}))
-
-
-def close(*ids: int) -> Any:
-    return calls(*(("todo_update", {"id": i, "status": "done"}) for i in ids))
 
 
 def scripted(**options: Any) -> tuple[ScriptedModel, Any]:

@@ -3,23 +3,17 @@
 from typing import Any
 
 import pytest
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
+from lent import ask
 
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 WAKE = "Open: 1 of 1. Go on "
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 def close(number: int) -> Any:

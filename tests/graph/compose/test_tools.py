@@ -15,6 +15,7 @@ from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
+from rig import close
 
 from wakeloop import TodoState, create_todo_agent, preset
 from wakeloop.errors import InputError
@@ -23,10 +24,6 @@ from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 GO: Any = {"messages": [("user", "go")]}
 DOORS = ["invoke", "ainvoke"]
-
-
-def close(*ids: int) -> Any:
-    return calls(*(("todo_update", {"id": i, "status": "done"}) for i in ids))
 
 
 def ran(door: str, agent: Any, config: Any = None, given: Any = GO, **more: Any) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from laid_over import laid, looks
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
+from lent import ask, look
 from opentelemetry.sdk.trace import TracerProvider
 from tracing import OPENINFERENCE, OTEL, instrumented
 
@@ -21,18 +21,6 @@ GO: Any = {"messages": [("user", "go")]}
 DOORS = pytest.mark.parametrize("door", ["sync", "async"])
 WRITE = calls(("todo_write", {"items": ["a"]}, "w"), ("look", {"place": "x"}, "l"))
 DONE = calls(("todo_update", {"id": 1, "status": "done"}, "d"))
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 def waking(**options: Any) -> Any:

@@ -8,32 +8,15 @@ from itertools import chain, repeat
 from typing import Any
 
 import pytest
+from cubepi_rows import GUARD, NAME, STRICT, rows, told
 from stage import CONFIG, Make, Stage, kind_of, looks, names_of
 
 from wakeloop import answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, malformed, says
 
-NAME, STRICT = "cubepi", "cubepi-strict"
-WORDS = {"p": "pending", "i": "in_progress", "c": "completed"}
-GUARD = "open_todos"
-
-
-def rows(short: str) -> list[dict[str, str]]:
-    """Items by their short names: `a:i b:p`."""
-    return [{"content": content, "status": WORDS[mark]} for content, mark in map(split, short.split())]
-
-
-def split(part: str) -> list[str]:
-    return part.split(":")
-
 
 def write(*lists: str, others: Any = (), text: str = "") -> Any:
     return calls(*(("write_todos", {"todos": rows(short)}) for short in lists), *others, text=text)
-
-
-def told(s: Stage, place: int) -> Any:
-    """What a result says, as JSON."""
-    return json.loads(str(s.results[place].content))
 
 
 # -- the tool --------------------------------------------------------------------------------------------

@@ -9,18 +9,17 @@ from itertools import chain, repeat
 from typing import Any
 
 import pytest
+from langchain_core.messages import ToolMessage
+from rig import write
 from stage import Make, looks
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import dialect_named
 from wakeloop.loop.nudge import shortened
-from wakeloop.testing import ScriptedModel, calls
+from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.todos.items import Todo
 
 NAME = "wakeloop"
-
-
-def write(*items: str) -> Any:
-    return calls(("todo_write", {"items": list(items)}))
 
 
 def change(i: Any, status: str, reason: str | None = None) -> tuple[str, dict[str, Any]]:
@@ -376,6 +375,18 @@ def test_a_nudge_is_whole_where_an_item_was_never_shown(
         dialect_named("parley").suited(settings), settings, s.values["messages"][1 + first :], todos
     )
     assert len(lines(dialect.nudge(todos, "", few))) == items
+
+
+def test_a_nudge_looks_no_further_back_than_where_the_list_was_shown() -> None:
+    settings, todos = (
+        preset(NAME),
+        [Todo(id=n, content=text, status="pending") for n, text in enumerate("ab")],
+    )
+    near = [write("a", "b"), ToolMessage("Stored.", name="todo_write", tool_call_id="w"), *[says("on")] * 19]
+    dialect = dialect_named("parley").suited(settings)
+    unread: Any = object()
+    brief, few = shortened(dialect, settings, [unread, *near], todos)
+    assert (brief.manner, few.nudge_items) == ("short", 1)
 
 
 def test_a_nudge_is_short_where_the_caller_has_given_the_list(stage: Make) -> None:

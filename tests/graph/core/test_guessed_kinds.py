@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Overwrite
-from pydantic import BaseModel
+from lent import City
 
 from wakeloop import (
     ArgumentError,
@@ -43,12 +43,6 @@ class Mine(BaseTool):
 
     def _run(self) -> str:
         return "done"
-
-
-class City(BaseModel):
-    """A city."""
-
-    city: str
 
 
 class Looker:

@@ -6,11 +6,10 @@ from collections import Counter
 from unittest.mock import ANY
 
 import pytest
+from audited import GO, REPORT, Watched, agent_for, ask, check_reads_nothing_twice, project, values
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import PrivateAttr
 
-from wakeloop import create_todo_agent, preset, session_of, update_todos
+from wakeloop import preset, session_of, update_todos
 from wakeloop.demo.history import events
 from wakeloop.demo.job import demo_tools, request_text
 from wakeloop.demo.offline import OfflineAuditor
@@ -20,8 +19,6 @@ from wakeloop.demo.vocabulary import Parley, happened, vocabulary_of
 from wakeloop.testing import prompt_faults, wire_faults
 from wakeloop.testing.vocabulary import CHECKLIST, WRITE_TODOS, Loki
 
-REPORT = "wakeloop-report.md"
-GO = {"configurable": {"thread_id": "1"}}
 SETTLED = {
     "state": "dormant",
     "reason": "settled",
@@ -34,37 +31,9 @@ SETTLED = {
 }
 
 
-class Watched(OfflineAuditor):
-    """The same, keeping the requests."""
-
-    _requests: list = PrivateAttr(default_factory=list)
-
-    def _generate(self, messages, *args, **kwargs):
-        self._requests.append(list(messages))
-        return super()._generate(messages, *args, **kwargs)
-
-
 @pytest.fixture
 def root(tmp_path):
-    root = tmp_path / "project"
-    (root / "docs").mkdir(parents=True)
-    (root / "a.py").write_text("def f():\n    # TODO: x | y\n    return 1\n")
-    (root / "b.py").write_text("def broken(:\n")
-    (root / "docs" / "c.md").write_text("# C\n\n[gone](gone.md) [here](../a.py)\n")
-    return root
-
-
-def agent_for(root, model=None, saver=None, settings="wakeloop", tools=None):
-    return create_todo_agent(
-        model or Watched(),
-        tools or demo_tools(root),
-        settings=settings,
-        checkpointer=saver or InMemorySaver(),
-    )
-
-
-def ask(text):
-    return {"messages": [("user", text)]}
+    return project(tmp_path)
 
 
 def audit(root, **options):
@@ -72,10 +41,6 @@ def audit(root, **options):
     graph = agent_for(root, **options)
     told = list(graph.stream(ask(request_text(root)), GO, stream_mode="custom"))
     return graph, Counter(event["type"] for event in told)
-
-
-def values(graph):
-    return graph.get_state(GO).values
 
 
 def open_items(graph):
@@ -94,22 +59,6 @@ def check_ended(graph, root, *, wakes=6, budget=29):
     assert session_of(graph.get_state(GO)) == SETTLED | {"wakes": wakes, "budget": budget}
     assert (root / REPORT).is_file()
     check_reads_nothing_twice(values(graph)["messages"])
-
-
-def check_reads_nothing_twice(messages):
-    """No file is read again once its item is closed."""
-    by_id = {str(number): path for number, path in enumerate(paths_of(messages), 1)}
-    closed = set()
-    for event in events(messages):
-        if event.name == "todo_update" and event.state == "ok":
-            closed.add(by_id.get(str(event.args["id"])))
-        elif event.name == "read_file":
-            assert event.args["path"] not in closed
-
-
-def paths_of(messages):
-    plans = [e for e in events(messages) if e.name == "todo_write" and e.state == "ok"]
-    return [item.removeprefix("Audit ") for item in plans[0].args["items"]]
 
 
 # -- the whole run

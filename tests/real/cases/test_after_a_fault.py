@@ -13,7 +13,7 @@ import pytest
 from forms import Anthropic, Bedrock, Chat, Form, Responses, Said
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from pydantic import BaseModel
+from lent import City, look
 from rig import Rig
 
 from wakeloop import ReplyError, preset
@@ -21,18 +21,6 @@ from wakeloop.testing import calls
 
 APART = ("tail", "shown", "injected", "spent")  # ids of messages, and what the fault itself has cost
 THREAD: Any = {"messages": [HumanMessage("go")]}
-
-
-class City(BaseModel):
-    """A city."""
-
-    city: str
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
 
 
 @tool("look")

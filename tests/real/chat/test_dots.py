@@ -6,22 +6,18 @@ import io
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from unittest.mock import ANY
 
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
+from talking import does, talks
 
 from wakeloop.cli.chat.conversation import Conversation
-from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.keyboard import Pipe, history
-from wakeloop.cli.chat.lines import Command, read
 from wakeloop.cli.chat.repl import Repl
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.recipe import options
-from wakeloop.cli.store import Place, writing
 from wakeloop.errors import EditError, ModelError, SettingsError
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
@@ -42,28 +38,8 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseChatModel], BaseChat
 
 @pytest.fixture
 def talk_with(tmp_path: Path, config: Path) -> Iterator[Callable[..., Conversation]]:
-    """Begin a conversation with options."""
-    opened: list[Any] = []
-
-    def begin(*settings: str, **more: Any) -> Conversation:
-        given = options(model="m", settings=settings, root=tmp_path, **more)
-        place = Place(tmp_path / "threads.sqlite", named=True)
-        manager = writing(place)
-        store = manager.__enter__()
-        talk = Conversation(place, store, "", configured(None, given))
-        opened.extend([talk.held, manager])
-        talk.hold("mine")
-        return talk
-
-    yield begin
-    for one in reversed(opened):
-        one.__exit__(None, None, None)
-
-
-def does(talk: Conversation, line: str) -> list[str]:
-    command = read(line)
-    assert isinstance(command, Command)
-    return list(DOTS[command.name](talk, command))
+    with talks(tmp_path) as begin:
+        yield begin
 
 
 def test_set_writes_the_whole_dict_and_the_next_activation_reads_it(talk_with, plays) -> None:

@@ -1,32 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from chat_server import Reply, Script, Server
-from processes import Shell
+from processes import serve, shell
 
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Server]]:
-    """Start a server with a script; it is closed afterwards."""
-    servers: list[Server] = []
-
-    def start(*replies: Reply, script: Script | None = None) -> Server:
-        servers.append(Server(script or list(replies)))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.close()
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    return Shell(folder, tmp_path / "threads.sqlite")
+__all__ = ["serve", "shell"]
 
 
 @pytest.fixture

@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import Reply, Script, Server
 from levels import Level
 from nursery import Forked, nursery_for
 from typer.testing import CliRunner
@@ -51,6 +52,27 @@ class Shell:
         out, err = process.communicate(typed, timeout=60)
         assert "Traceback" not in err, err
         return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    return Shell(folder, tmp_path / "threads.sqlite")
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """Start a server with a script; it is closed afterwards."""
+    servers: list[Server] = []
+
+    def start(*replies: Reply, script: Script | None = None) -> Server:
+        servers.append(Server(script or list(replies)))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
 
 
 def wakeloop(*args: str, **more: Any) -> tuple[int, str, str]:

@@ -8,16 +8,15 @@ from threading import Event
 from typing import Any
 
 import pytest
+from talking import does, talks
 
 from wakeloop.cli.agent import graph_of, model_of
 from wakeloop.cli.chat.conversation import Conversation
-from wakeloop.cli.chat.dots import DOTS
-from wakeloop.cli.chat.lines import Command, read
+from wakeloop.cli.chat.lines import read
 from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.outside import Outside
 from wakeloop.cli.recipe import options
-from wakeloop.cli.store import Place, writing
 from wakeloop.config.levels import agent_level, global_levels, names
 from wakeloop.errors import ModelError, SettingsError
 from wakeloop.testing import ScriptedModel, calls, says
@@ -36,26 +35,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def talk_with(tmp_path: Path, folder: Path) -> Iterator[Callable[..., Conversation]]:
-    opened: list[Any] = []
-
-    def begin(**more: Any) -> Conversation:
-        place = Place(tmp_path / "threads.sqlite", named=True)
-        manager = writing(place)
-        recipe = configured(None, options(root=tmp_path, **{"model": "m", **more}))
-        talk = Conversation(place, manager.__enter__(), "", recipe)
-        opened.extend([talk.held, manager])
-        talk.hold("mine")
-        return talk
-
-    yield begin
-    for one in reversed(opened):
-        one.__exit__(None, None, None)
-
-
-def does(talk: Conversation, line: str) -> list[str]:
-    command = read(line)
-    assert isinstance(command, Command)
-    return list(DOTS[command.name](talk, command))
+    with talks(tmp_path) as begin:
+        yield begin
 
 
 def test_an_agents_folder_and_keys_at_the_top_level(folder: Path) -> None:

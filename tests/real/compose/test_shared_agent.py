@@ -13,19 +13,12 @@ import pytest
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from rig import close, write
 
 from wakeloop import answer_of, create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
 
 MANY = 20
-
-
-def write(*items: str) -> Any:
-    return calls(("todo_write", {"items": list(items)}))
-
-
-def close(*ids: int) -> Any:
-    return calls(*(("todo_update", {"id": i, "status": "done"}) for i in ids))
 
 
 # -- one agent, many threads -----------------------------------------------------------------------------

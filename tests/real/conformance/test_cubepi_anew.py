@@ -1,29 +1,10 @@
 """What holds under this preset in a new process: cubepi."""
 
-import json
 from pathlib import Path
-from typing import Any
 from unittest.mock import ANY
 
-from stage import Stage, elsewhere
-
-NAME, STRICT = "cubepi", "cubepi-strict"
-WORDS = {"p": "pending", "i": "in_progress", "c": "completed"}
-GUARD = "open_todos"
-
-
-def rows(short: str) -> list[dict[str, str]]:
-    """Items by their short names: `a:i b:p`."""
-    return [{"content": content, "status": WORDS[mark]} for content, mark in map(split, short.split())]
-
-
-def split(part: str) -> list[str]:
-    return part.split(":")
-
-
-def told(s: Stage, place: int) -> Any:
-    """What a result says, as JSON."""
-    return json.loads(str(s.results[place].content))
+from cubepi_rows import GUARD, NAME, STRICT, rows
+from stage import elsewhere
 
 
 def test_a_resumed_session_starts_with_the_list_that_was_left(tmp_path: Path) -> None:

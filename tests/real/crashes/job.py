@@ -15,17 +15,15 @@ from points import Points
 from wakeloop import create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, says
 
-SETTINGS = preset("wakeloop").model_copy(
-    update={"max_wake_cycles": 1, "earn_wakes": 0, "nag_after": 1, "nag_every": 1}
-)
+SETTINGS = preset("wakeloop").model_copy(update={"max_idle_wakes": 1, "nag_after": 1, "nag_every": 1})
 Step = str | list[tuple[str, dict[str, Any]]]
 STEPS: list[Step] = [
     [("todo_write", {"items": ["a", "b", "c"]})],
     [("edit", {"what": "x"}), ("edit", {"what": "y"}), ("todo_update", {"id": 1, "status": "done"})],
     "That is all for now.",  # a wake
+    "That is all for today.",  # a correction
     [("todo_update", {"id": 2, "status": "done"})],
     [("edit", {"what": "z"})],  # a nag
-    "That is all for today.",  # a correction
     [("todo_update", {"id": 3, "status": "done"})],
 ]
 LAST = "Everything is done."

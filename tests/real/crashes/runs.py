@@ -24,7 +24,7 @@ IN_TURN = {  # what LangGraph does at the same time, one after the other: so tha
     "step 1: activate begins": "checkpoint 0, stored",
     "checkpoint 1, before": "writes of activate 1, stored",
     "checkpoint 7, before": "writes of finalization_guard 1, stored",
-    "checkpoint 15, before": "writes of finalization_guard 2, stored",
+    "checkpoint 10, before": "writes of finalization_guard 2, stored",
     "checkpoint 19, before": "writes of finalization_guard 3, stored",
     "tool x, before": "writes of validate_todos 2, stored",
     "tool y, before": "writes of run_tools edit-x-1, stored",

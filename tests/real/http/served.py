@@ -11,24 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
-from langchain_core.tools import tool
-from langgraph.types import interrupt
 
 STRICT = Path(__file__).with_name("strict_server.py")
 OPENED: list[Any] = []
 THREAD: Any = {"configurable": {"thread_id": "t"}}
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
-
-
-@tool
-def ask(question: str) -> str:
-    """Ask the person."""
-    return str(interrupt(question))
 
 
 class Server:

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from lent import look
 from mocked import Mock, breaks, calls, fails, says
 from served import DOORS, THREAD, Serve, called, marks, results, said, through, user, users
 from strict_server import breach
@@ -27,12 +27,6 @@ REFUSALS = {
     500: openai.InternalServerError,
     503: openai.InternalServerError,
 }
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
 
 
 def agent_of(model: Any) -> Any:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from served import THREAD, Serve, ask, by_invoke, by_stream, called, look, marks, said, users
+from lent import ask, look
+from served import THREAD, Serve, by_invoke, by_stream, called, marks, said, users
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.presets import PRESETS

@@ -5,9 +5,9 @@ import re
 from typing import Any
 
 import pytest
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from lent import look
 from served import DOORS, SYNC, THREAD, Serve, by_invoke, called, marks, results, said, through, user
 from strict_server import event
 
@@ -17,12 +17,6 @@ from wakeloop.testing import prompt_faults, wire_faults
 pytestmark = pytest.mark.loopback
 STREAMED_OR_NOT = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
 HTML = {"body": "<html><h1>Bad gateway</h1></html>", "type": "text/html"}
-
-
-@tool
-def look(place: str) -> str:
-    """Look at a place."""
-    return f"seen {place}"
 
 
 def answer(**body: Any) -> dict[str, Any]:

@@ -8,31 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from langchain_core.tools import ToolException
-
-from wakeloop.tools.files import file_tools
-
-SECRET = "the secret of another folder"
+from confined import call, confining
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A root with a folder `sub` that another folder outside looks like, name for name."""
-    for base in (tmp_path / "root" / "sub", tmp_path / "outside"):
-        (base / "deep").mkdir(parents=True)
-        for name in ("a.txt", "deep/b.txt"):
-            (base / name).write_text("inside" if "root" in base.parts else SECRET)
-    (tmp_path / "outside" / "only-outside.txt").write_text(SECRET)
-    return tmp_path / "root"
-
-
-def call(root: Path, name: str, **args: object) -> str:
-    """Call one of the tools; a refusal is its sentence."""
-    (tool,) = [tool for tool in file_tools(root) if tool.name == name]
-    try:
-        return str(tool.invoke(args))
-    except ToolException as refusal:
-        return f"refused: {refusal}"
+    return confining(tmp_path)
 
 
 @pytest.fixture

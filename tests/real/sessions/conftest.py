@@ -17,6 +17,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from memory_host import MemoryHost
 
+from wakeloop.sessions import worker
 from wakeloop.sessions.locks import set_up
 
 DOORS = ("sync", "async")  # of the host in memory
@@ -50,6 +51,21 @@ def host(engine: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Iterato
     kind = request.node.callspec.params["engine"]
     with saver_of(kind, engine.url, tmp_path) as saver, engine.telling(EngineHost(engine, saver)) as host:
         yield host
+
+
+@pytest.fixture
+def raising(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """What the next runs raise, where something is in it, the last first."""
+    waiting: list[Exception] = []
+    run = worker.run
+
+    def running(*given: Any) -> None:
+        if waiting:
+            raise waiting.pop()
+        run(*given)
+
+    monkeypatch.setattr(worker, "run", running)
+    return waiting
 
 
 @pytest.fixture(params=DOORS)

@@ -13,7 +13,6 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.sessions import worker
 from wakeloop.sessions.dbos import DbosHost, Post
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.tools.shell import shell_tool
@@ -94,18 +93,9 @@ def test_a_question_that_another_program_has_left_is_not_answered_by_what_was_se
 
 
 def test_an_answer_whose_run_was_given_up_waits_as_a_text(
-    saver: SqliteSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    saver: SqliteSaver, tmp_path: Path, raising: list[Exception]
 ) -> None:
     """Its question is gone with the run; it answers no later one."""
-    raising: list[Exception] = []
-    run = worker.run
-
-    def running(*given: Any) -> None:
-        if raising:
-            raise raising.pop()
-        run(*given)
-
-    monkeypatch.setattr(worker, "run", running)
     agent = shell_agent(saver, tmp_path, runs("touch a"), runs("touch b"), says("Refused."))
     with DbosHost(f"sqlite:///{tmp_path / 'events.db'}", {"main": agent}, polling=0.05) as host:
         host.send("t", {"kind": "human", "text": "go"})

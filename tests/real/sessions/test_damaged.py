@@ -20,7 +20,6 @@ from wakeloop.cli.sessions.ps import overview
 from wakeloop.cli.sessions.send import send
 from wakeloop.cli.sessions.where import Where
 from wakeloop.errors import SessionError
-from wakeloop.sessions import worker
 from wakeloop.sessions.dbos import DbosHost, Post
 from wakeloop.sessions.dbos.cron_line import following
 from wakeloop.sessions.host import now
@@ -140,21 +139,12 @@ def test_an_event_for_a_damaged_thread_is_kept_and_tried_again_by_hand(
 
 
 def test_a_person_s_answer_is_in_the_thread_or_waits(
-    connection: sqlite3.Connection, url: str, monkeypatch: pytest.MonkeyPatch
+    connection: sqlite3.Connection, url: str, raising: list[Exception]
 ) -> None:
     def ask() -> str:
         """Ask."""
         return str(interrupt("which?"))
 
-    raising: list[Exception] = []
-    run = worker.run
-
-    def running(*given: Any) -> None:
-        if raising:
-            raise raising.pop()
-        run(*given)
-
-    monkeypatch.setattr(worker, "run", running)
     agent = agent_on(connection, calls(("ask", {})), says("I read it."), tools=[ask])
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
         host.send("a", {"kind": "human", "text": "go"})

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from host_stage import Stage
 from memory_host import MemoryHost
+from rig import write
 
 from wakeloop import SessionError, ToolNameError, answer_of
 from wakeloop.dialects import dialect_named
@@ -33,10 +34,6 @@ def reply(message: str) -> Any:
 def spawn(*tasks: str, agent: str | None = "worker") -> Any:
     more = {"agent": agent} if agent else {}
     return calls(*(("spawn_subagent", {"task": task, **more}) for task in tasks))
-
-
-def write(*items: str) -> Any:
-    return calls(("todo_write", {"items": list(items)}))
 
 
 def close(*keys: int) -> Any:

@@ -255,9 +255,9 @@ def graph(
     shown: Annotated[bool, typer.Option("--open", help="Show it in a browser, as an SVG.")] = False,
 ) -> None:
     """Draw the graph, without a network: as Mermaid text, plain text, or an SVG."""
-    from wakeloop.cli.reader import pictured
+    from wakeloop.cli.reader import drawn
 
-    write(pictured(out, ascii_=ascii_, shown=shown).splitlines())
+    write(drawn(out, ascii_=ascii_, shown=shown).splitlines())
 
 
 @sentences()

@@ -1,0 +1,97 @@
+"""A long job whose conversation a hook shortens, and what it ends in where none does."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langmem.short_term import SummarizationNode
+
+from wakeloop import TodoState, create_todo_agent
+from wakeloop.testing import ScriptedModel, calls, says
+
+ITEMS = 12
+PLAN = [f"step {number}" for number in range(1, ITEMS + 1)]
+REQUESTS = 1 + 2 * ITEMS  # the plan, then for each item its call and the end of a turn
+SUMMARIES = 6
+THREAD: Any = {"configurable": {"thread_id": "thread"}}
+COUNTERS = (
+    *("wake_cycles", "idle_wakes", "todo_stale_iterations", "todo_guard_retries", "todo_guard_blocked"),
+    *("ruling", "bad_replies", "waking", "worked", "peak"),
+    *("open_at_wake", "last_wake", "next_id", "refusals"),
+)
+
+
+class Summarised(TodoState):
+    """What langmem keeps between two requests is a channel of the thread."""
+
+    context: dict[str, Any]
+
+
+def job() -> Iterator[AIMessage]:
+    """Plan; then close one item a turn, and end each turn too early, with many words.
+
+    Its calls have ids of one length in any process: tokens are counted with them.
+    """
+    yield calls(("todo_write", {"items": PLAN}, "call_00"))
+    for number in range(1, ITEMS + 1):
+        yield calls(("todo_update", {"id": number, "status": "done"}, f"call_{number:02}"))
+        yield says(f"Step {number} is behind us. " + "word " * 60)
+
+
+def summaries() -> ScriptedModel:
+    return ScriptedModel(repeat(says("Some steps are behind us.")))
+
+
+def summarising(model: ScriptedModel) -> SummarizationNode:
+    return SummarizationNode(
+        model=model,
+        max_tokens=400,
+        max_summary_tokens=64,
+        token_counter=count_tokens_approximately,
+        output_messages_key="llm_input_messages",
+    )
+
+
+def agent(model: ScriptedModel, hook: Any, saver: Any = None) -> Any:
+    return create_todo_agent(model, state_schema=Summarised, pre_model_hook=hook, checkpointer=saver)
+
+
+def started() -> dict[str, Any]:
+    return {"messages": [("user", "Take the twelve steps.")]}
+
+
+def kept(state: Any) -> dict[str, Any]:
+    """What must be the same with and without compaction."""
+    ledger = state.get("todo_ledger") or {}
+    return {
+        "session": {**state["todo_session"], "spent": None},
+        "todos": [{key: todo.get(key) for key in ("id", "content", "status")} for todo in state["todos"]],
+        "counters": {key: ledger.get(key) for key in COUNTERS},
+    }
+
+
+def sent(request: list[BaseMessage]) -> str:
+    """The request behind its system prompt, as text."""
+    return "\n".join(f"{message.type}: {message.content}" for message in request[1:])
+
+
+def play(hook: Any, door: str = "invoke", saver: Any = None) -> tuple[ScriptedModel, dict[str, Any]]:
+    """The whole job; the state that it ends in."""
+    model = ScriptedModel(job())
+    built = agent(model, hook, saver)
+    state = (
+        built.invoke(started(), THREAD) if door == "invoke" else asyncio.run(built.ainvoke(started(), THREAD))
+    )
+    model.assert_done()
+    return model, state
+
+
+def uncompacted() -> dict[str, Any]:
+    """What the same job ends in where nothing is compacted."""
+    model, state = play(None)
+    assert len(model.requests) == REQUESTS
+    assert state["todo_session"]["wakes"] == ITEMS - 1
+    return kept(state)

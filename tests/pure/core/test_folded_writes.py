@@ -1,0 +1,65 @@
+"""What channels hold after writes: the reducers of the state, without its graph."""
+
+from typing import Any, get_type_hints
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.types import Overwrite
+
+from wakeloop import TodoState
+from wakeloop.channels.todo_list import fold_todos, merge_todos
+from wakeloop.channels.writes import AT_ONCE, ONE_BY_ONE, folded
+from wakeloop.middleware.agent_state import ChangesState, WakeLoopState
+from wakeloop.platform.cheap_copies import Delta, Folded
+
+A, B = ({"id": n, "content": text, "status": "pending"} for n, text in ((1, "a"), (2, "b")))
+HI, HO = HumanMessage("hi", id="hi"), AIMessage("ho", id="ho")
+
+
+def channels_of(schema: type[Any]) -> dict[str, Any]:
+    """The channels that a state declares, by name."""
+    hints = get_type_hints(schema, include_extras=True)
+    marks = {
+        name: getattr(hint, "__metadata__", ()) or getattr(hint.__args__[0], "__metadata__", ())
+        for name, hint in hints.items()
+        if hasattr(hint, "__args__")
+    }
+    return {name: of[-1] for name, of in marks.items() if of and isinstance(of[-1], Delta | Folded)}
+
+
+@pytest.mark.parametrize("schema", [WakeLoopState, ChangesState, TodoState])
+def test_each_channel_of_a_state_is_folded_by_its_own_reducer(schema: type[Any]) -> None:
+    channels = channels_of(schema)
+    at_once = {name: of.reducer for name, of in channels.items() if isinstance(of, Delta)}
+    one_by_one = {name: (of.typ, of.operator) for name, of in channels.items() if isinstance(of, Folded)}
+    if one_by_one.get("todos") == (list, fold_todos):  # which is one write of the same
+        del one_by_one["todos"]
+        at_once["todos"] = merge_todos
+    assert at_once == {name: AT_ONCE[name] for name in at_once}
+    assert one_by_one == {name: ONE_BY_ONE[name] for name in one_by_one}
+    if schema is TodoState:
+        assert (at_once.keys(), one_by_one.keys()) == (AT_ONCE.keys(), ONE_BY_ONE.keys())
+
+
+@pytest.mark.parametrize(
+    ("channel", "value", "writes", "held"),
+    [
+        ("messages", None, [[HI], HO], [HI, HO]),
+        ("messages", [HI], [Overwrite([HO])], [HO]),
+        ("messages", [HI], [Overwrite(None), [HO]], [HO]),
+        ("todos", [A], [[B], {"put": [A]}], [B, A]),
+        ("todos", [A], [{"put": [B]}, Overwrite([A])], [A]),
+        ("todo_goal", None, [], ""),
+        ("todo_goal", "old", ["new", None], "new"),
+        ("todo_settings", {"nag_after": 1}, [{}], {}),
+        ("waiting_on", None, [["a"], ["b"], {"drop": ["a"]}], ["b"]),
+        ("todo_session", {"state": "running"}, [], {"state": "running"}),
+        ("todo_session", None, [{"state": "running"}, {"state": "idle"}], {"state": "idle"}),
+    ],
+)
+def test_a_channel_after_its_writes(channel: str, value: Any, writes: list[Any], held: Any) -> None:
+    assert folded(channel, value, writes) == held
+
+
+def test_a_first_goal_stands_over_none() -> None:
+    assert folded("todo_goal", None, ["ship"]).before == ""  # type: ignore[attr-defined]
