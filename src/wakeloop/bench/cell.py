@@ -22,6 +22,7 @@ from wakeloop.bench.task import Check, Task, damage, is_complete, share_of
 from wakeloop.bench.usage import CHARACTERS
 from wakeloop.bench.world import padded
 from wakeloop.errors import BenchError, SettingsError, WakeloopError
+from wakeloop.model.redaction import secrets_of
 from wakeloop.text.secrets import without_secrets
 
 CLAIMS = re.compile(r"\b(done|completed?|finished|all set)\b", re.IGNORECASE)
@@ -110,6 +111,11 @@ def _played(cell: Cell, study: Study, make: Model) -> Row:
 
 def ended(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
     """Run an agent and say how it ended. Raises `BenchError` where that says nothing of the agent."""
+
+    def short(said: object) -> str:
+        known = without_secrets(str(said), secrets_of(job.model))  # a server may say a key that it was sent
+        return " ".join(known.split())[:LONGEST]
+
     try:
         ending = run(job)
     except CeilingError as error:
@@ -117,17 +123,13 @@ def ended(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
     except GraphRecursionError:
         return "ceiling", Ending("", "open", "recursion_limit")
     except OutageError as error:
-        raise BenchError(f"The model cannot be reached: {_short(error)}") from None
+        raise BenchError(short(error)) from None
     except (BenchError, SettingsError):
         raise
     except PeerError as error:
         at_steps = str(error).startswith("GraphRecursionError")
-        return ("ceiling" if at_steps else "error"), Ending("", "open", _short(error))
+        return ("ceiling" if at_steps else "error"), Ending("", "open", short(error))
     except Exception as error:  # noqa: BLE001 - whatever an agent raises is how it ended
         said = error if isinstance(error, WakeloopError) else f"{type(error).__name__}: {error}"
-        return "error", Ending("", "open", _short(said))
+        return "error", Ending("", "open", short(said))
     return ending.signal, ending
-
-
-def _short(said: object) -> str:
-    return " ".join(without_secrets(str(said)).split())[:LONGEST]

@@ -31,7 +31,8 @@ class Estimate(NamedTuple):
 def estimate(study: Study, ahead: Sequence[Cell], workers: int, a_request: float = USUAL) -> Estimate:
     """Play some of the cells with the weak model at its best, offline, and multiply.
 
-    An agent whose package is not in this environment counts like the others on the same tasks.
+    An agent whose package is not in this environment counts like the others on the same tasks; where there
+    are none, like the plain loop.
     """
     groups: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
     for cell in ahead:
@@ -39,7 +40,7 @@ def estimate(study: Study, ahead: Sequence[Cell], workers: int, a_request: float
     played = {key: _played(some, study) for key, some in groups.items()}
     total = dict.fromkeys(("requests", "input", "cached", "output", "cost", "seconds"), 0.0)
     for (agent, parts, results), some in groups.items():
-        rows = played[agent, parts, results] or _alike(played, parts, results)
+        rows = played[agent, parts, results] or _alike(played, parts, results) or _plain(some, study)
         for name in ("requests", "input", "cached", "output"):
             total[name] += len(some) * _mean(rows, name)
         total["cost"] += len(some) * sum(map(study.prices.cost, rows)) / max(1, len(rows))
@@ -55,6 +56,10 @@ def _played(some: Sequence[Cell], study: Study) -> list[Row]:
         return []
     apart = max(1, len(some) // SAMPLE)
     return [play(cell._replace(model=WEAK), study) for cell in some[::apart][:SAMPLE]]
+
+
+def _plain(some: Sequence[Cell], study: Study) -> list[Row]:
+    return _played([cell._replace(agent="plain") for cell in some], study)
 
 
 def _alike(played: dict[tuple[str, int, int], list[Row]], parts: int, results: int) -> list[Row]:

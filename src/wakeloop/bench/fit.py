@@ -12,6 +12,7 @@ from wakeloop.bench.belief import key_of
 from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.statistics import Interval, wilson
 from wakeloop.bench.task import Call
+from wakeloop.errors import ArgumentError
 from wakeloop.testing.conversation import calls_of, is_blank, malformed_of
 from wakeloop.testing.vocabulary import SPOKEN, Item, events_of, was_refused
 
@@ -77,6 +78,8 @@ def fit(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
     transcripts with calls: no list, a plan sent twice, a plan beside a call. What only the world knows
     (`spoil`, `cannot`, `on_failure`, `lenient`) and `wander` stay as they are by default.
     """
+    if any(isinstance(one, BaseMessage) for one in transcripts):
+        raise ArgumentError("fit takes transcripts, each a list of messages: of one it is fit([messages]).")
     tally = _Tally()
     for transcript in transcripts:
         _read(list(transcript), tally)

@@ -40,7 +40,7 @@ class Sheet(BaseModel):
     """What the user says."""
     parts: int = Field(1, ge=0)
     """How many parts the work has; 0 for a question."""
-    check: list[str] | None = None
+    check: list[str] | None = Field(None, min_length=1)
     """The command of the check; without it `check.py`, run by this Python."""
     says: list[str] = []
     """Words that the last text has to hold."""
@@ -57,8 +57,8 @@ def load(path: str | Path) -> list[Task]:
 
     A task is a folder with `task.yaml`, `files/` (the world at the beginning) and `check.py` or a command
     under `check`. The check is run in the world's folder, with the task's folder as its last argument, and
-    says `ok NAME` or `not ok NAME` on a line for each thing that it looks at; if it says none, its exit code
-    is the check. What is ok before any work has to stay so.
+    says `ok NAME` or `not ok NAME` on a line for each thing that it looks at; its exit code is a check where
+    it says none, and where it is not 0 though every line is ok. What is ok before any work has to stay so.
 
     It is run with the rights of this process. Raises SettingsError, with file and line, for a sheet that
     can't be read, and where there is no task.
@@ -156,4 +156,5 @@ def _said(command: list[str], folder: Path, world: Path) -> list[tuple[str, bool
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SettingsError(f"The check of {folder} could not be run: {error}.") from None
     lines = [(name.strip(), word == "ok") for word, name in _LINE.findall(ended.stdout)]
-    return lines or [("the check", ended.returncode == 0)]
+    failed = ended.returncode != 0 and all(passed for _, passed in lines)  # it may have broken off
+    return [*lines, ("the check", not failed)] if failed or not lines else lines

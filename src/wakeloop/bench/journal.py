@@ -38,7 +38,6 @@ class Journal:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file.seek(0)
             whole = file.read()
-            file.truncate(whole.rfind(b"\n") + 1)
             head, self.rows = parsed(whole, self.path)
         except BlockingIOError:
             file.close()
@@ -49,14 +48,15 @@ class Journal:
             file.close()
             raise
         self._file = file
-        if head is None:
-            self._append(self.head)
-        elif head.get("hash") != self.head["hash"]:
+        if head is not None and head.get("hash") != self.head["hash"]:
             self.__exit__(None, None, None)
             raise BenchError(
                 f"{self.path} holds the run of another study ({head.get('hash')}): "
                 "a study is not changed after its run has begun; give another --out."
             )
+        file.truncate(whole.rfind(b"\n") + 1)
+        if head is None:
+            self._append(self.head)
         self.done = {Cell.of(row) for row in self.rows}
         return self
 
@@ -112,7 +112,7 @@ def _line(line: bytes, path: Path, number: int) -> dict[str, Any]:
         read_line = json.loads(line)
     except ValueError:
         read_line = None
-    if not isinstance(read_line, dict):
+    if not isinstance(read_line, dict) or (number > 1 and not read_line.keys() >= set(Cell._fields)):
         raise BenchError(
             f"{path}, line {number}: this is no line of a run; take it out, or use another --out."
         )

@@ -1,5 +1,6 @@
 """What a cell spends, and where its ceilings are."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,10 +10,12 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import ValidationError
 
 from wakeloop.bench import usage
 
 REFUSED = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
+UNREAD = re.compile(r"pars(?:e|ing) tool call")  # llama.cpp and Ollama, with 500, of a model's broken call
 
 
 class CeilingError(Exception):
@@ -70,9 +73,22 @@ class Meter(BaseCallbackHandler):
             self.ended(str(reply.text))
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:  # noqa: ARG002
-        """A request failed. Raises `OutageError` unless the server refused what it was sent."""
-        if isinstance(error, Exception) and getattr(error, "status_code", None) not in REFUSED:
-            raise OutageError(f"{type(error).__name__}: {error}") from error
+        """A request failed. Raises `OutageError` unless that is the agent's doing, or the model's.
+
+        The server refused what an agent had made of the job, or the reply holds calls that are none. A first
+        request that is refused says that the server can't do with this model what the bench asks.
+        """
+        if not isinstance(error, Exception) or _is_the_models(error):
+            return
+        refused = getattr(error, "status_code", None) in REFUSED
+        if not refused or self.requests == 1:
+            how = "refuses the first request" if refused else "cannot be reached"
+            raise OutageError(f"The model {how}: {type(error).__name__}: {error}") from error
+
+
+def _is_the_models(error: Exception) -> bool:
+    """Tell whether a request failed by the reply: its calls are none, or no JSON."""
+    return isinstance(error, ValidationError) or bool(UNREAD.search(str(error)))
 
 
 @dataclass

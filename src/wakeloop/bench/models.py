@@ -58,13 +58,21 @@ def check_model(text: str) -> None:
 
 def bare(text: str) -> str:
     """Return the name that a model goes by: without its provider, and without an address."""
-    return text if is_weak(text) else measured.bare(text.partition("@")[0])
+    return text if is_weak(text) else measured.bare(apart(text)[0])
+
+
+def apart(text: str) -> tuple[str, str]:
+    """Take a model's name and its address apart; a name may hold an @ of its own. Raises `BenchError`."""
+    name, at, url = text.partition("@http")
+    if not at and set("/:") & set(text.partition("@")[2]):
+        raise BenchError("An address begins with http:// or https://, as in NAME@http://127.0.0.1:8080/v1.")
+    return name, f"http{url}" if at else ""
 
 
 @lru_cache(maxsize=8)
 def _real(text: str) -> BaseChatModel:
-    name, at, url = text.partition("@")
-    if not at:
+    name, url = apart(text)
+    if not url:
         check_name(name)
         return model_named(name)
     if ":" in name and not name.startswith("openai:"):

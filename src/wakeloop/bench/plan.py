@@ -34,16 +34,17 @@ class Cell(NamedTuple):
 
 
 def cells(study: Study) -> list[Cell]:
-    """Return every cell, seeds outermost: half of the run is half of every comparison."""
+    """Return every cell once, seeds outermost: half of the run is half of every comparison."""
     kinds = [kind for text in study.tasks for kind in tasks_of(text)]
-    return [
+    every = (
         Cell(agent, model, family, parts, seed, results)
         for seed in range(1, study.seeds + 1)
-        for family, parts in dict.fromkeys(kinds)
+        for family, parts in kinds
         for results in study.results
         for model in study.models
         for agent in study.agents
-    ]
+    )
+    return list(dict.fromkeys(every))
 
 
 def tasks_of(text: str) -> Iterator[tuple[str, int]]:
@@ -54,14 +55,12 @@ def tasks_of(text: str) -> Iterator[tuple[str, int]]:
     name, _, parts = text.partition(":")
     if parts and not parts.isdecimal():
         raise BenchError(f"A task is named as FAMILY:PARTS, with a number, not {text!r}.")
-    for family in _families(name):
-        if not parts:
-            yield from ((family.name, length) for length in family.lengths)
-        elif int(parts) in family.lengths:
-            yield family.name, int(parts)
-        elif name == family.name:
-            lengths = ", ".join(map(str, family.lengths))
-            raise BenchError(f"The family {name!r} is made for {lengths} parts, not for {parts}.")
+    every = [(family.name, length) for family in _families(name) for length in family.lengths]
+    meant = [one for one in every if not parts or one[1] == int(parts)]
+    if not meant:
+        lengths = ", ".join(map(str, sorted({length for _, length in every})))
+        raise BenchError(f"The family {name!r} is made for {lengths} parts, not for {parts}.")
+    yield from meant
 
 
 def _families(name: str) -> list[Family]:
@@ -86,7 +85,12 @@ def task_of(cell: Cell) -> Task:
 
 def kind_of(family: str) -> str:
     """Return what a family shows; a folder of one's own is `own`."""
-    return FAMILIES[family].kind if family in FAMILIES else "own"
+    return "own" if is_own(family) else FAMILIES[family].kind
+
+
+def is_own(family: str) -> bool:
+    """Tell whether a task is a folder of the user's own."""
+    return family not in FAMILIES
 
 
 def own(folder: str) -> tuple[Task, ...]:

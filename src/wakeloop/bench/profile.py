@@ -68,4 +68,6 @@ def write_profile(file: Path, found: Profile) -> None:
     before = models_in(file) if file.exists() else {}
     text = json.dumps({"models": before | found}, indent=1)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text + "\n", encoding="utf-8")
+    new = file.with_name(f"{file.name}.new")
+    new.write_text(text + "\n", encoding="utf-8")
+    new.replace(file)  # whole, or not at all: it holds other models, too

@@ -122,7 +122,7 @@ def run(
             at_work: dict[Future[Row], Cell] = {}
             while (ahead and not why) or at_work:
                 while ahead and not why and len(at_work) < workers:
-                    if max_cost is not None and progress.cost >= max_cost:
+                    if max_cost is not None and not progress.cost < max_cost:  # nor where it is no number
                         why = f"the cost of {max_cost:g} is reached"
                         break
                     cell = ahead.pop(0)

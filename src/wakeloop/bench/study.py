@@ -24,9 +24,9 @@ class Prices(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    input: float = Field(1_000_000, ge=0)
-    cached: float = Field(100_000, ge=0)
-    output: float = Field(1_000_000, ge=0)
+    input: float = Field(1_000_000, ge=0, allow_inf_nan=False)
+    cached: float = Field(100_000, ge=0, allow_inf_nan=False)
+    output: float = Field(1_000_000, ge=0, allow_inf_nan=False)
 
     def cost(self, row: dict[str, Any]) -> float:
         """Return the price of one cell."""
@@ -40,9 +40,9 @@ class Study(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    name: str
+    name: str = Field(min_length=1)
     """One word or two."""
-    hypothesis: str
+    hypothesis: str = Field(min_length=1)
     """What is expected, in a sentence that can turn out wrong."""
     primary: Literal["completed", "share", "requests"] = "completed"
     """The outcome that the hypothesis is judged by: all checks hold, the share of the work, or requests."""
@@ -99,6 +99,10 @@ def study_of(values: dict[str, Any], where: str) -> Study:
     for field in ("reference", "subject"):
         if getattr(study, field) not in study.agents:
             raise BenchError(f"{where}: the {field} {getattr(study, field)!r} is none of the study's agents.")
+    if study.primary != "requests" and study.smallest > 1:
+        raise BenchError(
+            f"{where}: 'smallest' is a share of 1, so that 5 points are 0.05, not {study.smallest:g}."
+        )
     return study
 
 
@@ -107,11 +111,21 @@ def one_of(what: str, name: str, known: Iterable[str]) -> str:
     names = list(known)
     if name in names:
         return name
-    near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}."
-    raise BenchError(f"There is no {what} {name!r}; {hint}")
+    raise BenchError(unknown(what, name, names))
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Say that there is nothing of this name, with the nearest right one."""
+    near = get_close_matches(name, known := list(known), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+    return f"There is no {what} {name!r}; {hint}"
 
 
 def _sentence(error: Any, where: str) -> str:
     field = ".".join(map(str, error["loc"]))
+    if error["type"] == "missing":
+        return f"{where}: {field!r} is missing."
+    if error["type"] == "extra_forbidden":
+        known = Study.model_fields if len(error["loc"]) == 1 else Prices.model_fields
+        return f"{where}: {unknown('key', str(error['loc'][-1]), known)}"
     return f"{where}: {field!r} cannot be {error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:]}."

@@ -40,6 +40,13 @@ def number(value: float) -> str:
     return f"{value:.3g}" if size < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits are enough
 
 
+def multiple(one: float, other: float) -> str:
+    """A multiple, of whatever there is a multiple of."""
+    if not other or math.isnan(each := one / other):
+        return ""
+    return "never" if math.isinf(each) else f"{each:.2f}"
+
+
 def points(share: float) -> str:
     """A difference of shares, in points of a hundred."""
     return f"{100 * share:+.1f}"
@@ -133,9 +140,8 @@ def spent(rows: Sequence[Row], study: Study) -> str:
         if not some or not theirs:
             return ""
         mine, other = of.figures(some, study), of.figures(theirs, study)
-        each = mine.cost_completed / other.cost_completed
-        job = "" if math.isnan(each) else " · never" if math.isinf(each) else f" · {each:.2f}"
-        return f"{mine.cost / other.cost:.2f}{job}"
+        both = (mine.cost, other.cost), (mine.cost_completed, other.cost_completed)
+        return " · ".join(filter(None, (multiple(*one) for one in both)))
 
     return by_model(rows, cell)
 

@@ -1,6 +1,5 @@
 """Makes the agent of a recipe: model, tools, graph."""
 
-import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,6 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 
 from wakeloop.agent import build_todo_graph
-from wakeloop.cli.around import is_here
 from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.outside import Group, Outside
@@ -102,8 +100,6 @@ def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
         check_name(recipe.model)
     if is_openai(recipe.model):
         address = {"base_url": recipe.base_url} if recipe.base_url else {}
-        if is_here(recipe.base_url) and not os.environ.get("OPENAI_API_KEY"):
-            address["api_key"] = "none"  # the client wants one; a server on this machine does not
         return openai_model(recipe.model.removeprefix("openai:"), **address, **stopping(stop))
     if recipe.base_url:
         raise usage(

@@ -5,9 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 KEYS = {  # variables, and how LangChain calls who gives such a key
     "OPENAI_API_KEY": "openai",
@@ -25,7 +23,6 @@ KEYS = {  # variables, and how LangChain calls who gives such a key
 SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}  # their usual ports
 PATIENCE = 0.7  # seconds that a server has to tell its models
 MOST_BYTES = 1_000_000
-THIS_MACHINE = ("localhost", "0.0.0.0")  # noqa: S104 - read, not bound to
 
 
 @dataclass(frozen=True)
@@ -102,12 +99,3 @@ def models_in(told: Any) -> list[str] | None:
         return None
     names = (row.get("id") for row in rows or () if isinstance(row, dict))
     return [name for name in names if isinstance(name, str) and name.isprintable() and name.strip()]
-
-
-def is_here(url: str) -> bool:
-    """Whether an address is of this machine: such a server wants no key."""
-    try:
-        host = urlsplit(url).hostname or ""
-        return host in THIS_MACHINE or ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from wakeloop.bench.estimate import Estimate, estimate
-from wakeloop.bench.plan import Cell
-from wakeloop.bench.profile import profile_of, write_profile
+from wakeloop.bench.models import apart, is_weak
+from wakeloop.bench.plan import Cell, is_own, task_of
+from wakeloop.bench.profile import OFF, ON, profile_of, write_profile
 from wakeloop.bench.report import JOURNAL, Result, details, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
@@ -38,9 +39,10 @@ def _chosen(
         changes["subject"] = found.subject if found.subject in agents else agents[-1]
     found = found.varied(prices=prices, **{key: value or None for key, value in changes.items()})
     if base_url:
+        if all(map(is_weak, found.models)):
+            raise usage("--base-url is the address of a model: name it with --model NAME.")
         named = [
-            model if model.startswith("weak") or "@" in model else f"{model}@{base_url}"
-            for model in found.models
+            model if is_weak(model) or apart(model)[1] else f"{model}@{base_url}" for model in found.models
         ]
         found = found.varied(models=named)
     return found
@@ -78,6 +80,8 @@ def estimated(study: Study, workers: int) -> Iterator[str]:
     yield f"  {found.input:,.0f} tokens in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
     unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""
     yield f"  cost {number(found.cost)}{unit}, about {span(found.seconds)} with {workers} at once"
+    if any(is_own(cell.family) and not task_of(cell).steps for cell in ahead):
+        yield "  a task of your own that tells no steps counts as one request"
 
 
 def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: Callable[[str], None]) -> int:
@@ -136,6 +140,10 @@ def profiled(folder: Path, file: Path) -> list[str]:
     with words():
         result = Result.of(folder)
     found = profile_of(result.rows, result.study)
+    if not found:
+        raise usage(
+            f"{folder} says nothing of a list: that takes rows of `{OFF}` and of `{ON}` with one model."
+        )
     write_profile(file, found)
     return [
         *(

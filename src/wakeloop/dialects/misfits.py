@@ -6,6 +6,8 @@ from pydantic import BaseModel, ValidationError
 
 from wakeloop.text.characters import shorten
 
+READINGS = ("int", "str")  # pydantic's words for the ways to read an id
+
 
 def fault_in(tool: type[BaseModel], error: ValidationError) -> str:
     """Say the place, what is allowed, and the value; no class of Python's is named.
@@ -26,7 +28,7 @@ def _place(loc: Sequence[int | str]) -> str:
     if number is None:
         return str(loc[0]) if loc else "arguments"
     within = loc[number + 1 : number + 2]  # pydantic's own words for the ways to read a value stand behind
-    return ": ".join([f"item {int(loc[number]) + 1}", *map(str, within)])
+    return ": ".join([f"item {int(loc[number]) + 1}", *(str(key) for key in within if key not in READINGS)])
 
 
 def _keys(tool: type[BaseModel], loc: Sequence[int | str]) -> str:

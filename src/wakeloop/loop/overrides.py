@@ -21,6 +21,7 @@ EARLIER = MappingProxyType(
         "guard_rearms": False,
         "reply_retries": 2,
         "retries_fall": False,
+        "repeats": "store",
     }
 )
 """Defaults of an activation that began before wakes were earned by default."""

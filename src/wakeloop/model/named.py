@@ -10,6 +10,7 @@ from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.errors import ModelError
+from wakeloop.guesses.models import is_here
 from wakeloop.text.secrets import without_secrets
 
 
@@ -40,7 +41,8 @@ def model_named(name: str) -> BaseChatModel:
 def openai_model(name: str, **options: Any) -> BaseChatModel:
     """Make a model of langchain-openai; usage is streamed also from servers of one's own.
 
-    Raises `ModelError` where the package or the key is missing.
+    The client wants a key; a server on this machine does not. Raises `ModelError` where the package or the
+    key is missing.
     """
     if not name:
         raise ModelError("The model has no name: write it as 'openai:NAME'.")
@@ -50,6 +52,9 @@ def openai_model(name: str, **options: Any) -> BaseChatModel:
         raise ModelError(
             f"The model {name!r} needs langchain-openai: pip install 'wakeloop[openai]'."
         ) from None
+    address = options.get("base_url") or os.environ.get("OPENAI_BASE_URL", "")
+    if is_here(address) and not os.environ.get("OPENAI_API_KEY"):
+        options.setdefault("api_key", "none")
     try:
         return ChatOpenAI(model=name, stream_usage=True, **options)
     except Exception as error:  # noqa: BLE001 - pydantic tells the values that it was given

@@ -75,13 +75,13 @@ class ValidateTodos(AnsweringNode):
             next_id=ledger.get("next_id", 1),
             refusals=ledger.get("refusals", {}),
         )
-        rules = Rules(
-            self.settings.max_items,
-            self.settings.in_progress,
-            one_write=self.dialect.replaces,
-            repeats=self.settings.repeats,
-        )
         settings = in_force(self.settings, ledger)
+        rules = Rules(
+            settings.max_items,
+            settings.in_progress,
+            one_write=self.dialect.replaces,
+            repeats=settings.repeats,
+        )
         operations = [self.operation(call, board, ledger) for call in calls]
         verified = self.verify is not None
         judged = yield from judge(board, operations, rules, notes, settings, verified=verified)

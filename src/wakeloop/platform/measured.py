@@ -22,11 +22,11 @@ def measured(name: str, parts: int | None = None, file: str | Path | None = None
     """
     path = Path(file or os.environ.get("WAKELOOP_PROFILE") or FILE)
     lengths = _of(models_in(path), bare(name))
-    known = sorted(int(length) for length in lengths if length != ANY)
+    known = {int(length): entry for length, entry in lengths.items() if length != ANY}
     if parts is None or not known:
         entry = lengths.get(ANY, {})
     else:
-        entry = lengths[str(max((length for length in known if length <= parts), default=known[0]))]
+        entry = known[max((length for length in known if length <= parts), default=min(known))]
     return dict(entry.get("settings", {}))
 
 
@@ -51,11 +51,13 @@ def models_in(path: Path) -> dict[str, dict[str, Any]]:
             f"The profile {str(path)!r} cannot be read: {error.strerror}. `wakeloop bench profile` writes "
             "one from a run; WAKELOOP_PROFILE says where it is."
         ) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         read = None
     models = read.get("models") if isinstance(read, dict) else None
     if not isinstance(models, dict) or not all(map(_is_measured, models.values())):
-        raise SettingsError(f"{str(path)!r} is no profile: write it with `wakeloop bench profile`.")
+        raise SettingsError(
+            f"{str(path)!r} is no profile: take it away, and write one with `wakeloop bench profile`."
+        )
     return models
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from pydantic import SecretStr, ValidationError
 from rows import STUDY
 
 from wakeloop.bench.agents import AGENTS
@@ -125,6 +127,52 @@ def test_a_request_that_the_server_refuses_is_one(agent: str) -> None:
     row = played(agent, calls(WRITE), error)
     assert (row["end"], row["completed"], row["requests"], row["calls"]) == ("error", False, 2, 1)
     assert row["reason"] == "ValueError: too long"
+
+
+@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+def test_no_row_holds_a_key_that_a_server_says(agent: str) -> None:
+    class Keyed(ScriptedModel):
+        """A model with a key, as a client has one."""
+
+        api_key: SecretStr = SecretStr("hidden-key-of-mine")
+
+    error = ValueError("The key hidden-key-of-mine may not do this.")
+    error.status_code = 422  # type: ignore[attr-defined]
+    row = play(cell(agent), STUDY, lambda *_: Keyed([calls(WRITE), error]))
+    assert row["reason"] == "ValueError: The key … may not do this."
+
+
+@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+def test_a_first_request_that_is_refused_says_nothing_of_the_agent(agent: str) -> None:
+    error = ValueError("small does not support tools")
+    error.status_code = 400  # type: ignore[attr-defined]
+    with pytest.raises(BenchError) as caught:
+        played(agent, error)
+    assert (
+        str(caught.value) == "The model refuses the first request: ValueError: small does not support tools"
+    )
+
+
+@pytest.mark.parametrize(("agent", "end", "requests"), [("plain", "error", 2), ("wakeloop", "done", 3)])
+def test_a_reply_whose_calls_are_none_is_the_models(agent: str, end: str, requests: int) -> None:
+    """The client raises it; this package asks again."""
+    with pytest.raises(ValidationError) as caught:
+        AIMessage("", tool_calls=[{"name": "write_file", "args": ["a"], "id": "1"}])
+    row = played(agent, calls(WRITE), caught.value, says("Done."))
+    assert (row["end"], row["requests"], row["calls"]) == (end, requests, 1)
+
+
+@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+@pytest.mark.parametrize(
+    "said",
+    ["Error code: 500 - Failed to parse tool call arguments as JSON: x", "error parsing tool call: raw='{'"],
+)
+def test_a_call_that_the_server_cannot_read_is_the_models(agent: str, said: str) -> None:
+    """As llama.cpp and Ollama answer it."""
+    error = ValueError(said)
+    error.status_code = 500  # type: ignore[attr-defined]
+    row = played(agent, calls(WRITE), error)
+    assert (row["end"], row["requests"], row["reason"]) == ("error", 2, f"ValueError: {said}")
 
 
 def test_whatever_a_model_calls_the_plain_loop_answers() -> None:

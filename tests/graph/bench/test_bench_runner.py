@@ -11,6 +11,7 @@ from rows import STUDY
 from wakeloop.bench import runner
 from wakeloop.bench.estimate import estimate
 from wakeloop.bench.journal import Row
+from wakeloop.bench.peers import Peer
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.report import Result, page
 from wakeloop.bench.runner import Progress, plan, run
@@ -48,6 +49,11 @@ def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
     last = run(SMALL, tmp_path / "parts", workers=1)
     assert timeless(last.rows) == timeless(whole.rows)
     assert played == plan(SMALL)  # each once
+
+
+def test_a_limit_that_is_no_number_lets_nothing_be_spent(tmp_path: Path) -> None:
+    found = run(SMALL, tmp_path, workers=1, max_cost=float("nan"))
+    assert (found.rows, found.why) == ([], "the cost of nan is reached")
 
 
 def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +104,13 @@ def test_an_estimate_plays_the_reliable_model() -> None:
     real = study.varied(models=("openai:small@http://127.0.0.1:1/v1",))
     cells = [cell._replace(model=real.models[0]) for cell in plan(study)]
     assert 13 * 3.0 <= estimate(real, cells, workers=2).seconds < 13 * 3.0 + 5
+
+
+def test_peers_that_are_not_installed_count_like_the_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Peer, "is_here", False)
+    alone = {"agents": ("deepagents",), "reference": "deepagents", "subject": "deepagents"}
+    study = SMALL.varied(tasks=("make-files:5",), **alone)
+    assert estimate(study, plan(study), workers=2).requests == 2 * 6
 
 
 def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_path: Path) -> None:

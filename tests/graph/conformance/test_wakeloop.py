@@ -108,6 +108,10 @@ def test_one_call_closes_several(stage: Make) -> None:
             {"ids": [True], "status": "done"},
             "todo_update: item 1: the number of an item is due here, not True",
         ),
+        (
+            {"ids": [1, [2]], "status": "done"},
+            "todo_update: item 2: input should be a valid integer, not [2]",
+        ),
     ],
 )
 def test_a_call_for_several_applies_whole_or_not_at_all(stage: Make, args: Any, error: str) -> None:

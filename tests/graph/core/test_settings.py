@@ -262,6 +262,9 @@ GONE_ON: dict[str, tuple[dict[str, Any], list[Any], str, Any, list[Any], dict[st
     "retries": (
         {}, [write("a"), PEER], "run_tools", None, [PEER, PEER], session("idle", "malformed_calls", 1),
     ),
+    "the same plan again": (
+        {}, [write("a"), "."], "wake", None, [write("a"), *"...."], session("idle", "stalled", 2, 3),
+    ),
     "what the base says": (
         {"max_idle_wakes": 2}, [write("a"), "."], "wake", None, [*"..."], session("idle", "stalled", 1, 2),
     ),

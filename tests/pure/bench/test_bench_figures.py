@@ -137,6 +137,10 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
     write_profile(file, profile_of(named, STUDY))
     write_profile(file, {"other": {}})
     assert json.loads(file.read_text())["models"].keys() == {"small", "other"}
+    (tmp_path / "profile.json.new").mkdir()  # nothing can be written
+    with pytest.raises(OSError, match=r"profile\.json\.new"):
+        write_profile(file, {"third": {}})
+    assert json.loads(file.read_text())["models"].keys() == {"small", "other"}
 
     off = LoopSettings(dialect="loki", auto_continue=False)
     monkeypatch.setenv("WAKELOOP_PROFILE", str(file))
@@ -154,7 +158,8 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
     ("text", "says"),
     [
         (None, "bench profile"),
-        ("[", "is no profile"),
+        ("[", "is no profile: take it away, and write one with `wakeloop bench profile`"),
+        ("[" * 100_000, "is no profile"),
         ("{}", "is no profile"),
         ('{"models": {"small": 3}}', "is no profile"),
         ('{"models": {"small": {"long": {}}}}', "is no profile"),
@@ -168,3 +173,9 @@ def test_no_profile_is_a_sentence(tmp_path: Path, text: str | None, says: str) -
         file.write_text(text)
     with pytest.raises(SettingsError, match=says):
         LoopSettings.for_model("small", profile=str(file))
+
+
+def test_a_length_may_be_written_with_a_zero_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "profile.json"
+    file.write_text('{"models": {"small": {"05": {"settings": {"nag_after": 7}}}}}')
+    assert LoopSettings.for_model("small", 5, str(file)).nag_after == 7

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from wakeloop.bench.fit import fit
 from wakeloop.bench.knobs import Knobs
+from wakeloop.errors import ArgumentError
 from wakeloop.testing import calls, malformed, says
 
 PLAN = ("todo_write", {"items": ["a", "b"]})
@@ -122,6 +123,11 @@ def test_several_items_closed_in_one_call_are_several() -> None:
     both = ("todo_update", {"ids": [1, 2], "status": "done"})
     found = fit([thread((PLAN, work("a")), (work("b"),), (both,), "All done.")])
     assert (found.counts["false_done"], found.counts["forget"]) == ((0, 2), (0, 2))
+
+
+def test_one_transcript_is_a_list_of_one() -> None:
+    with pytest.raises(ArgumentError, match=r"of one it is fit\(\[messages\]\)"):
+        fit(thread(*RELIABLE))  # type: ignore[arg-type]
 
 
 def test_no_transcripts_are_no_habits() -> None:

@@ -73,7 +73,8 @@ def test_another_study_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "cells.jsonl"
     with Journal(path, HEAD) as journal:
         journal.add(row())
-    whole = path.read_bytes()
+    whole = path.read_bytes() + b'{"agent":"pla'
+    path.write_bytes(whole)  # nor what a kill has left of a line
     with pytest.raises(BenchError, match="a study is not changed"), Journal(path, HEAD | {"hash": "b2"}):
         pass
     assert path.read_bytes() == whole
@@ -81,9 +82,10 @@ def test_another_study_is_refused_and_changes_nothing(tmp_path: Path) -> None:
         pass  # and the lock is gone
 
 
-def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", ["nonsense", "[]", "{}", '{"agent": "plain", "seed": 1}', "\0\0"])
+def test_a_damaged_line_is_named(tmp_path: Path, damaged: str) -> None:
     path = tmp_path / "cells.jsonl"
-    path.write_text(f"{json.dumps(HEAD)}\nnonsense\n{json.dumps(row())}\n")
+    path.write_text(f"{json.dumps(HEAD)}\n{damaged}\n{json.dumps(row())}\n")
     with pytest.raises(BenchError, match=r"line 2: this is no line of a run"):
         read(path)
 

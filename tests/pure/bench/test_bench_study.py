@@ -15,8 +15,8 @@ from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.models import bare, check_model, knobs_of
 from wakeloop.bench.plan import cells, tasks_of
 from wakeloop.bench.runner import plan
-from wakeloop.bench.study import BUILT_IN, study_named
-from wakeloop.errors import BenchError
+from wakeloop.bench.study import BUILT_IN, study_named, study_of
+from wakeloop.errors import BenchError, ModelError
 from wakeloop.settings import LoopSettings
 
 
@@ -42,7 +42,14 @@ def test_our_own_studies_can_be_played(file: Path) -> None:
     ("change", "says"),
     [
         ({"seeds": 0}, "'seeds' cannot be 0"),
-        ({"smalest": 0.1}, "'smalest' cannot be 0.1"),
+        ({"smalest": 0.1}, "There is no key 'smalest'; did you mean 'smallest'?"),
+        ({"prices": {"inptu": 1}}, "There is no key 'inptu'; did you mean 'input'?"),
+        (
+            {"prices": {"input": float("nan")}},
+            "'prices.input' cannot be nan: input should be a finite number.",
+        ),
+        ({"hypothesis": ""}, "'hypothesis' cannot be '': string should have at least 1 character."),
+        ({"smallest": 5}, "'smallest' is a share of 1, so that 5 points are 0.05, not 5."),
         ({"reference": "asked 3"}, "the reference 'asked 3' is none of the study's agents"),
         ({"subject": "loki"}, "the subject 'loki' is none of the study's agents"),
     ],
@@ -51,6 +58,19 @@ def test_a_wrong_study_is_a_sentence(change: dict[str, Any], says: str) -> None:
     with pytest.raises(BenchError) as caught:
         STUDY.varied(**change)
     assert says in str(caught.value)
+
+
+def test_what_a_study_lacks_is_a_sentence_each() -> None:
+    with pytest.raises(BenchError) as caught:
+        study_of(
+            {"name": "one", "smallest": 0.1, "seeds": 1, "models": ["weak"], "tasks": ["one-file"]}, "x.yaml"
+        )
+    lacks = "x.yaml: 'hypothesis' is missing. x.yaml: 'reference' is missing. x.yaml: 'agents' is missing."
+    assert str(caught.value) == lacks
+
+
+def test_the_smallest_difference_may_be_requests() -> None:
+    assert STUDY.varied(primary="requests", smallest=5).smallest == 5
 
 
 @pytest.mark.parametrize(
@@ -62,6 +82,8 @@ def test_a_wrong_study_is_a_sentence(change: dict[str, Any], says: str) -> None:
         ),
         ({"tasks": ("make-file:5",)}, "There is no family of tasks 'make-file'; did you mean 'make-files'?"),
         ({"tasks": ("make-files:7",)}, "The family 'make-files' is made for 1, 5, 20, 60 parts, not for 7."),
+        ({"tasks": ("*:7",)}, "The family '*' is made for 0, 1, 5, 20, 60 parts, not for 7."),
+        ({"tasks": ("@question:5",)}, "The family '@question' is made for 0 parts, not for 5."),
         ({"tasks": ("make-files:x",)}, "A task is named as FAMILY:PARTS, with a number, not 'make-files:x'."),
         ({"tasks": ("@works",)}, "There is no kind of task '@works'"),
         ({"models": ("weak:stp=0.3",)}, "There is no knob 'stp'; did you mean 'stop'?"),
@@ -69,6 +91,11 @@ def test_a_wrong_study_is_a_sentence(change: dict[str, Any], says: str) -> None:
         ({"models": ("weak:stop",)}, "A weak model is written as weak:stop=0.3"),
         ({"models": ("m@http://me:secret@127.0.0.1/v1",)}, "Leave the key out of the address"),
         ({"models": ("m@http://127.0.0.1/v1?api_key=secret",)}, "Leave the key out of the address"),
+        (
+            {"models": ("m@me:secret@127.0.0.1/v1",)},
+            "An address begins with http:// or https://, as in NAME@http",
+        ),
+        ({"models": ("m@127.0.0.1:8080",)}, "An address begins with http:// or https://, as in NAME@http"),
         ({"models": ("anthropic:m@http://127.0.0.1/v1",)}, "An address is for models of OpenAI's kind"),
     ],
 )
@@ -85,6 +112,7 @@ def test_a_plan_holds_every_cell_once_and_seeds_outermost() -> None:
     assert len(every) == len(set(every)) == 2 * 2 * 5 * 2
     assert [cell.seed for cell in every] == [1] * 20 + [2] * 20
     assert Counter(cell.parts for cell in every)[5] == 8
+    assert cells(study.varied(agents=("plain", "wakeloop", "plain"), results=(0, 0))) == every
 
 
 def test_tasks_by_kind_and_length() -> None:
@@ -112,15 +140,21 @@ def test_knobs_are_words_numbers_and_switches() -> None:
         ("m", "m"),
         ("anthropic:c", "anthropic:c"),
         ("weak:stop=1", "weak:stop=1"),
+        ("google_vertexai:c@20240620", "google_vertexai:c@20240620"),
+        ("c@20240620@http://127.0.0.1/v1", "c@20240620"),
     ],
 )
 def test_a_model_goes_by_its_bare_name(text: str, name: str) -> None:
     assert bare(text) == name
 
 
-def test_a_model_without_a_key_is_refused_in_a_sentence() -> None:
-    with pytest.raises(Exception, match="set OPENAI_API_KEY"):
-        check_model("openai:small")
+def test_a_model_without_a_key_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for elsewhere in ("openai:small", "small@http://10.0.0.1/v1"):
+        with pytest.raises(ModelError, match="set OPENAI_API_KEY"):
+            check_model(elsewhere)
+    check_model("small@http://127.0.0.1:1/v1")  # a server on this machine wants none
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    check_model("openai:large")
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,11 @@ def test_what_a_run_spends() -> None:
     )
 
 
+def test_what_a_model_that_costs_nothing_spends() -> None:
+    free = STUDY.varied(prices={"input": 0, "cached": 0, "output": 0})
+    assert tables.spent(ROWS[:20], free).splitlines()[2:] == ["| `plain` |  |  |"]
+
+
 def test_at_equal_spend_both_have_the_same_budget() -> None:
     """1,690 a run on average; the dear half of `wakeloop` spends 2,290: between 1.25 and 1.5 of it."""
     ours = [row("wakeloop", seed, requests=4, input=2600 if seed > 5 else 1600) for seed in range(1, 11)]

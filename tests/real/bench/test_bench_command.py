@@ -97,6 +97,31 @@ def test_tasks_of_ones_own(tmp_path: Path) -> None:
     ] * 2
 
 
+def test_a_task_without_steps_is_told_in_an_estimate(tmp_path: Path) -> None:
+    task = tmp_path / "tasks" / "copy"
+    task.mkdir(parents=True)
+    (task / "task.yaml").write_text("prompt: Copy a.txt to b.txt.\ncheck: [test, -f, b.txt]\n")
+    code, out, _ = wakeloop("bench", "--task", "tasks", "--seeds", "1", *TWO, "--estimate")
+    assert (code, out.splitlines()[1]) == (0, "  2 requests, at most 300")
+    assert out.splitlines()[-1] == "  a task of your own that tells no steps counts as one request"
+    assert "steps" not in wakeloop(*SMALL, *TWO, "--task", "question-sum", "--estimate")[1]
+
+
+def test_a_run_of_one_agent_is_no_profile(tmp_path: Path) -> None:
+    wakeloop(*SMALL, "--agent", "plain", "--out", "mine")
+    code, out, err = wakeloop("bench", "profile", "mine")
+    assert (code, out) == (2, "")
+    assert err.startswith("wakeloop: mine says nothing of a list: that takes rows of `plain` and of ")
+    assert not (tmp_path / "wakeloop-profile.json").exists()
+
+
+def test_a_model_that_costs_nothing_is_reported(tmp_path: Path) -> None:
+    wakeloop(*SMALL, *TWO, "--prices", "0,0,0", "--out", "mine")
+    code, out, _ = wakeloop("bench", "report", "mine", "--plots", "plots")
+    assert code == 0
+    assert "A million tokens cost: input 0, cached 0, output 0." in out
+
+
 def test_a_check_that_cannot_be_run_is_no_result(tmp_path: Path) -> None:
     task = tmp_path / "tasks" / "copy"
     task.mkdir(parents=True)
@@ -119,6 +144,13 @@ def test_a_check_that_cannot_be_run_is_no_result(tmp_path: Path) -> None:
         (("--task", "make-files:7"), 2, "The family 'make-files' is made for 1, 5, 20, 60 parts, not for 7."),
         (("--model", "small@http://u:sk-abcdefghijklmnop@h/v1"), 2, "Leave the key out of the address"),
         (("--prices", "1,2"), 2, "--prices takes IN,CACHED,OUT a million tokens"),
+        (("--prices", "1,nan,2"), 2, "the options: 'prices.cached' cannot be nan"),
+        (
+            ("--base-url", "http://127.0.0.1:1/v1"),
+            2,
+            "--base-url is the address of a model: name it with --model",
+        ),
+        (("--model", "m", "--base-url", "127.0.0.1:1"), 2, "An address begins with http:// or https://"),
         (("report", "nothing"), 2, "nothing cannot be read"),
         (("profile", "nothing"), 2, "nothing cannot be read"),
     ],

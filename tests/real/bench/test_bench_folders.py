@@ -69,6 +69,23 @@ def test_a_folder_of_folders_is_tasks_in_order_and_an_exit_code_is_a_check(tmp_p
 
 
 @pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("print('ok a'); open('b')", [("a", True), ("the check", False)]),  # it broke off: more was to come
+        ("print('not ok a'); raise SystemExit(1)", [("a", False)]),
+        ("print('ok a'); raise SystemExit(0)", [("a", True)]),
+        ("raise SystemExit(3)", [("the check", False)]),
+        ("", [("the check", True)]),
+    ],
+)
+def test_an_exit_code_counts_where_no_line_explains_it(
+    tmp_path: Path, said: str, found: list[tuple[str, bool]]
+) -> None:
+    [task] = load(folder(tmp_path, "prompt: x\n", said))
+    assert [(check.name, check.passed) for check in task.check(tmp_path)] == found
+
+
+@pytest.mark.parametrize(
     ("sheet", "check", "told"),
     [
         ("promt: x\n", CHECK, "task.yaml: prompt: Field required"),
@@ -78,6 +95,7 @@ def test_a_folder_of_folders_is_tasks_in_order_and_an_exit_code_is_a_check(tmp_p
             "line 2: part: Extra inputs are not permitted; did you mean 'parts'?",
         ),
         ("prompt: x\nparts: many\n", CHECK, "line 2: parts: Input should be a valid integer"),
+        ("prompt: x\ncheck: []\n", None, "line 2: check: List should have at least 1 item"),
         ("prompt: x\n", None, "has no check: put a check.py beside task.yaml, or a command under `check`."),
     ],
 )

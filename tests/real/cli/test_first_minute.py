@@ -17,6 +17,7 @@ from processes import Shell, wakeloop
 
 from wakeloop.cli import around
 from wakeloop.cli.around import KEYS
+from wakeloop.guesses.models import is_here
 
 pytestmark = pytest.mark.loopback
 CALLED = Reply(calls=[("ready", {"ok": True})])
@@ -206,12 +207,12 @@ def test_a_server_on_this_machine_wants_no_key(shell: Shell, serve: Any) -> None
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/v1", "http://localhost.example/v1", "x", "http://[::1"])
 def test_one_elsewhere_does(url: str) -> None:
-    assert not around.is_here(url)
+    assert not is_here(url)
 
 
 @pytest.mark.parametrize("url", ["http://localhost:1/v1", "http://127.0.0.2:1/v1", "http://[::1]:1/v1"])
 def test_of_this_machine(url: str) -> None:
-    assert around.is_here(url)
+    assert is_here(url)
 
 
 def first_line(shell: Shell, *args: str) -> tuple[str, str]:
