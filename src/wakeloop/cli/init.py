@@ -1,7 +1,6 @@
 """The first minute: what there is, and a file that says it."""
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -96,14 +95,13 @@ def agreed(question: str, usual: str = "n") -> bool:
 def write(file: Path, values: Mapping[str, str]) -> None:
     """Write the file, whole or not at all."""
     text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in values.items())
-    beside = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(file)
     except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise CommandError(f"The file {str(file)!r} cannot be written ({error.strerror}).") from None
+        raise CommandError(f"The folder {str(file.parent)!r} cannot be made ({error.strerror}).") from None
+    from wakeloop.cli.keeping import put
+
+    put(text, file, force=True)
 
 
 def say(*lines: str) -> None:

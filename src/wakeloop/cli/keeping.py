@@ -1,12 +1,13 @@
 """Threads that are kept: removed, renamed, taken out."""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from wakeloop.cli.failures import usage
+from wakeloop.cli.failures import CommandError, redacted, usage
 from wakeloop.cli.report import as_json, as_object
 from wakeloop.cli.show import as_plain
 from wakeloop.cli.start import looked_up, refuse_odd
@@ -15,6 +16,7 @@ from wakeloop.cli.stored import stored
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import MARKS, progress
+from wakeloop.text.secrets import hidden
 
 SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
 
@@ -54,16 +56,17 @@ def refuse_session(place: Place, thread: str) -> None:
 
 
 def exported(place: Place, thread: str | None, *, json: bool) -> str:
-    """A thread, or the last, as Markdown, or as the JSON that `show` prints with its history."""
+    """A thread, or the last, as one text to keep elsewhere, without what looks like a secret."""
     known = looked_up(place, thread)
     with reading(place) as store:
         view = stored(store.saver, known.id)
-        row = summary(known, view, place, live=store.is_held(known.id))
+        row = summary(known, view, place, live=store.is_run(known.id))
     messages = view.values.get("messages") or ()
+    history = hidden(list(map(as_plain, messages)), redacted)
     if json:
-        return as_json({**as_object(known.id, view), "history": list(map(as_plain, messages))}) + "\n"
+        return as_json({**hidden(as_object(known.id, view), redacted), "history": history}) + "\n"
     why = f" ({row['reason']})" if row["reason"] else ""
-    todos = view.values.get("todos") or []
+    todos = hidden(view.values.get("todos") or [], redacted)
     head = [
         f"# Thread {one_line(known.id)}",
         "",
@@ -72,7 +75,7 @@ def exported(place: Place, thread: str | None, *, json: bool) -> str:
     ]
     if todos:
         head += [f"## List: {progress(todos)}", "", *map(listed, todos), ""]
-    spoken = [line for message in messages for line in section(as_plain(message))]
+    spoken = [line for message in history for line in section(message)]
     return clean("\n".join([*head, "## Conversation", "", *spoken])).rstrip() + "\n"
 
 
@@ -104,13 +107,22 @@ def fenced(text: str, kind: str = "text") -> Iterator[str]:
     yield from (f"{fence}{kind}", text, fence, "")
 
 
-def put(text: str, file: Path) -> str:
-    """Write a text to a new file."""
+def put(text: str, file: Path, *, force: bool = False, hint: str = "name another") -> str:
+    """Write a text to a file, whole or not at all; one that is there stays, unless that is meant."""
     try:
-        with file.open("x", encoding="utf-8") as out:
-            out.write(text)
-    except FileExistsError:
-        raise usage(f"The file {str(file)!r} is there already: name another.") from None
+        there = file.is_symlink() or file.exists()
+        if there and not force:
+            raise usage(f"The file {str(file)!r} is there already: {hint}.")
+        if there and not file.is_file():  # a device; a folder says what it is
+            file.write_text(text, encoding="utf-8")
+            return str(file)
+        place = file.resolve()
+        beside = place.with_name(f".{place.name[:100]}.{os.getpid()}")
+        try:
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(place)
+        finally:
+            beside.unlink(missing_ok=True)
     except OSError as error:
-        raise usage(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
+        raise CommandError(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
     return str(file)

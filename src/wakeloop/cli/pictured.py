@@ -4,8 +4,9 @@ import re
 import sys
 from pathlib import Path
 
-from wakeloop.cli.failures import CommandError, redacted, usage
+from wakeloop.cli.failures import CommandError, redacted
 from wakeloop.cli.job import Job
+from wakeloop.cli.keeping import put
 from wakeloop.cli.reader import reader
 from wakeloop.cli.run import Graph
 from wakeloop.cli.start import must_be
@@ -26,7 +27,8 @@ def pictured(place: Place, thread: str | None, out: Path | None, *, force: bool)
     if out == STDOUT:
         sys.stdout.buffer.write(text.encode())
         return []
-    return [put(text, out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html"), force=force)]
+    file = out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html")
+    return [put(text, file, force=force, hint="name another with -o, or add --force")]
 
 
 def page_of(graph: Graph, thread: str) -> str:
@@ -43,17 +45,3 @@ def of_the_demo(job: Job, agent: Graph) -> Line:
     except CommandError as error:
         return Line("error", str(error))
     return Line("note", f"The thread as a page: {one_line(str(file))}")
-
-
-def put(text: str, file: Path, *, force: bool) -> str:
-    """Write a page to a file, which is none that is there already unless that is meant; returns its name."""
-    try:
-        with file.open("w" if force else "x", encoding="utf-8") as out:
-            out.write(text)
-    except FileExistsError:
-        raise usage(
-            f"The file {str(file)!r} is there already: name another with -o, or add --force."
-        ) from None
-    except OSError as error:
-        raise CommandError(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
-    return str(file)

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -18,10 +19,11 @@ from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of, usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.manner import Output
 from wakeloop.cli.outside import Outside, unasked
+from wakeloop.cli.reader import reader
 from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
-from wakeloop.cli.run import Graph, Outcome, View, execute
+from wakeloop.cli.run import Graph, Outcome, View, at_work, execute
 from wakeloop.cli.start import at_a_terminal
-from wakeloop.cli.store import Store, writing
+from wakeloop.cli.store import Store, reading, writing
 from wakeloop.cli.views import view_of
 from wakeloop.demo.job import unwritten
 from wakeloop.display.clean import one_line
@@ -29,7 +31,9 @@ from wakeloop.display.live import Live
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line
 from wakeloop.display.width import tell
+from wakeloop.display.words import ending
 from wakeloop.errors import InputError
+from wakeloop.loop.ledger import notes_of
 from wakeloop.settings import canonical
 from wakeloop.thread.standing import counted, unfinished
 
@@ -40,24 +44,40 @@ SWITCHED_ON = (
 
 def play(job: Job) -> int:
     """Run a job and report; returns the exit code."""
+    if job.resumes and job.message is None and (code := left_alone(job)) is not None:
+        return code
     with Outside(job.stop) as outside:
         # built before anything is written: what cannot be built leaves no trace
         graph = graph_of(job.recipe, outside, ask=job.ask, stop=job.stop)
         return held(job, graph, outside)
 
 
+def left_alone(job: Job) -> int | None:
+    """Say that nothing is left to go on with, and leave the thread as it is; None where there is."""
+    with reading(job.place) as store:
+        before = reader(store.saver).get_state(config_of(job))
+        if store.is_held(job.thread) or not at_rest(before):
+            return None
+    session, view = counted(before), view_of(job, before)
+    view.say(Line("end", ending(session)))
+    way = f"With a message it goes on: {again(job.thread, job.place, 'your message')}"
+    view.say(Line("way", f"{nothing_left(session)} {way}"))
+    put_out(job, before, view, None)
+    return exit_code(session)
+
+
 def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> int:
     """Hold the thread, run it, and report."""
-    with writing(job.place) as store, store.held(job.thread):
+    with writing(job.place) as store, store.held(job.thread) as hold, hold.running():
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(config_of(job))
         refuse_unheard(job, before)
         new = store.find(job.thread) is None
         store.remember(job.thread, job.recipe, job.request)
         view = view_of(job, before)
-        for line in greeting(job, before):
-            view.say(line)
         try:
+            for line in greeting(job, before):
+                view.say(line)
             outcome = carried_on(job, agent, before, view)
         except KeyboardInterrupt:
             outcome = Outcome(agent.get_state(config_of(job)), signal.SIGINT)
@@ -95,6 +115,24 @@ def input_of(job: Job, before: StateSnapshot) -> Any:
     if not before.values and job.request:  # it died before its first step was stored
         return {"messages": [HumanMessage(job.request)]}
     return {"messages": [], **own_of(job, before)}
+
+
+def at_rest(before: StateSnapshot) -> bool:
+    """Tell whether an empty kick would find nothing to do: it would only begin all counts anew."""
+    values = before.values
+    if not values or unfinished(before) or values.get("todo_inbox"):
+        return False
+    messages = values.get("messages") or []
+    if messages and getattr(messages[-1], "id", None) != notes_of(values).get("tail"):
+        return False  # nobody has answered it
+    return bool(values.get("waiting_on")) or not (counted(before)["open"] or values.get("owed_replies"))
+
+
+def nothing_left(session: Mapping[str, Any]) -> str:
+    """Why there is nothing to go on with."""
+    waits = session["state"] == "waiting"
+    why = "what it waits for has not come" if waits else "nothing is open"
+    return f"There is nothing to go on with: the last run has ended, and {why}."
 
 
 def own_of(job: Job, before: StateSnapshot) -> dict[str, Any]:
@@ -149,15 +187,19 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
     own = snapshot.values.get("todo_settings") or {}
     if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
         view.say(Line("way", told))
+    page: Line | None = None
     if job.recipe.demo and outcome.stopped is None:
         from wakeloop.cli.pictured import of_the_demo
 
-        view.say(of_the_demo(job, agent))
+        page = of_the_demo(job, agent)
+        view.say(page)
     put_out(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
-    if job.recipe.demo and code == SETTLED and (why := unwritten(snapshot.values.get("messages") or ())):
-        view.say(Line("error", f"The report could not be written: {one_line(why.removeprefix('Error: '))}"))
-        code = FAILED
+    if page is not None and code == SETTLED:
+        if why := unwritten(snapshot.values.get("messages") or ()):
+            told = f"The report could not be written: {one_line(why.removeprefix('Error: '))}"
+            view.say(Line("error", told))
+        code = FAILED if why or page.kind == "error" else code
     if outcome.abandoned:
         outside.close()
         leave(code)
@@ -167,6 +209,8 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
 def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
     """Say what went wrong, in a sentence, and how to go on; a first try without any answer is not kept."""
     if isinstance(error, BrokenPipeError):
+        if begun is not None:
+            forgotten(job.thread, agent, begun)
         raise error
     sentence = sentence_of(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
@@ -176,12 +220,15 @@ def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | 
         way = "No thread was kept: nothing was answered. Give the same command again."
     tell(f"wakeloop: {sentence}\n{way}", sys.stderr)
     if snapshot is not None:
-        put_out(job, snapshot, view, sentence)
+        with suppress(OSError):  # the output may be what is full
+            put_out(job, snapshot, view, sentence)
     return code_of(error)
 
 
 def forgotten(thread: str, agent: Graph, store: Store) -> bool:
     """Take away a thread that was begun in vain: no model has said anything in it."""
+    if at_work():
+        return False
     with suppress(Exception):  # such as a database that is full, or gone
         values = agent.get_state({"configurable": {"thread_id": thread}}).values
         own = values.get("todos") or values.get("todo_settings")

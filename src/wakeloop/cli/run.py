@@ -23,6 +23,7 @@ Answers = dict[str, Any]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
 
 GRACE = 1.0  # seconds that a step has to end after Ctrl-C; its request or tool may take much longer
+RUN = "wakeloop-run"  # the name of a run's thread
 WAKE = "wake"  # of a view that waits for parts
 TICK = 0.1  # seconds: a signal that comes just before a thread begins to wait does not wake it
 PATIENCE = 5.0  # the same after SIGTERM: who sends it waits longer before he kills
@@ -117,7 +118,7 @@ def streamed(
     arriving = Arriving()
     halt = Halt(RunControl(), stop)
     worker = threading.Thread(
-        target=played, args=(agent, given, config, halt.control, arriving), name="wakeloop-run", daemon=True
+        target=played, args=(agent, given, config, halt.control, arriving), name=RUN, daemon=True
     )
     with signals(arriving, halt.control):
         worker.start()
@@ -141,7 +142,13 @@ def streamed(
             return halt.stopped, worker.is_alive()
         except BaseException:  # the view is broken: nobody sees what would follow
             halt.take(signal.SIGINT)
+            worker.join(LAST_MOMENT)
             raise
+
+
+def at_work() -> bool:
+    """Tell whether a run that was left is in the midst of a request or of a tool: it may write once more."""
+    return any(thread.name == RUN for thread in threading.enumerate())
 
 
 @dataclass

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from wakeloop.cli.failures import redacted
 from wakeloop.cli.report import as_json, as_object, usage_of
 from wakeloop.cli.start import must_be
 from wakeloop.cli.store import Known, Place, reading
@@ -14,6 +15,7 @@ from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.text.characters import plural
 from wakeloop.text.marks import kind_of, parts_of, source_of
+from wakeloop.text.secrets import hidden
 from wakeloop.thread.standing import counted
 
 if TYPE_CHECKING:
@@ -37,18 +39,20 @@ def details(place: Place, named: str | None, *, history: bool, json: bool) -> It
         known = must_be(store, named)
         thread = known.id
         snapshot = stored(store.saver, thread)
-        live = store.is_held(thread)
+        live = store.is_run(thread)
     messages = snapshot.values.get("messages") or ()
     if json:
         whole = as_object(thread, snapshot)
-        yield as_json({**whole, "history": list(map(as_plain, messages))} if history else whole)
+        asked = {"questions": whole["questions"]}  # whole, as who answers them has to see them
+        past = {"history": list(map(as_plain, messages))} if history else {}
+        yield as_json(hidden(whole | past, redacted) | asked)
         return
     yield from portrait(known, snapshot, place, live=live)
     if history:
         yield ""
-        yield from (line for message in messages for line in told(message))
+        yield from (redacted(line) for message in messages for line in told(message))
     elif answer := as_object(thread, snapshot)["answer"].strip():
-        yield f"answer: {behind(answer)}"
+        yield f"answer: {redacted(behind(answer))}"
 
 
 def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, live: bool) -> Iterator[str]:
@@ -69,7 +73,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
         yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.who if name)
         if recipe.settings:
             yield f"settings: {one_line(as_json(recipe.settings))}"
-    yield f"request: {one_line(row['request'])}"
+    yield f"request: {redacted(one_line(row['request']))}"
     usage = usage_of(values.get("messages") or ())
     spent = plural(row["wakes"], "wake")
     if taken := session.get("spent"):
@@ -78,7 +82,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
     if trouble := words.trouble(session, values.get("todos") or ()):
         yield f"trouble: {trouble}"
     if values.get("todo_goal"):
-        yield f"goal: {one_line(str(values['todo_goal']))}"
+        yield f"goal: {redacted(one_line(str(values['todo_goal'])))}"
     yield from listing(values.get("todos") or [])
     for one in snapshot.interrupts:
         yield from (f"question: {line}" for line in words.question(one.value))
@@ -87,7 +91,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
 
 def listing(todos: Sequence[Any]) -> list[str]:
     """The list, a line an item."""
-    return [f"list: {words.progress(todos)}", *(f"  {words.item(todo)}" for todo in todos)]
+    return [f"list: {words.progress(todos)}", *(f"  {redacted(words.item(todo))}" for todo in todos)]
 
 
 def told(message: BaseMessage) -> Iterator[str]:

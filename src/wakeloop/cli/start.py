@@ -4,11 +4,12 @@ import re
 import secrets
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from wakeloop.cli.configured import configured, typed
-from wakeloop.cli.failures import usage
+from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.given_list import items_in
 from wakeloop.cli.job import Job
 from wakeloop.cli.manner import Manner
@@ -162,7 +163,32 @@ def old_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
 def looked_up(place: Place, thread: str | None) -> Known:
     """Find a thread, without making a database where there is none."""
     with reading(place) as store:
-        return must_be(store, thread)
+        return last(store) if thread is None else must_be(store, thread)
+
+
+def last(store: Store) -> Known:
+    """The thread that changed last; a demo that is over is none that a person goes on with."""
+    known = store.threads()
+    if found := next((one for one in known if not is_shown(store, one)), None):
+        return found
+    if not known:
+        return must_be(store, None)
+    raise usage(
+        f"There is no thread in {str(store.place.path)!r} yet but the demo's; wakeloop run begins one."
+    )
+
+
+def is_shown(store: Store, known: Known) -> bool:
+    """Tell whether a thread is a demo that is over: nothing runs, waits or is open there."""
+    if known.recipe is None or not known.recipe.demo:
+        return False
+    from wakeloop.cli.stored import stored
+    from wakeloop.thread.standing import counted
+
+    with suppress(CommandError):
+        session = counted(stored(store.saver, known.id))
+        return session["state"] not in ("running", "waiting") and not session["open"]
+    return True
 
 
 def must_be(store: Store, thread: str | None) -> Known:

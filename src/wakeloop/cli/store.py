@@ -7,16 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2s
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from wakeloop.cli.failures import FAILED, FULL, USAGE, CommandError, full, usage
+from wakeloop.cli.locks import RUNNING, Hold, locked
 from wakeloop.cli.recipe import Recipe
 from wakeloop.platform.computed_once import computed_once
-
-if sys.platform != "win32":
-    import fcntl
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
@@ -140,22 +137,26 @@ class Store:
     # -- one process a thread --------------------------------------------------------------------------
 
     @contextmanager
-    def held(self, thread: str) -> Iterator[None]:
+    def held(self, thread: str) -> Iterator[Hold]:
         """Keep other processes from running or editing this thread; a process that dies lets go."""
         with self.locks("ab") as file:
             if file is not None and not locked(file, thread):
                 raise CommandError(
                     f"The thread {thread!r} is in the hands of another process: wait for it, or stop it."
                 )
-            yield
+            yield Hold(file, thread)
 
     def is_held(self, thread: str) -> bool:
-        """Whether another process runs this thread now."""
+        """Whether another process has this thread now."""
         try:
             with self.locks("r+b") as file:
                 return file is not None and not locked(file, thread)
         except OSError:
             return False
+
+    def is_run(self, thread: str) -> bool:
+        """Whether another process runs this thread now: an idle chat holds it alone."""
+        return self.is_held(RUNNING + thread)
 
     def locks(self, mode: str) -> "nullcontext[None] | BinaryIO":
         """Open the file beside the database that is locked, a byte for each thread."""
@@ -163,18 +164,6 @@ class Store:
             return nullcontext()
         path = f"{self.place.path.resolve()}-locks"
         return open(path, mode, opener=partial(os.open, mode=0o600))  # type: ignore[return-value]
-
-
-def locked(file: BinaryIO, thread: str) -> bool:
-    """Take a thread's byte, unless another process has it."""
-    if sys.platform == "win32":
-        return True
-    byte = int.from_bytes(blake2s(thread.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
-    try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
 
 
 # -- opening ---------------------------------------------------------------------------------------------

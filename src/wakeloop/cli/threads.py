@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage
 
 from wakeloop.cli.budgets import to_raise
-from wakeloop.cli.failures import CommandError
+from wakeloop.cli.failures import CommandError, redacted
 from wakeloop.cli.report import as_json
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.cli.stored import Stored, stored
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room
-from wakeloop.display.words import closed
+from wakeloop.display.words import closed, count_blocked, failed_and_blocked, failed_calls
 from wakeloop.text.characters import plural
 from wakeloop.text.marks import by_model, by_user
 from wakeloop.thread.standing import counted
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 MOST = 20  # threads that are listed unless all are asked for
-HEAD = ("THREAD", "STATE", "REASON", "CLOSED", "WAKES", "CHANGED", "REQUEST", "LAST MESSAGE")
-TEXTS = (6, 7)  # columns that are cut where a terminal is narrow
+HEAD = ("THREAD", "STATE", "REASON", "CLOSED", "WAKES", "CHANGED", "TROUBLE", "REQUEST", "LAST MESSAGE")
+TEXTS = ("REQUEST", "LAST MESSAGE")  # columns that are cut where a terminal is narrow
 
 
 def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
@@ -39,7 +39,10 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
     if not rows:
         yield f"No threads yet in {one_line(str(place.path))}."
         return
-    yield from columns([HEAD, *map(cells_of, rows)], room(sys.stdout), TEXTS)
+    cells, trouble = [HEAD, *map(cells_of, rows)], HEAD.index("TROUBLE")
+    if not any(line[trouble] for line in cells[1:]):  # a column for what most threads do not have
+        cells = [line[:trouble] + line[trouble + 1 :] for line in cells]
+    yield from columns(cells, room(sys.stdout), [cells[0].index(name) for name in TEXTS])
     yield from (f"{one['thread']}: {one['raise']}" for one in rows if one["raise"])
     if len(known) > len(shown):
         yield f"… and {plural(len(known) - len(shown), 'older one')}: --all"
@@ -48,7 +51,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
 def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
     """One thread as plain JSON; one that is damaged does not hide the others."""
     try:
-        return summary(known, stored(store.saver, known.id), place, live=store.is_held(known.id))
+        return summary(known, stored(store.saver, known.id), place, live=store.is_run(known.id))
     except CommandError:
         nothing = {
             "reason": None,
@@ -56,6 +59,8 @@ def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
             "closed": 0,
             "total": 0,
             "wakes": 0,
+            "failed_calls": 0,
+            "blocked": 0,
             "changed": None,
             "raise": None,
             "last": "",
@@ -80,10 +85,12 @@ def summary(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, l
         "closed": closed(todos),
         "total": len(todos),
         "wakes": session["wakes"],
+        "failed_calls": failed_calls(session),
+        "blocked": count_blocked(todos),
         "changed": snapshot.created_at,
         "raise": to_raise(session, known.recipe, values.get("todo_settings") or {}, known.id, place),
-        "request": known.request or first_request(values.get("messages") or ()),
-        "last": last_message(values.get("messages") or ()),
+        "request": redacted(known.request or first_request(values.get("messages") or ())),
+        "last": redacted(last_message(values.get("messages") or ())),
     }
 
 
@@ -107,6 +114,7 @@ def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
         f"{row['closed']}/{row['total']}",
         str(row["wakes"]),
         moment(row["changed"]),
+        failed_and_blocked(row["failed_calls"], row["blocked"]),
         one_line(row["request"], 32),
         one_line(row["last"], 40) or "-",
     )

@@ -65,11 +65,7 @@ def report(paths: Sequence[str], known: Results, left_out: int, limit: int, unse
         )
     }
     totals = ", ".join(f"{what}: {number}" for what, number in counts.items())
-    why = [
-        *([f"{plural(left_out, 'more file')}; an audit takes {limit} at most"] if left_out else []),
-        *([f"{plural(unseen, 'file')} with signs in the name that cannot be seen"] if unseen else []),
-    ]
-    rest = f"Left out: {', and '.join(why)}." if why else "No file was left out."
+    rest = why_left_out(left_out, limit, unseen) or "No file was left out."
     return "\n".join(
         [
             "# Audit of this folder",
@@ -91,6 +87,15 @@ def report(paths: Sequence[str], known: Results, left_out: int, limit: int, unse
             "",
         ]
     )
+
+
+def why_left_out(left_out: int, limit: int, unseen: int) -> str:
+    """How many files are not audited, and why; "" where all are."""
+    why = [
+        *([f"{plural(left_out, 'more file')}; an audit takes {limit} at most"] if left_out else []),
+        *([f"{plural(unseen, 'file')} with signs in the name that cannot be seen"] if unseen else []),
+    ]
+    return f"Left out: {', and '.join(why)}." if why else ""
 
 
 def row(path: str, found: Measured) -> str:

@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage
 
 from wakeloop.demo.audit import PATTERN, REPORT, auditable
 from wakeloop.demo.history import Event, events
-from wakeloop.demo.report import AUTHOR, MEASURES, measured, report, results, summary
+from wakeloop.demo.report import AUTHOR, MEASURES, measured, report, results, summary, why_left_out
 from wakeloop.demo.vocabulary import happened, vocabulary_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.testing.vocabulary import Item, Move, Vocabulary
@@ -158,12 +158,8 @@ def plan(job: Job) -> Reply | None:
     calls = tuple(job.vocabulary.plan([*job.by_text, REPORT_ITEM], "Audit the folder"))
     if failure := job.failure(calls[-1][0]):
         return Reply(f"The list could not be written, so there is no audit: {failure}")
-    rest = (
-        f"; {plural(job.left_out, 'more file')} left out: an audit takes {job.limit} at most"
-        if job.left_out
-        else ""
-    )
-    return Reply(f"Files to audit: {len(job.paths)}{rest}.", calls)
+    rest = why_left_out(job.left_out, job.limit, job.unseen)
+    return Reply(f"Files to audit: {len(job.paths)}. {rest}".rstrip(), calls)
 
 
 def stop_once(job: Job) -> Reply | None:

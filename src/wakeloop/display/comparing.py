@@ -13,10 +13,11 @@ from wakeloop.agent import create_todo_agent
 from wakeloop.display import words
 from wakeloop.display.clean import one_line
 from wakeloop.display.ours import is_ours
-from wakeloop.errors import BenchError
+from wakeloop.errors import BenchError, WakeloopError
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.text.plain_html import table
+from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of
 from wakeloop.todos.items import is_closed
 
@@ -173,7 +174,8 @@ def _ran(name: str, agent: Any, given: Any, config: Any) -> Row:
             elif data["type"] in told:
                 told[data["type"]] += 1
     except Exception as raised:  # noqa: BLE001 - the other presets are compared all the same
-        error = f"{type(raised).__name__}: {raised}"
+        said = raised if isinstance(raised, WakeloopError) else f"{type(raised).__name__}: {raised}"
+        error = without_secrets(str(said))
     todos = result.get("todos") or []
     session = session_of(result) if result else {}
     spent = session.get("spent") or spent or {}

@@ -17,9 +17,12 @@ from wakeloop.display.lanes import Lane, Moment, Picture, Said, Spend
 from wakeloop.display.prose import SHORTEST, Hide, markdown, plain, room_for, shown
 from wakeloop.text.characters import plural
 from wakeloop.text.marks import kind_of, milliseconds, parts_of, source_of
+from wakeloop.text.secrets import hidden
 
 FOLDED = 700  # characters: a longer text is folded
 FOLDED_LINES = 14
+PART = 50  # messages
+MANY = 1_000  # messages: what is folded is shown as it was written, since laying it out takes seconds
 SECOND = 1000  # milliseconds
 BARS = 300  # of tokens and cost: more would not be seen
 GRAPH = {
@@ -58,6 +61,11 @@ STATUS = {
 }
 
 
+def parts_in(said: Sequence[Said]) -> list[Sequence[Said]]:
+    """The conversation in parts that a browser lays out when they come into view; at least one."""
+    return [said[at : at + PART] for at in range(0, len(said), PART)] or [said]
+
+
 @dataclass(frozen=True)
 class Bar:
     """A bar: place and width in percent of the axis, height in percent of the tallest."""
@@ -94,7 +102,7 @@ class Page:
             "tokens": list(self.tokens()),
             "costs": list(self.costs()),
             "lanes": list(map(self.lane, picture.lanes)),
-            "said": [self.message(one) for one in picture.said],
+            "parts": [list(map(self.message, part)) for part in parts_in(picture.said)],
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         }
 
@@ -125,8 +133,9 @@ class Page:
         names = {m.response_metadata.get("model_name") for m in (one.message for one in self.picture.said)}
         if named := ", ".join(sorted(self.line(str(name), 60) for name in names if name)):
             yield "Model", named
-        if failed := sum(one.kind == "failed" for one in moments):
-            yield "Trouble", f"{plural(failed, 'call')} failed"
+        failed = sum(one.kind == "failed" for one in moments)
+        if trouble := words.failed_and_blocked(failed, words.count_blocked(todos)):
+            yield "Trouble", trouble
         yield "Began", datetime.fromtimestamp(self.picture.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     # -- the picture -------------------------------------------------------------------------------------
@@ -254,14 +263,15 @@ class Page:
                 read = plural(usage["input_tokens"], "token")
                 told["notes"].append(f"{read} in, {usage['output_tokens']:,} out")
         text = shown(text, self.hide, self.room).strip()
-        told["body"] = markdown(text) if whose in ("user", "model") else plain(text)
         told["text"] = one_line(text, 160)
         told["long"] = len(text) > FOLDED or text.count("\n") >= FOLDED_LINES
+        laid_out = whose in ("user", "model") and not (told["long"] and len(self.numbers) > MANY)
+        told["body"] = markdown(text) if laid_out else plain(text)
         return told
 
     def call(self, made: Mapping[str, Any]) -> dict[str, str | Markup]:
         """A call: its name, its arguments on a line, and all of them where the line is too short."""
-        args = shown(words.as_text(made["args"]), self.hide, self.room)
+        args = shown(words.as_text(hidden(made["args"])), self.hide, self.room)
         short = one_line(args, 140)
         return {
             "name": self.line(made["name"], 60),

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from wakeloop.display import words
-from wakeloop.display.clean import clean
+from wakeloop.display.clean import clean, one_line
 from wakeloop.display.ours import is_ours
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import STREAM, Line, Screen
 from wakeloop.display.shown import View, list_html, list_text, paragraph, preformatted, show
+from wakeloop.errors import ArgumentError, InputError
 from wakeloop.text.characters import plural
 from wakeloop.text.plain_html import safe
+from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.editing import Graph, aupdate_todos, update_todos
 from wakeloop.thread.held import ASKED
 from wakeloop.thread.standing import answer_of, last_node, session_of
@@ -22,6 +24,7 @@ from wakeloop.todos.items import Todo, count_open, is_open
 
 BETWEEN = 0.1  # seconds from one drawing to the next, while a run streams
 RECENT, KEPT = 8, 1_000  # lines that show while a run streams, and those that can be unfolded behind it
+LONGEST_SENTENCE = 1_000  # characters of a refusal
 SAID = 400  # characters of a reply on its way
 BAR = 10
 
@@ -119,23 +122,31 @@ class TodoPanel:
         self.lines.clear()
         self.result, self._place, self.running = None, None, True
         self._draw(at_once=True)
-        end = "The run broke off."
+        told: list[Line] = []
         try:
             yield
-            end = self._ending()
+            told = self._ended(self._ending())
+        except (InputError, ArgumentError) as error:
+            self.status = one_line(str(error), LONGEST_SENTENCE)  # whoever sees it raised reads it there
+            raise
         except BaseException as error:
-            end = f"The run broke off ({type(error).__name__})."
+            told = self._ended(f"The run broke off ({type(error).__name__}).")
             raise
         finally:
             self.running = False
-            self.status = f"{end} {self.screen.summary}"
-            self._say([Line("end", self.status)])
+            self._say(told)
             self._draw(at_once=True)
 
+    def _ended(self, end: str) -> list[Line]:
+        self.status = f"{end} {self.screen.summary}"
+        return [Line("end", self.status)]
+
     def _ending(self) -> str:
-        """How the run ended; of one that is parked the values do not count what is open."""
+        """How the run ended, and what went wrong; a parked one's values do not count what is open."""
         session: dict[str, Any] = {**session_of(self.result)} if self.result else {}
-        return words.ending(session | {"open": count_open(self.screen.todos)})
+        end = words.ending(session | {"open": count_open(self.screen.todos)})
+        trouble = words.trouble({"spent": self.screen.spent}, self.screen.todos)
+        return f"{end} {trouble}." if trouble else end
 
     def _edited(self, todos: list[Todo]) -> View:
         self.screen.todos, self.status = todos, "Edited by hand since the last run."
@@ -175,13 +186,20 @@ class TodoPanel:
         todos = self.screen.todos
         parts = [f"<p><b>{safe(clean(self.title))}</b></p>"] if self.title else []
         parts += [list_html(todos, bar(todos)), *map(paragraph, self._now())]
-        told = [line.text for line in self.lines if line.kind != "item"]
+        told = [
+            line.text if line.kind == "question" else without_secrets(line.text)
+            for line in self.lines
+            if line.kind != "item"
+        ]
         if self.running:
-            parts.append(preformatted("\n".join([*told[-RECENT:], clean(self.screen.streamed)[-SAID:]])))
+            parts.append(preformatted("\n".join([*told[-RECENT:], self._streamed()])))
         elif told:
             folded = f"<details><summary>{plural(len(told), 'event')}</summary>"
             parts.append(f"{folded}{preformatted(chr(10).join(told))}</details>")
         return "\n".join(["<div>", *parts, "</div>"])
+
+    def _streamed(self) -> str:
+        return without_secrets(clean(self.screen.streamed))[-SAID:]
 
     def _now(self) -> list[str]:
         return [f"At work: {self.screen.summary}" if self.running else self.status]

@@ -1,20 +1,17 @@
 """Texts of a thread as HTML: without secrets, without links."""
 
-import re
 from collections.abc import Callable
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
 from wakeloop.display.clean import clean
-from wakeloop.text.secrets import HIDDEN, IS_A_SECRET, without_secrets
+from wakeloop.text.secrets import without_secrets
 
 LONGEST = 20_000  # characters of one text on a page
 SHORTEST = 1_000  # of one where there are very many
 WHOLE = 6_000_000  # of all texts together, about
 MARGIN = 2_000  # of what is behind them, read so that no secret is cut in two
-_WORD = re.compile(r"[\w./+=-]{16,}")
-_KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.*?(?:-----END [A-Z ]+-----|\Z)", re.DOTALL)
 
 Hide = Callable[[str], str]
 
@@ -30,8 +27,7 @@ def room_for(texts: int) -> int:
 
 def shown(text: str, hide: Hide, most: int = LONGEST) -> str:
     """A text as a page shows it: cleaned, without secrets, cut with a count where it is very long."""
-    kept = hide(clean(text[: most + MARGIN]))
-    kept = _WORD.sub(_unless_secret, _KEY.sub(HIDDEN, without_secrets(kept)))
+    kept = without_secrets(hide(clean(text[: most + MARGIN])))
     if len(text) <= most:
         return kept
     return f"{kept[:most]}\n… and {len(text) - most:,} more characters"
@@ -45,7 +41,3 @@ def markdown(text: str) -> Markup:
 def plain(text: str) -> Markup:
     """A text as it is."""
     return Markup("<pre>{}</pre>").format(text) if text else escape("")
-
-
-def _unless_secret(word: re.Match[str]) -> str:
-    return HIDDEN if IS_A_SECRET.match(word[0]) else word[0]

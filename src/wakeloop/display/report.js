@@ -4,10 +4,10 @@
   const all = (query) => [...document.querySelectorAll(query)];
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const q = by("q"), found = by("found");
-  const said = all(".said[id]"), lanes = all(".lane");
-  const texts = said.map((one) => one.textContent.toLowerCase());
+  const said = all(".said[id]"), lanes = all(".lane"), parts = all(".talk ol");
   const items = lanes.map((one) => (one.dataset.text || "").toLowerCase());
-  let hits = [], at = -1, waiting = 0;
+  const MOST = 300; // of what is found: as many are marked
+  let hits = [], at = -1, waiting = 0, texts = null;
 
   const unfold = (open) => {
     for (const one of all(".talk details")) one.open = open;
@@ -24,7 +24,7 @@
     CSS.highlights.delete("found");
     if (!word) return;
     const ranges = [];
-    for (const one of hits.slice(0, 300)) {
+    for (const one of hits.slice(0, MOST)) {
       const walk = document.createTreeWalker(one, NodeFilter.SHOW_TEXT);
       while (walk.nextNode()) {
         const text = walk.currentNode.data.toLowerCase();
@@ -43,6 +43,7 @@
   const search = () => {
     const word = q.value.trim().toLowerCase();
     const own = by("graph").checked, results = by("results").checked;
+    texts ??= said.map((one) => one.textContent.toLowerCase());
     hits = [];
     at = -1;
     said.forEach((one, i) => {
@@ -51,12 +52,15 @@
       one.hidden = !wanted || !texts[i].includes(word);
       if (!one.hidden) hits.push(one);
     });
+    // What is not in view keeps the room that it had: a few matches are laid out at once.
+    for (const part of parts) part.hidden = !part.querySelector(".said:not([hidden])");
+    by("talk").querySelector(".talk").classList.toggle("few", hits.length <= MOST);
     let listed = 0;
     lanes.forEach((one, i) => {
       one.hidden = !items[i].includes(word);
       listed += !one.hidden;
     });
-    for (const one of hits.slice(0, 300)) {
+    for (const one of hits.slice(0, MOST)) {
       for (const fold of one.querySelectorAll("details")) {
         if (word && fold.textContent.toLowerCase().includes(word)) fold.open = true;
       }
@@ -116,7 +120,7 @@
   const land = () => {
     const one = /^#m\d+$/.test(location.hash) && document.querySelector(location.hash);
     if (!one) return;
-    one.hidden = false;
+    one.hidden = one.parentElement.hidden = false;
     for (const fold of one.querySelectorAll("details")) fold.open = true;
     go(one);
   };

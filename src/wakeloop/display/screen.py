@@ -16,6 +16,7 @@ from wakeloop.loop.spending import told as spent_in
 from wakeloop.stream import Spent
 from wakeloop.text.characters import plural
 from wakeloop.text.marks import by_model, kind_of, parts_of
+from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.held import ASKED
 from wakeloop.todos.items import Todo
 
@@ -244,7 +245,7 @@ class Screen:
         """A tool's result, its first line; of the list's tools a refusal alone, of a repair nothing."""
         call, failed = self.running.pop(message.tool_call_id, None), message.status == "error"
         text = message.text.removeprefix("Error: ") if failed else parts_of(message)[0]
-        told = one_line(text) if failed else words.first_line(text)
+        told = one_line(without_secrets(text)) if failed else words.first_line(text)
         if message.name in self.todo_tools:
             if failed:
                 yield Line("error", f"list refused: {told}")

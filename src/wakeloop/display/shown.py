@@ -8,6 +8,7 @@ from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.text.characters import plural
 from wakeloop.text.plain_html import safe, table
+from wakeloop.text.secrets import hidden, without_secrets
 from wakeloop.thread.held import held, nothing_of
 from wakeloop.thread.standing import answer_of, session_of
 from wakeloop.todos.items import Todo, count_open
@@ -53,7 +54,10 @@ def show(given: object) -> View:
     values = held(given).values
     todos: list[Todo] = values.get("todos") or []
     told = standing({"open": count_open(todos)} | cast(dict[str, Any], session_of(given)))
-    goal, answer = one_line(values.get("todo_goal") or "", LONG), clean(answer_of(given))
+    goal, answer = (
+        one_line(without_secrets(values.get("todo_goal") or ""), LONG),
+        clean(without_secrets(answer_of(given))),
+    )
     html = [list_html(todos), paragraph(told)]
     text = [list_text(todos), told]
     if goal:
@@ -80,7 +84,7 @@ def list_html(todos: Sequence[Todo], bar: str = "") -> str:
     """A list as a table, how far it is above it; legible without its style."""
     if not todos:
         return "<p>The list is empty.</p>"
-    rows = ((str(todo.get("id", "")), one_line(todo["content"], LONG), _status(todo)) for todo in todos)
+    rows = ((str(t.get("id", "")), one_line(t["content"], LONG), _status(t)) for t in hidden(todos))
     return f"<p>{bar}{words.progress(todos)}</p>\n{table(('id', 'item', 'status'), rows)}"
 
 

@@ -8,6 +8,7 @@ from wakeloop.display.clean import clean, one_line
 from wakeloop.loop.approval import PLAN
 from wakeloop.stream import Spent
 from wakeloop.text.characters import escaped, is_seen, plural
+from wakeloop.text.secrets import hidden, without_secrets
 from wakeloop.todos.items import Todo, is_closed, is_open
 
 LIMITS = {
@@ -83,20 +84,20 @@ def list_of(todos: Sequence[Todo]) -> str:
 def item(todo: Todo, mark: str | None = None) -> str:
     """One item as one line: mark, id, text, and why it is held."""
     why = f" ({todo['status']}: {todo['reason']})" if todo.get("reason") else ""
-    text = one_line(f"{todo['id']} {todo['content']}{why}", 300)
+    text = one_line(without_secrets(f"{todo['id']} {todo['content']}{why}"), 300)
     return f"{mark or MARKS.get(todo['status'], '[?]')} {text}"
 
 
 def call(name: str, args: Mapping[str, Any]) -> str:
-    """A tool call as one line; long arguments are cut."""
-    told = (f"{key}={as_text(value)}" for key, value in args.items())
+    """A tool call as one line, without what looks like a secret; long arguments are cut."""
+    told = (f"{key}={as_text(value)}" for key, value in hidden(args).items())
     return one_line(f"{name}({', '.join(told)})", 160)
 
 
 def first_line(text: str) -> str:
     """The first line of a result that says something, and how many more there are."""
     first, *more = [line for line in clean(text).splitlines() if line.strip()] or [""]
-    return one_line(first, 160) + (f" (+ {plural(len(more), 'line')})" if more else "")
+    return one_line(without_secrets(first), 160) + (f" (+ {plural(len(more), 'line')})" if more else "")
 
 
 def as_text(value: Any) -> str:
@@ -123,9 +124,13 @@ def nearest(name: str | None, share: float) -> str:
 
 def trouble(session: Mapping[str, Any], todos: Sequence[Todo]) -> str:
     """What went wrong on the way to whatever end: calls that failed, items that are blocked."""
-    failed, blocked = failed_calls(session), count_blocked(todos)
-    told = [f"{plural(failed, 'call')} failed"] if failed else []
-    return ", ".join([*told, *([f"{plural(blocked, 'item')} blocked"] if blocked else [])])
+    return failed_and_blocked(failed_calls(session), count_blocked(todos))
+
+
+def failed_and_blocked(calls: int, items: int) -> str:
+    """Both counts in words; "" where there is nothing to tell."""
+    told = [f"{plural(calls, 'call')} failed"] if calls else []
+    return ", ".join([*told, *([f"{plural(items, 'item')} blocked"] if items else [])])
 
 
 def failed_calls(session: Mapping[str, Any]) -> int:

@@ -28,9 +28,7 @@ BENDS = {
 BEND = -16  # of all other edges, so that there and back are two lines
 WIDTH, ROW, HALF = 830, 60, 16
 GREY, INK, FILL, LINE = "#595959", "#1f1f33", "#eceafd", "#8b82d8"
-GROUND = (
-    '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>'  # no grey is legible on white and on black
-)
+GROUND = '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>'  # no grey is read on white and on black
 TIP = (
     '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"'
     f' orient="auto"><path d="M0 0L8 4L0 8z" fill="{GREY}"/></marker></defs>'

@@ -1,7 +1,8 @@
 """Texts without keys."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 HIDDEN = "…"
 NAMES_A_SECRET = re.compile(
@@ -9,9 +10,8 @@ NAMES_A_SECRET = re.compile(
     re.IGNORECASE,
 )
 """Of a header, a parameter, a field, a variable: the one list of what names a secret."""
-IS_A_SECRET = re.compile(
-    r"^(?:sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA|eyJ[\w-]++\.eyJ|-----BEGIN (?:[A-Z]+ )?PRIVATE KEY)"
-)
+_BEGINS = r"sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA|eyJ[\w-]++\.eyJ"
+IS_A_SECRET = re.compile(rf"^(?:{_BEGINS}|-----BEGIN (?:[A-Z]+ )?PRIVATE KEY)")
 """What is a secret under whatever name; a signed token and a private key, too."""
 # What looks like a secret by its place, whatever it is. Each part of a pattern ends where the next begins, so
 # that no text is looked at twice.
@@ -22,14 +22,29 @@ _TELLING = re.compile(
     r"(?:api|access|account|secret|private)[_.-]?key$|passw(?:or)?d$|passphrase$", re.IGNORECASE
 )
 _SCHEME = re.compile(r"\b((?:bearer|basic)\s++)[\w.~+/-]{6,}+=*+", re.IGNORECASE)
+# What is one by its form; a key is longer than a word that begins like it.
+_FORM = re.compile(rf"(?<![\w-])(?:{_BEGINS})[\w./+=-]{{12,}}+")
+_KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.*?(?:-----END [A-Z ]+-----|\Z)", re.DOTALL)
 
 
 def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
-    """Return a text without these secrets, and without what an address, a field or a header carries."""
+    """Return a text without these secrets, what an address, a field or a header carries, keys and tokens."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     text = _FIELD.sub(_field, _PARAMETER.sub(_parameter, _USER.sub(HIDDEN, text)))
-    return _SCHEME.sub(rf"\1{HIDDEN}", text)
+    return _FORM.sub(HIDDEN, _KEY.sub(HIDDEN, _SCHEME.sub(rf"\1{HIDDEN}", text)))
+
+
+def hidden(value: Any, hide: Callable[[str], str] = without_secrets) -> Any:
+    """Return plain JSON with each text as `hide` leaves it; what stands under a telling key goes whole."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, Mapping):
+        return {
+            key: HIDDEN if isinstance(part, str) and _TELLING.search(str(key)) else hidden(part, hide)
+            for key, part in value.items()
+        }
+    return [hidden(part, hide) for part in value] if isinstance(value, list | tuple) else value
 
 
 def is_secret(name: str, value: str) -> bool:

@@ -16,7 +16,7 @@ from langgraph.types import Command, interrupt
 from wakeloop import answer_of, create_todo_agent, session_of
 from wakeloop.display import TodoPanel, show
 from wakeloop.display.panel import BETWEEN
-from wakeloop.errors import ArgumentError, EditError
+from wakeloop.errors import ArgumentError, EditError, InputError
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.plain_html import table
@@ -256,6 +256,53 @@ def test_a_stream_of_ones_own_tells_what_it_took(cell: list[list[Any]]) -> None:
     )
 
 
+def test_a_failed_call_under_a_settled_list_is_said(cell: list[list[Any]]) -> None:
+    panel = TodoPanel(agent_of([calls(("look", {"to": "x"})), says("all is well")]), AT, clock=ticking(0))
+    assert panel.run(GO) == "all is well"
+    assert panel.status.startswith(
+        "Settled: nothing on the list is open. 1 call failed. 0 wakes, 2 requests, "
+    )
+
+
+@pytest.mark.parametrize("door", ["notebook", "terminal"])
+def test_an_input_that_is_refused_is_no_run_that_broke_off(
+    cell: list[list[Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], door: str
+) -> None:
+    if door == "terminal":
+        monkeypatch.setattr(sys.modules["IPython"], "get_ipython", SimpleNamespace)
+    panel = TodoPanel(agent_of(), AT, clock=ticking(0))
+    with pytest.raises(InputError) as refused:
+        panel.run({**GO, "todos": [{"content": "a", "status": "odd"}]})
+    assert str(panel) == f"The list is empty.\n{refused.value}"
+    assert [bundle["text/plain"].splitlines()[-1] for place in cell for bundle in place[1:]] == (
+        [str(refused.value)] if door == "notebook" else []
+    )
+    assert capsys.readouterr().out == ""  # who runs it reads the error beneath
+
+
+def test_what_looks_like_a_secret_is_not_kept_with_a_notebook(cell: list[list[Any]]) -> None:
+    key = "sk-0123456789abcdef"
+    agent = agent_of(
+        [
+            calls(("todo_write", {"items": [f"use {key}"]}), ("look", {"at": f"https://u:{key}@h"})),
+            calls(("look", {"password": "hunter2", "at": key})),
+            calls(("asks", {"what": f"send {key}"})),
+            says(f"I have sent {key}"),
+            calls(("todo_update", {"id": 1, "status": "done"})),
+            says(f"It was {key}"),
+        ]
+    )
+    panel = TodoPanel(agent, AT, clock=ticking(0))
+    panel.run(GO)
+    shown = cell[0][-1]["text/html"]
+    assert f"may I send {key}?" in shown  # who answers has to see it
+    assert shown.count(key) == 1
+    assert "hunter2" not in shown
+    result = agent.invoke(Command(resume="yes"), AT)
+    assert key not in f"{show(result).html}{show(result)}{show(result['todos'])}"
+    assert answer_of(result) == f"It was {key}"
+
+
 def test_a_question_is_shown_and_answered(cell: list[list[Any]]) -> None:
     agent = agent_of([calls(("asks", {"what": "<go>"})), says("I did")])
     panel = TodoPanel(agent, AT, clock=ticking(0))
@@ -287,7 +334,7 @@ def test_outside_a_notebook_lines_are_printed(capsys: pytest.CaptureFixture[str]
         "list: 1/2 closed, 1 blocked",
         "model: end <img src=x onerror=alert(1)>&",
     ]
-    assert end.startswith("Settled: nothing on the list is open. 1 wake, 6 requests, about ")
+    assert end.startswith("Settled: nothing on the list is open. 1 item blocked. 1 wake, 6 requests, about ")
     assert str(panel).splitlines()[:2] == ["[x] 1 a", "[!] 2 <img src=x onerror=alert(1)>& (blocked: no key)"]
 
 

@@ -37,6 +37,18 @@ def test_open_is_what_the_list_says(thread: Make) -> None:
     assert agent.session["open"] == 3
 
 
+@pytest.mark.parametrize("door", ["invoke", "ainvoke"])
+async def test_an_ended_thread_that_is_gone_on_with_keeps_its_figures(door: str) -> None:
+    model = ScriptedModel([write("a"), says("I stop"), done(1), says("bye")])
+    agent = create_todo_agent(model, checkpointer=InMemorySaver())
+    at: Any = {"configurable": {"thread_id": "t"}}
+    agent.invoke({"messages": [("user", "go")]}, at)
+    before = agent.get_state(at)
+    out = agent.invoke(None, at) if door == "invoke" else await agent.ainvoke(None, at)
+    assert (session_of(out)["reason"], session_of(out)["wakes"]) == ("settled", 1)
+    assert (agent.get_state(at), len(model.requests)) == (before, 4)
+
+
 # -- answers ---------------------------------------------------------------------------------------------
 
 

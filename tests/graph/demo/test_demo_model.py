@@ -153,14 +153,14 @@ def test_a_single_file_makes_the_same_run(tmp_path):
 def test_the_number_of_files_is_bounded_and_said(tmp_path):
     for number in range(20):
         (tmp_path / f"{number:02}.py").write_text("x = 1\n")
+    (tmp_path / "99\u200b.py").write_text("x = 1\n")
     graph, told = audit(tmp_path)
     assert (told["wake"], told["nag"], told["guard"]) == (6, 1, 1)
     check_ended(graph, tmp_path, budget=38)
     assert len(values(graph)["todos"]) == 13
-    assert "Files to audit: 12; 8 more files left out: an audit takes 12 at most." in [
-        m.text for m in values(graph)["messages"]
-    ]
-    assert "Left out: 8 more files; an audit takes 12 at most." in (tmp_path / REPORT).read_text()
+    why = "8 more files; an audit takes 12 at most, and 1 file with signs in the name that cannot be seen."
+    assert f"Files to audit: 12. Left out: {why}" in [m.text for m in values(graph)["messages"]]
+    assert f"Left out: {why}" in (tmp_path / REPORT).read_text()
     graph, _ = audit(tmp_path, model=OfflineAuditor(limit=2))
     assert len(values(graph)["todos"]) == 3
 

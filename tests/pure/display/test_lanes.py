@@ -13,7 +13,7 @@ from langgraph.types import Interrupt
 from wakeloop.display.axis import Axis
 from wakeloop.display.folding import picture
 from wakeloop.display.lanes import Picture
-from wakeloop.display.page import Page
+from wakeloop.display.page import Page, parts_in
 from wakeloop.display.past import Nested, Past, Step
 from wakeloop.display.prose import LONGEST, markdown, room_for, shown
 from wakeloop.loop.approval import request
@@ -222,7 +222,7 @@ def test_what_others_have_put_in_is_not_the_persons() -> None:
     assert moments(shown) == [(0.0, "event"), (1.0, "request")]
     told = Page(shown, {}, str).values()
     assert told["request"] == "Do it."
-    assert [one["who"] for one in told["said"]] == ["Put in by summarization", "You"]
+    assert [one["who"] for part in told["parts"] for one in part] == ["Put in by summarization", "You"]
 
 
 def test_subagents_are_at_work_from_their_start_to_their_result() -> None:
@@ -317,11 +317,29 @@ def test_of_many_texts_each_has_less_room(texts: int, room: int) -> None:
     assert room_for(texts) == room
 
 
+@pytest.mark.parametrize(
+    ("messages", "parts"), [(0, [0]), (1, [1]), (50, [50]), (51, [50, 1]), (120, [50, 50, 20])]
+)
+def test_a_browser_lays_the_conversation_out_in_parts(messages: int, parts: list[int]) -> None:
+    assert [len(part) for part in parts_in([None] * messages)] == parts
+
+
+@pytest.mark.parametrize(("more", "laid_out"), [(999, True), (1_000, False)])
+def test_what_is_folded_in_a_very_long_thread_is_as_it_was_written(more: int, laid_out: bool) -> None:
+    texts = (f"**bold**{' x' * 400}", "**short**")
+    said = [AIMessage(text, id=text[:5]) for text in texts]
+    said += [AIMessage("", id=str(number)) for number in range(more - 1)]
+    page = Page(picture(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
+    long, short, *_ = page.values()["parts"][0]
+    assert ("<strong>bold</strong>" in long["body"], "**bold**" in long["body"]) == (laid_out, not laid_out)
+    assert "<strong>short</strong>" in short["body"]
+
+
 @pytest.mark.parametrize(("more", "room"), [(0, 20_000), (1_999, 3_000)])
 def test_a_long_text_is_cut_with_a_count(more: int, room: int) -> None:
     said = [HumanMessage("x" * 30_000, id="long"), *(HumanMessage("", id=str(n)) for n in range(more))]
     page = Page(picture(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
-    told = page.values()["said"][0]["body"]
+    told = page.values()["parts"][0][0]["body"]
     assert (told.count("x"), f"… and {30_000 - room:,} more characters" in told) == (room, True)
 
 

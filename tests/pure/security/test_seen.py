@@ -120,6 +120,12 @@ def test_a_command_is_not_given_what_counts_as_a_secret(name: str) -> None:
         ("host=db password = hunter2", "host=db password = …"),
         ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic …"),
         ("max_tokens=5, key=name, pass", "max_tokens=5, key=name, pass"),
+        ("TOKEN=ghp_0123456789abcdef, then 'sk-proj-0123456789abc'", "TOKEN=…, then '…'"),
+        (
+            "sk-learn, disk-usage-of-all-servers, risk-sk-0123456789abcdef",
+            "sk-learn, disk-usage-of-all-servers, risk-sk-0123456789abcdef",
+        ),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nleft", "…\nleft"),
     ],
 )
 def test_a_text_is_left_without_its_secrets(text: str, left: str) -> None:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,15 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "threads.sqlite"
 
 
-def keep(db: Path, *names: str, script: Any = ()) -> None:
+def keep(db: Path, *names: str, script: Any = (), request: str = "") -> None:
     """Threads that a run has ended, the last one named last."""
     with writing(Place(db, named=True)) as store:
         for name in names:
             model = ScriptedModel(list(script) or [says(f"hello {name}")])
             agent = create_todo_agent(model, checkpointer=store.saver)
-            agent.invoke({"messages": [("user", f"go {name}")]}, {"configurable": {"thread_id": name}})
-            store.remember(name, Recipe(model="m", root=str(db.parent)), f"go {name}")
+            asked = request or f"go {name}"
+            agent.invoke({"messages": [("user", asked)]}, {"configurable": {"thread_id": name}})
+            store.remember(name, Recipe(model="m", root=str(db.parent)), asked)
 
 
 # -- which thread is meant --------------------------------------------------------------------------------
@@ -76,7 +77,8 @@ def test_resume_and_chat_take_the_last_thread(shell: Shell, serve: Any) -> None:
     for name in ("one", "two"):
         assert shell("run", name, "--model", "m", "--base-url", server.url, "--thread", name).returncode == 0
     gone_on = shell("resume")
-    assert gone_on.stdout.splitlines()[0] == "Continuing thread two (m)"
+    told = ["Settled: nothing on the list is open.", nothing("two", shell.db)]
+    assert gone_on.stdout.splitlines() == told
     talked = shell("chat", "-c", typed="more\n")
     assert talked.stdout.splitlines()[0] == "Thread two (m); .help lists the commands."
     assert len(json.loads(shell("show", "two", "--json", "--history").stdout)["history"]) == 4
@@ -85,6 +87,79 @@ def test_resume_and_chat_take_the_last_thread(shell: Shell, serve: Any) -> None:
         2,
         "wakeloop: --continue takes the last thread: leave --thread out, or --continue.\n",
     )
+
+
+BLOCKED = {"id": 2, "status": "blocked", "reason": "no key"}
+WORKED = [
+    calls(("todo_write", {"items": ["a", "b"]})),
+    says("I stop"),
+    calls(("todo_update", {"id": 1, "status": "done"}), ("todo_update", BLOCKED)),
+    says("the answer"),
+]
+ALL = "There is nothing to go on with: the last run has ended, and nothing is open."
+
+
+def nothing(name: str, db: Path) -> str:
+    return f"{ALL} With a message it goes on: wakeloop resume {name} 'your message' --db {db}"
+
+
+@pytest.mark.parametrize("manner", [[], ["--json"], ["--quiet"], ["--output", "stream-json"]], ids=str)
+def test_a_resume_that_has_nothing_to_do_says_so_and_changes_nothing(db: Path, manner: list[str]) -> None:
+    keep(db, "t-1", script=WORKED)
+    before, count = wakeloop("show", "t-1", "--json", "--history")[1], rows(db, "t-1")
+    code, out, err = wakeloop("resume", "t-1", *manner)  # its model "m" is nowhere
+    told = f"{out}{err}".splitlines()
+    assert (code, nothing("t-1", db) in told) == (0, True)
+    if "json" in str(manner):
+        final = json.loads(out)
+        assert (final["wakes"], final["session"]["spent"]["requests"], final["error"]) == (1, 4, None)
+    else:
+        assert out.splitlines()[-1] == ("the answer" if manner else nothing("t-1", db))
+    assert (wakeloop("show", "t-1", "--json", "--history")[1], rows(db, "t-1")) == (before, count)
+
+
+def test_a_resume_where_nothing_is_open_keeps_another_end_than_the_good_one(db: Path) -> None:
+    keep(db, "t-1", script=[says("")] * 5)
+    before = json.loads(wakeloop("show", "t-1", "--json")[1])
+    assert before["session"]["reason"] == "empty_reply"
+    code, out, _ = wakeloop("resume", "t-1")
+    assert (code, out.splitlines()[0]) == (1, "The model gave empty replies only; 0 open.")
+    assert json.loads(wakeloop("show", "t-1", "--json")[1]) == before
+
+
+def test_a_chat_that_has_nothing_to_go_on_with_says_the_same(db: Path) -> None:
+    keep(db, "t-1", script=WORKED)
+    before, count = wakeloop("show", "t-1", "--json")[1], rows(db, "t-1")
+    talked = wakeloop("chat", "-c", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", input=".resume\n")
+    assert talked[::2] == (2, f"{ALL}\n")
+    assert (wakeloop("show", "t-1", "--json")[1], rows(db, "t-1")) == (before, count)
+
+
+def demo(db: Path, name: str, *script: Any) -> None:
+    """A demo's thread, ended or broken off."""
+    with writing(Place(db, named=True)) as store, suppress(KeyboardInterrupt):
+        store.remember(name, Recipe(root=str(db.parent), demo=True), "audit")
+        agent = create_todo_agent(ScriptedModel(list(script)), checkpointer=store.saver)
+        agent.invoke({"messages": [("user", "audit")]}, {"configurable": {"thread_id": name}})
+
+
+def test_a_demo_that_is_over_is_not_the_last_thread(db: Path) -> None:
+    demo(db, "demo-1", says("done"))
+    told = f"wakeloop: There is no thread in '{db}' yet but the demo's; wakeloop run begins one.\n"
+    assert wakeloop("resume") == wakeloop("chat", "-c") == (2, "", told)
+    keep(db, "t-1", script=WORKED)
+    demo(db, "demo-2", says("done"))
+    assert wakeloop("resume")[1].splitlines()[-1] == nothing("t-1", db)
+    assert wakeloop("resume", "demo-2")[1].splitlines()[-1] == nothing("demo-2", db)
+    assert wakeloop("report", "-o", "-")[1].count("<code>demo-2</code>") == 1  # to look at, it is the last
+
+
+def test_a_demo_that_was_broken_off_is_gone_on_with(db: Path) -> None:
+    keep(db, "t-1")
+    demo(db, "demo-1", KeyboardInterrupt())
+    (db.parent / "a.py").write_text("x = 1\n")
+    code, out, _ = wakeloop("resume")
+    assert (code, out.splitlines()[0][:24]) == (0, "Continuing thread demo-1")
 
 
 def test_a_minted_id_may_be_cut_short_also_where_a_new_one_may_be_named(shell: Shell, serve: Any) -> None:
@@ -117,6 +192,37 @@ def test_the_list_has_the_last_message_and_an_idle_chat_does_not_run(db: Path) -
     assert held[1].split()[:5] == ["t-1", "idle", "stalled", "0/2", "5"]
     assert held[1].endswith("  go t-1   I stop")
     assert (row["state"], row["request"], row["last"]) == ("idle", "go t-1", "I stop")
+
+
+def states() -> list[str]:
+    """How the one thread stands for a process that looks on."""
+    ran = subprocess.run([*COMMAND, "threads", "--json"], capture_output=True, text=True, check=True)
+    shown = subprocess.run([*COMMAND, "show", "broken"], capture_output=True, text=True, check=True)
+    return [json.loads(ran.stdout)[0]["state"], shown.stdout.splitlines()[1].split(", ")[0]]
+
+
+def test_a_chat_that_sits_over_a_broken_run_does_not_run(db: Path) -> None:
+    with suppress(KeyboardInterrupt):
+        keep(db, "broken", script=[KeyboardInterrupt()])
+    with writing(Place(db, named=True)) as store, store.held("broken") as hold:
+        assert states() == ["broken off", "state: broken off"]
+        with hold.running():
+            assert states() == ["running", "state: running"]
+        assert states() == ["broken off", "state: broken off"]
+
+
+def test_what_went_wrong_under_a_settled_list_is_in_the_list_of_threads(db: Path) -> None:
+    keep(db, "t-1")
+    assert "TROUBLE" not in wakeloop("threads")[1]
+    keep(db, "t-2", script=[calls(("look", {})), *WORKED])
+    head, failed, well = wakeloop("threads")[1].splitlines()
+    place = head.index("TROUBLE")
+    assert failed[place:].startswith("1 call failed, 1 item blocked  go t-2")
+    assert well[place:].startswith(" " * 31 + "go t-1")
+    counts = [(one["failed_calls"], one["blocked"]) for one in json.loads(wakeloop("threads", "--json")[1])]
+    assert counts == [(1, 1), (0, 0)]
+    page = wakeloop("report", "t-2", "-o", "-")[1]
+    assert "<dt>Trouble</dt><dd>1 call failed, 1 item blocked</dd>" in page
 
 
 # -- removed, renamed, taken out --------------------------------------------------------------------------
@@ -199,6 +305,39 @@ def test_a_thread_is_taken_out(db: Path, tmp_path: Path) -> None:
     assert wakeloop("export", "t-1", "--json") == (0, whole, "")
 
 
+SECRETS = ("sk-0123456789abcdef", "ghp_0123456789abcdef", "hunter2", "of-the-environment")
+LOOKED_AT = [
+    ["export", "t-1"],
+    ["export", "t-1", "--json"],
+    ["show", "t-1"],
+    ["show", "t-1", "--history"],
+    ["show", "t-1", "--history", "--json"],
+    ["report", "t-1", "-o", "-"],
+    ["todo", "t-1", "list"],
+    ["threads"],
+    ["threads", "--json"],
+]
+
+
+@pytest.mark.parametrize("command", LOOKED_AT, ids=" ".join)
+def test_what_looks_like_a_secret_leaves_by_no_door(
+    db: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", SECRETS[3])
+    told = f"use {SECRETS[0]}, TOKEN={SECRETS[1]}, password = {SECRETS[2]} or {SECRETS[3]}"
+    script = [
+        calls(("todo_write", {"items": [told]})),
+        calls(("todo_update", {"id": 1, "status": "blocked", "reason": told})),
+        calls(("look", {"password": SECRETS[2], "at": told})),
+        says(told),
+    ]
+    keep(db, "t-1", script=script, request=told)
+    code, out, err = wakeloop(*command)
+    assert (code, err) == (0, "")
+    assert "use …, TOKEN=…, password" in out.replace("\\u2026", "…")
+    assert [secret for secret in SECRETS if secret in out] == []
+
+
 # -- what fails -------------------------------------------------------------------------------------------
 
 
@@ -255,16 +394,33 @@ def test_a_demo_without_its_report_fails(shell: Shell) -> None:
     ]
 
 
+def test_a_file_without_room_is_not_left_in_half_and_what_was_there_stays(db: Path, tmp_path: Path) -> None:
+    keep(db, "t-1", script=[says("long " * 20_000)], request="long " * 20_000)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "page.html").write_text("mine")
+    limited = ["sh", "-c", 'ulimit -f 80; exec "$@"', "sh", *COMMAND]  # blocks of 512 bytes
+    for command in (["export", "t-1", "-o", "t.md"], ["report", "t-1", "--force", "-o", "page.html"]):
+        ran = subprocess.run([*limited, *command], cwd=folder, capture_output=True, text=True, check=False)
+        told = f"wakeloop: The file '{command[-1]}' cannot be written: File too large.\n"
+        assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", told)
+    assert {file.name: file.read_text() for file in folder.iterdir()} == {"page.html": "mine"}
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
 def test_an_output_on_a_full_disk_leaves_the_thread_whole(shell: Shell, serve: Any) -> None:
     server = serve(PLAN, DONE, BYE)
+    (shell.folder / "a.py").write_text("x = 1\n")
     with open("/dev/full", "w") as full:  # noqa: PTH123
         failed = shell("run", "x", "--model", "m", "--base-url", server.url, "--thread", "t", stdout=full)
         listed = shell("threads", stdout=full)
+        others = [shell(*command, stdout=full) for command in (["--help"], ["--version"], ["demo", "."])]
     told = "wakeloop: The disk that the output goes to is full: make room, then go on where it stopped.\n"
     assert (listed.returncode, listed.stderr) == (1, told)
-    assert failed.returncode == 1
-    assert failed.stderr.splitlines()[0] + "\n" == told
+    kept = "No thread was kept: nothing was answered. Give the same command again.\n"
+    assert [(one.returncode, one.stderr) for one in (failed, others[2])] == [(1, told + kept)] * 2
+    assert [(one.returncode, one.stderr) for one in others[:2]] == [(1, told)] * 2
+    assert json.loads(shell("threads", "--json").stdout) == []
     assert sqlite3.connect(shell.db).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 

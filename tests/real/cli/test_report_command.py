@@ -97,5 +97,5 @@ def test_the_demo_writes_its_own_page_and_writes_it_anew(shell: Shell, files) ->
     page.unlink()
     page.mkdir()
     done = shell("demo", ".")
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert done.stdout.endswith("cannot be written: Is a directory.\n")

@@ -117,7 +117,7 @@ def test_a_thread_goes_on_with_the_next_message(shell: Shell, serve) -> None:
     third = shell("resume", thread, "more")
     assert third.returncode == 0
     assert len(server.requests) == 3
-    assert shell("resume", thread).returncode == 0  # an empty kick on a settled list asks nobody
+    assert shell("resume", thread).returncode == 0  # nothing is open: nobody is asked
     assert len(server.requests) == 3
 
 

@@ -140,6 +140,14 @@ def harbour() -> Iterator[AIMessage]:
         yield reply(says("The summary is nearly there."), 3400 + 50 * number, 30)
 
 
+def page_of(asked: list[str], said: str) -> str:
+    """The page of a thread in which all this was said."""
+    agent = create_todo_agent(ScriptedModel([says(said)]), checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "long"}}
+    agent.invoke({"messages": [("user", text) for text in asked]}, thread)
+    return thread_report(agent, thread)
+
+
 def page() -> str:
     """The page of that thread."""
     settings = preset("wakeloop").model_copy(update={"prices": PRICES})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import PROGRAM, THEMES, WITHOUT, page, unreadable
+from chromium import PROGRAM, THEMES, WITHOUT, page, page_of, unreadable
 from pictures import ANEW, apart
 from screenshots import taken
 
@@ -53,7 +53,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(browser: Any, file: Path) -> Iterator[Any]:
     tabs = []
 
-    def open_page(width: int = 1400, theme: str = "light", **more: Any) -> Watched:
+    def open_page(width: int = 1400, theme: str = "light", file: Path = file, **more: Any) -> Watched:
         tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme, **more)
         watched = Watched(tab)
         tab.on("console", lambda message: watched.told.append(message.text))
@@ -135,7 +135,7 @@ def test_all_of_it_is_reached_with_the_keyboard(opened: Any) -> None:
 def test_the_search_finds_marks_and_steps_through_what_matches(opened: Any) -> None:
     watched = opened()
     tab = watched.tab
-    visible = lambda: tab.locator(".talk > .said:visible").count()  # noqa: E731
+    visible = lambda: tab.locator(".talk .said:visible").count()  # noqa: E731
     everything = visible()
     tab.keyboard.press("/")
     tab.keyboard.type("ships")
@@ -157,6 +157,42 @@ def test_the_search_finds_marks_and_steps_through_what_matches(opened: Any) -> N
     assert tab.locator(".said.graph:visible").count() == 0
     tab.locator("#results").uncheck()
     assert tab.locator(":is(.said.tool, .said.failed):visible").count() == 0
+
+
+@pytest.fixture(scope="module")
+def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A conversation of 120 messages, the last of which says what no other does."""
+    made = tmp_path_factory.mktemp("page") / "long.html"
+    made.write_text(page_of([f"number {n}\n" * 10 for n in range(119)], "the needle"), encoding="utf-8")
+    return made
+
+
+def test_a_long_conversation_is_laid_out_where_it_is_looked_at(opened: Any, long_file: Path) -> None:
+    tab = opened(file=long_file).tab
+    parts = tab.locator(".talk ol")
+    named = "parts => parts.map((one) => one.getAttribute('aria-label'))"
+    assert parts.evaluate_all(named) == ["Messages 1 to 50", "Messages 51 to 100", "Messages 101 to 120"]
+    laid_out = "one => one.checkVisibility({ contentVisibilityAuto: true })"
+    last = tab.locator(".said").last
+    assert (tab.locator(".said").first.evaluate(laid_out), last.evaluate(laid_out)) == (True, False)
+    tab.evaluate("location.hash = 'm120'")
+    for _ in range(100):  # a frame later
+        if not last.evaluate(laid_out):
+            tab.wait_for_timeout(20)
+    assert last.evaluate(laid_out)
+    assert last.bounding_box()["y"] < 900
+
+
+def test_what_is_found_far_down_stands_at_the_top_without_a_gap(opened: Any, long_file: Path) -> None:
+    tab = opened(file=long_file).tab
+    tab.locator("#q").fill("needle")
+    assert tab.locator("#found").inner_text() == "1 message, 0 items"
+    assert tab.locator(".talk ol:visible").count() == 1
+    top, found = tab.locator(".talk").bounding_box(), tab.locator(".said:visible").bounding_box()
+    assert 0 <= found["y"] - top["y"] < 10
+    assert top["height"] < 200
+    tab.locator("#q").fill("")
+    assert tab.locator(".talk ol:visible").count() == 3
 
 
 def test_a_link_into_what_is_hidden_and_folded_shows_it(opened: Any) -> None:

@@ -148,5 +148,6 @@ def told_since(figures: dict[str, Any]) -> dict[str, Any]:
     if {"thread", "session", "todos"} <= figures.keys():
         return {"failed_calls": 0, "blocked": 0}
     if {"thread", "changed"} <= figures.keys():
-        return {"raise": None, "last": "Nothing more." if figures["thread"] == "ended" else "look around"}
+        said = "Nothing more." if figures["thread"] == "ended" else "look around"
+        return {"failed_calls": 0, "blocked": 0, "raise": None, "last": said}
     return {}

@@ -1,9 +1,9 @@
 """One thread in hand: recipe, list, own values, runs."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -14,11 +14,12 @@ from wakeloop.cli.agent import graph_of, model_of
 from wakeloop.cli.configured import Stack, configured, settings_of, stack_of
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.job import Job
+from wakeloop.cli.locks import Hold
 from wakeloop.cli.outside import Outside
 from wakeloop.cli.play import input_of
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.run import Graph, Outcome, View, execute
+from wakeloop.cli.run import Graph, Outcome, View, at_work, execute
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.cli.views import view_of
 from wakeloop.dialects import dialect_named
@@ -30,8 +31,6 @@ from wakeloop.thread.editing import update_todos
 from wakeloop.thread.standing import LAST, unfinished
 from wakeloop.thread.stopping import end_run
 from wakeloop.todos.items import Todo
-
-RUN = "wakeloop-run"  # the name of a run's thread
 
 
 @dataclass
@@ -46,6 +45,7 @@ class Conversation:
     ask: bool = True
     outside: Outside = field(default_factory=Outside)
     held: ExitStack = field(default_factory=ExitStack)
+    hand: Hold = field(default_factory=partial(Hold, None, ""))
     left: bool = False
 
     @property
@@ -124,10 +124,10 @@ class Conversation:
         before, self.thread = self.thread, thread
         self.held.close()  # first: closing a file lets go of every lock on it
         try:
-            self.held.enter_context(self.store.held(thread))
+            self.hand = self.held.enter_context(self.store.held(thread))
         except CommandError:
             self.thread = before
-            self.held.enter_context(self.store.held(before))
+            self.hand = self.held.enter_context(self.store.held(before))
             raise
 
     def visit(self, thread: str) -> bool:
@@ -175,7 +175,7 @@ class Conversation:
         job = Job(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
         graph = graph_of(self.recipe, self.outside, ask=self.ask, stop=stop)
         self.keep()
-        with writing(self.place) as store, alone(store):
+        with writing(self.place) as store, alone(store), self.hand.running():
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
             view = view_of(job, before)
@@ -202,5 +202,5 @@ def alone(store: Store) -> Iterator[None]:
     try:
         yield
     finally:
-        if any(thread.name == RUN for thread in threading.enumerate()):
+        if at_work():
             store.close()

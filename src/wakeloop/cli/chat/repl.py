@@ -17,7 +17,7 @@ from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
 from wakeloop.cli.outside import Outside, terminated, unasked
-from wakeloop.cli.play import SWITCHED_ON, forgotten, leave
+from wakeloop.cli.play import SWITCHED_ON, at_rest, forgotten, leave, nothing_left
 from wakeloop.cli.recipe import Recipe, refuse_halves
 from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
@@ -197,10 +197,10 @@ class Repl:
         snapshot = self.talk.snapshot
         if snapshot.interrupts:
             self.tell_standing()
-        elif unfinished(snapshot) or counted(snapshot)["open"]:
-            self.run(None)
+        elif not snapshot.values or at_rest(snapshot):
+            raise usage(nothing_left(counted(snapshot)))
         else:
-            raise usage("There is nothing to go on with: the last run has ended, and nothing is open.")
+            self.run(None)
 
     def run(self, message: str | None) -> None:
         """Run the thread and say how it ended; Ctrl-C ends the run for good."""

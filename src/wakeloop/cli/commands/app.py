@@ -12,7 +12,7 @@ from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.commands.bench_commands import bench
 from wakeloop.cli.commands.help import Command, Group, refuse
 from wakeloop.cli.commands.sentences import filled
-from wakeloop.cli.failures import INTERRUPTED, USAGE
+from wakeloop.cli.failures import INTERRUPTED, USAGE, sentence_of
 
 THREADS = (
     threads.run,
@@ -78,6 +78,8 @@ def main() -> None:
         code = app(standalone_mode=False)
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except OSError as error:  # of the help, which no command writes
+        sys.exit(f"wakeloop: {sentence_of(error)}")
     except Exception as error:
         if not hasattr(error, "format_message"):  # Typer's own, of what was typed
             raise

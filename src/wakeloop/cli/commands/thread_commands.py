@@ -102,7 +102,10 @@ def config(
     role: Role = None,
     agent: Agent = None,
     thread: Annotated[
-        str | None, typer.Option(metavar="THREAD", help="What holds in this thread, with its own values.")
+        str | None,
+        typer.Option(
+            metavar="THREAD", help="What holds in this thread, with its own values.", autocompletion=ids
+        ),
     ] = None,
     preset: Preset = None,
     settings: Set = None,

@@ -96,7 +96,7 @@ def held(store: Store, recipes: Mapping[str, Recipe], thread: str) -> Iterator[N
     with ExitStack() as stack:
         while True:
             try:
-                stack.enter_context(store.held(thread))
+                stack.enter_context(stack.enter_context(store.held(thread)).running())
                 break
             except CommandError:
                 time.sleep(LOOK)
