@@ -20,10 +20,11 @@ SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
 
 
 def removed(place: Place, threads: Sequence[str]) -> Iterator[str]:
-    """Remove threads, each named by its id or how it begins; none where one of them is not there."""
+    """Remove threads, each named by its id or how it begins; none where one is not there, or a server's."""
     known = [looked_up(place, thread) for thread in threads]
     for one in known:
         refuse_session(place, one.id)
+    for one in known:
         with writing(place) as store, store.held(one.id):
             store.forget(one.id)
         yield f"Removed {one_line(one.id)} ({one_line(one.request, 50) or 'no request'})."
