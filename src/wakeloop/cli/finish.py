@@ -1,4 +1,4 @@
-"""How a run ends: what is said, put out, and the exit code."""
+"""Ends a played job: says how, puts out the state, leaves."""
 
 import os
 import sys
