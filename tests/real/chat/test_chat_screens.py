@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import time
 from pathlib import Path
+from secrets import token_hex
 
 import pexpect
 import pytest
@@ -102,7 +103,13 @@ def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
 
 def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
     server = serve(Reply("One.", delay=3), Reply("Two."))
-    socket = ["tmux", "-L", f"wakeloop-{tmp_path.name}", "-f", "/dev/null"]
+    socket = [
+        "tmux",
+        "-L",
+        f"wakeloop-{token_hex(4)}",
+        "-f",
+        "/dev/null",
+    ]  # all of a user's are in one folder
     env = {**shell.env, "XDG_STATE_HOME": str(tmp_path / "state")}
 
     def tmux(*args: str) -> str:
