@@ -15,6 +15,8 @@ from chat_server import Reply, Server
 from emulator import Emulator
 from processes import COMMAND, Shell
 
+from wakeloop.display.width import within
+
 pytestmark = [
     pytest.mark.loopback,
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
@@ -146,6 +148,6 @@ def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
         tmux("send-keys", "C-u", "/help", "Enter")
         until("exit and quit leave, help lists these; a / before a command will do as well.", ">")
         tmux("send-keys", "exit", "Enter")
-        until("> exit", "To go on:", "wakeloop chat --thread mine --db \\", f"    {shell.db}")
+        until("> exit", *within(f"To go on: wakeloop chat --thread mine --db {shell.db}", 80))
     finally:
         tmux("kill-server")
