@@ -23,19 +23,21 @@ def model_named(name: str) -> BaseChatModel:
     provider, colon, rest = name.partition(":")
     if not colon or provider == "openai":
         return openai_model(rest if colon else name)
+    served = os.environ.get("OPENAI_BASE_URL")
+    own = f" One that the server at OPENAI_BASE_URL has is written {f'openai:{name}'!r}." if served else ""
     try:
         from langchain.chat_models import init_chat_model  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise ModelError(
             f"The model {name!r} needs langchain and its provider's package: "
-            f"pip install langchain langchain-{provider}."
+            f"pip install langchain langchain-{provider}.{own}"
         ) from None
     try:
         return init_chat_model(name)  # type: ignore[no-any-return,unused-ignore]
     except ImportError as error:
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}{own}") from None
     except Exception as error:  # noqa: BLE001 - its words may hold a key, so they are not passed on
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}{own}") from None
 
 
 def openai_model(name: str, **options: Any) -> BaseChatModel:

@@ -168,13 +168,13 @@ WHOLE = "1 wake, 12 requests, 12,345 tokens (80% cached), cost 0.1234"
             80,
             [
                 f"{WHOLE}, 12% of max_tokens,",
-                "5.0 s (budget 26)  t-1",
+                "5.0 s (26 wakes at most)  t-1",
             ],
         ),
         (
             120,
             [
-                f"{WHOLE}, 12% of max_tokens, 5.0 s (budget 26)  t-1",
+                f"{WHOLE}, 12% of max_tokens, 5.0 s (26 wakes at most)  t-1",
             ],
         ),
     ],
