@@ -285,6 +285,19 @@ def test_so_it_does_in_the_bench(shell: Shell, option: str, word: str) -> None:
     assert (told, imported) == (f"{word} the study quick …\r\n", "[]\n")
 
 
+def test_an_interrupt_before_the_run_began_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        """Stands for a module that is being imported."""
+
+        @property
+        def play(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "wakeloop.cli.play", Slow())  # type: ignore[arg-type]
+    told = wakeloop("run", "x", "--model", "m")
+    assert told == (130, "", "Stopped before the run began: nothing is stored.\n")
+
+
 def test_the_package_is_the_command(shell: Shell) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "wakeloop", "--version"], capture_output=True, text=True, check=False
