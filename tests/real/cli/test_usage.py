@@ -136,6 +136,13 @@ def test_a_place_that_may_only_be_read(db: Path) -> None:
     assert "cannot be made" in err
 
 
+def test_a_name_with_a_colon_of_its_own(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    code, out, err = wakeloop("run", "x", "--model", "tiny:3b")
+    assert (code, out) == (2, "")
+    assert err.endswith(". One that the server at OPENAI_BASE_URL has is written 'openai:tiny:3b'.\n")
+
+
 def test_an_empty_file_is_an_empty_database(db: Path) -> None:
     db.touch()
     assert wakeloop("threads")[0] == 0
