@@ -202,7 +202,13 @@ def test_send_says_in_a_terminal_that_it_waits(shared: World) -> None:
     ours, theirs = pty.openpty()
     command = [*COMMAND, "send", "told", "hello", "--wait"]
     ran = subprocess.run(
-        command, env=shared.shell.env, stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=60, check=True
+        command,
+        env=shared.shell.env,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        timeout=60,
+        check=True,
     )
     os.close(theirs)
     assert (ran.stdout, os.read(ours, 1000)) == ("m: hello\n", "Waiting for the run of told …\r\n".encode())

@@ -98,7 +98,8 @@ def test_where_nothing_waits_the_program_says_so(tmp_path: Path, words: list[str
     (tmp_path / "pipeline.py").write_text(program.body)
     env = os.environ | {"OPENAI_API_KEY": "none"}
     _, err = (process := started(tmp_path, env, words)).communicate(timeout=60)
-    assert (process.returncode, err) == (1, "Nothing waits here, and nothing was broken off: send a letter.\n")
+    said = "Nothing waits here, and nothing was broken off: send a letter.\n"
+    assert (process.returncode, err) == (1, said)
 
 
 def commands(body: str) -> Iterator[tuple[str, str]]:
