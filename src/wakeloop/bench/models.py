@@ -76,7 +76,10 @@ def _real(text: str) -> BaseChatModel:
         check_name(name)
         return model_named(name)
     if ":" in name and not name.startswith("openai:"):
-        raise BenchError(f"An address is for models of OpenAI's kind, and {name!r} is of another provider.")
+        raise BenchError(
+            f"An address is for models of OpenAI's kind, and {name!r} is of another provider; "
+            f"if the server has it under this name, write {f'openai:{name}'!r}."
+        )
     if without_secrets(url) != url:
         raise BenchError("Leave the key out of the address: it is kept with the results. Set OPENAI_API_KEY.")
     return openai_model(name.removeprefix("openai:"), base_url=url)

@@ -115,7 +115,8 @@ def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
         return openai_model(recipe.model.removeprefix("openai:"), **address, **stopping(stop))
     if recipe.base_url:
         raise usage(
-            f"--base-url is for models of OpenAI's kind, and {recipe.model!r} is of another provider."
+            f"--base-url is for models of OpenAI's kind, and {recipe.model!r} is of another provider; "
+            f"if the server has it under this name, write {f'openai:{recipe.model}'!r}."
         )
     return model_named(recipe.model)
 

@@ -108,8 +108,11 @@ def played(job: Job) -> int:
     """Play a job; what that needs is imported now, so that wrong usage is refused at once."""
     if not job.recipe.demo:
         begun(job.recipe, job.thread, job.manner)
-    from wakeloop.cli.play import play
-
+    try:
+        from wakeloop.cli.play import play
+    except KeyboardInterrupt:
+        tell("Stopped before the run began: nothing is stored.", sys.stderr)
+        raise
     return play(job)
 
 

@@ -134,8 +134,7 @@ class Live:
         spinner = SPINNER[int(self.console.get_time() * 8) % len(SPINNER)]
         for told in self.at_work()[:3]:
             yield row(f"{spinner} {told}", "cyan")
-        budget = f" (budget {screen.budget})" if screen.budget else ""
-        status = f"{screen.summary}{budget}  {screen.title}"
+        status = f"{screen.so_far}  {screen.title}"
         told_in = within(status, max(self.console.width, 10), hang=0)
         yield from (row(told, "dim") for told in islice(told_in, STATUS_ROWS))
         if ahead := clean(screen.ahead()).replace("\n", " "):

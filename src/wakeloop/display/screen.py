@@ -108,9 +108,16 @@ class Screen:
     @property
     def summary(self) -> str:
         """What the activation has taken until now, and how long this run."""
+        return self._told(plural(self.wakes, "wake"))
+
+    @property
+    def so_far(self) -> str:
+        """The same while it runs, with the wakes that there may be."""
+        return self._told(f"{self.wakes}/{plural(self.budget, 'wake')}") if self.budget else self.summary
+
+    def _told(self, wakes: str) -> str:
         seconds = words.elapsed(self.clock() - self.started)
-        told = [plural(self.wakes, "wake"), words.spending(self.spent), self.nearest, seconds]
-        return ", ".join(part for part in told if part)
+        return ", ".join(filter(None, [wakes, words.spending(self.spent), self.nearest, seconds]))
 
     # -- events of the graph ---------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ GAP = "  "  # between columns, and before the further rows of a table's row
 COMMAND = re.compile(  # what stands before one to copy
     r"(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:.*, then )?)(?=wakeloop [a-z])"
 )
-WORD = re.compile(r"\s*\S+")
+WORD = re.compile(r"\s*(?:\b\d+(?:\.\d+)? (?:s|min|h)\b|\S)+")  # a number stays with its unit of time
 ARGUMENT = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\S)+""")  # a quoted text stays whole
 
 

@@ -23,19 +23,21 @@ def model_named(name: str) -> BaseChatModel:
     provider, colon, rest = name.partition(":")
     if not colon or provider == "openai":
         return openai_model(rest if colon else name)
+    served = os.environ.get("OPENAI_BASE_URL")
+    own = f" One that the server at OPENAI_BASE_URL has is written {f'openai:{name}'!r}." if served else ""
     try:
         from langchain.chat_models import init_chat_model  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise ModelError(
             f"The model {name!r} needs langchain and its provider's package: "
-            f"pip install langchain langchain-{provider}."
+            f"pip install langchain langchain-{provider}.{own}"
         ) from None
     try:
         return init_chat_model(name)  # type: ignore[no-any-return,unused-ignore]
     except ImportError as error:
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}.{own}") from None
     except Exception as error:  # noqa: BLE001 - its words may hold a key, so they are not passed on
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}.{own}") from None
 
 
 def openai_model(name: str, **options: Any) -> BaseChatModel:
@@ -53,7 +55,7 @@ def openai_model(name: str, **options: Any) -> BaseChatModel:
             f"The model {name!r} needs langchain-openai: pip install 'wakeloop[openai]'."
         ) from None
     address = options.get("base_url") or os.environ.get("OPENAI_BASE_URL", "")
-    if is_here(address) and not os.environ.get("OPENAI_API_KEY"):
+    if not os.environ.get("OPENAI_API_KEY") and is_here(address):
         options.setdefault("api_key", "none")
     try:
         return ChatOpenAI(model=name, stream_usage=True, **options)
@@ -63,7 +65,7 @@ def openai_model(name: str, **options: Any) -> BaseChatModel:
                 "There is no key for the model: set OPENAI_API_KEY "
                 "(any text will do for a server of your own, named by OPENAI_BASE_URL)."
             ) from None
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}") from None
+        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}.") from None
 
 
 def bound(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Runnable[Any, Any]:
@@ -112,4 +114,5 @@ def in_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(without_secrets(str(error), [os.environ.get("OPENAI_API_KEY") or "\0"]).split())
+    told = without_secrets(str(error), [os.environ.get("OPENAI_API_KEY") or "\0"])
+    return " ".join(told.split()).rstrip(".")

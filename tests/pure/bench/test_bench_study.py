@@ -97,6 +97,7 @@ def test_the_smallest_difference_may_be_requests() -> None:
         ),
         ({"models": ("m@127.0.0.1:8080",)}, "An address begins with http:// or https://, as in NAME@http"),
         ({"models": ("anthropic:m@http://127.0.0.1/v1",)}, "An address is for models of OpenAI's kind"),
+        ({"models": ("tiny:3b@http://me:secret@127.0.0.1/v1",)}, "under this name, write 'openai:tiny:3b'."),
     ],
 )
 def test_a_plan_refuses_before_anything_is_run(change: dict[str, Any], says: str) -> None:

@@ -157,24 +157,24 @@ def test_the_last_word_is_asked_for() -> None:
     ]
 
 
-WHOLE = "1 wake, 12 requests, 12,345 tokens (80% cached), cost 0.1234"
+WHOLE = "1/26 wakes, 12 requests, 12,345 tokens (80% cached), cost 0.1234"
 
 
 @pytest.mark.parametrize(
     ("width", "rows"),
     [
-        (40, ["1 wake, 12 requests, 12,345 tokens (80%", "cached), cost 0.1234, 12% of max_tokens,"]),
+        (40, ["1/26 wakes, 12 requests, 12,345 tokens", "(80% cached), cost 0.1234, 12% of"]),
         (
             80,
             [
-                f"{WHOLE}, 12% of max_tokens,",
-                "5.0 s (budget 26)  t-1",
+                f"{WHOLE}, 12% of",
+                "max_tokens, 5.0 s  t-1",
             ],
         ),
         (
             120,
             [
-                f"{WHOLE}, 12% of max_tokens, 5.0 s (budget 26)  t-1",
+                f"{WHOLE}, 12% of max_tokens, 5.0 s  t-1",
             ],
         ),
     ],
@@ -186,5 +186,5 @@ def test_the_status_in_a_terminal(width: int, rows: list[str], monkeypatch: pyte
     view = Live(screen, io.StringIO())
     view.console.width = width
     drawn = [row.plain for row in view.rows()]
-    at = next(place for place, row in enumerate(drawn) if row.startswith("1 wake"))
+    at = next(place for place, row in enumerate(drawn) if row.startswith("1/26 wakes"))
     assert drawn[at:] == rows

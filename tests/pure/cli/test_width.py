@@ -40,6 +40,11 @@ def test_a_usage_line_is_no_command_to_copy() -> None:
     ]
 
 
+def test_a_time_span_stays_with_its_unit() -> None:
+    assert [*within("✔ write_file(path='a.md')  1.0 s", 30)] == ["✔ write_file(path='a.md')", "    1.0 s"]
+    assert [*within("it took as much as (0.0 s)", 25)] == ["it took as much as", "    (0.0 s)"]
+
+
 HEAD = ("THREAD", "STATE", "REQUEST", "LAST MESSAGE")
 ROW = ("t-12345678", "idle", "Say what is in this folder", "Two files and a half, and 東京 as well")
 

@@ -20,6 +20,7 @@ NEEDS = {  # what an import wants; one of the words behind it has to stand in a 
     "langgraph.checkpoint.sqlite": ["cli", "sessions", "bench", "langgraph-checkpoint-sqlite"],
     "langchain": ["langchain"],
     "langchain_openai": ["openai"],
+    "langmem": ["langmem"],
     "openinference": ["openinference-instrumentation-langchain"],
     "opentelemetry": ["opentelemetry-sdk"],
 }

@@ -249,18 +249,19 @@ def test_of_this_machine(url: str) -> None:
     assert is_here(url)
 
 
-def first_line(shell: Shell, *args: str) -> tuple[str, str]:
+def first_line(shell: Shell, *args: str, by: str = "start.begun") -> tuple[str, str]:
     """What a terminal shows first, and what had been imported until then."""
+    place, name = by.rsplit(".", 1)
     code = (
         "import sys\n"
-        "from wakeloop.cli import start\n"
-        "before = start.begun\n"
+        f"import wakeloop.cli.{place} as start\n"
+        f"before = start.{name}\n"
         "def begun(*given):\n"
         "    before(*given)\n"
         "    slow = {'langgraph', 'langchain_core', 'openai', 'pydantic_settings', 'rich'}\n"
         "    print(sorted(slow & set(sys.modules)), flush=True)\n"
         "    raise SystemExit(0)\n"
-        "start.begun = begun\n"
+        f"start.{name} = begun\n"
         "from wakeloop.cli.commands.app import main\n"
         "main()\n"
     )
@@ -279,6 +280,25 @@ def first_line(shell: Shell, *args: str) -> tuple[str, str]:
 def test_the_first_line_comes_before_anything_slow(shell: Shell, command: list[str]) -> None:
     told, imported = first_line(shell, *command, "--model", "m", "--thread", "mine")
     assert (told, imported) == ("Starting m on thread mine …\r\n", "[]\n")
+
+
+@pytest.mark.parametrize(("option", "word"), [("--estimate", "Estimating"), ("--seeds=1", "Starting")])
+def test_so_it_does_in_the_bench(shell: Shell, option: str, word: str) -> None:
+    told, imported = first_line(shell, "bench", option, by="commands.bench_commands.tell")
+    assert (told, imported) == (f"{word} the study quick …\r\n", "[]\n")
+
+
+def test_an_interrupt_before_the_run_began_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        """Stands for a module that is being imported."""
+
+        @property
+        def play(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "wakeloop.cli.play", Slow())  # type: ignore[arg-type]
+    told = wakeloop("run", "x", "--model", "m")
+    assert told == (130, "", "Stopped before the run began: nothing is stored.\n")
 
 
 def test_the_package_is_the_command(shell: Shell) -> None:

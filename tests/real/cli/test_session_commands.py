@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import signal
 import sqlite3
@@ -20,7 +22,7 @@ from typing import Any
 
 import pytest
 from chat_server import Reply, Server
-from processes import Shell, wakeloop
+from processes import COMMAND, Shell, wakeloop
 from processes import until as until_it
 
 from wakeloop.cli.sessions.where import Where
@@ -194,6 +196,23 @@ def test_a_job_sent_from_elsewhere_settles(shared: World) -> None:
 
 def test_send_waits_for_an_answer(shared: World) -> None:
     assert shared.here("send", "answer", "hello", "--wait") == (0, "m: hello\n", "")
+
+
+def test_send_says_in_a_terminal_that_it_waits(shared: World) -> None:
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "send", "told", "hello", "--wait"]
+    ran = subprocess.run(
+        command,
+        env=shared.shell.env,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    os.close(theirs)
+    assert (ran.stdout, os.read(ours, 1000)) == ("m: hello\n", "Waiting for the run of told …\r\n".encode())
+    os.close(ours)
 
 
 def test_send_waits_for_what_stays_open(shared: World) -> None:

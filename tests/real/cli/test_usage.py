@@ -44,6 +44,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread's id is of letters"),
         (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "of another provider"),
+        (["run", "x", "--model", "tiny:3b", "--base-url", "http://x"], 2, "write 'openai:tiny:3b'."),
         (["run", "x", "--model", "groq:m"], 2, "langchain-groq"),
         *(
             (
@@ -133,6 +134,13 @@ def test_a_place_that_may_only_be_read(db: Path) -> None:
         db.parent.chmod(0o700)
     assert code == 1
     assert "cannot be made" in err
+
+
+def test_a_name_with_a_colon_of_its_own(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    code, out, err = wakeloop("run", "x", "--model", "tiny:3b")
+    assert (code, out) == (2, "")
+    assert err.endswith(". One that the server at OPENAI_BASE_URL has is written 'openai:tiny:3b'.\n")
 
 
 def test_an_empty_file_is_an_empty_database(db: Path) -> None:

@@ -92,6 +92,16 @@ def test_without_its_words_the_program_says_which(tmp_path: Path, words: list[st
     )
 
 
+@pytest.mark.parametrize("words", [["resume"], ["answer", "yes"]], ids=" ".join)
+def test_where_nothing_waits_the_program_says_so(tmp_path: Path, words: list[str]) -> None:
+    program, *_ = blocks(PAGE)
+    (tmp_path / "pipeline.py").write_text(program.body)
+    env = os.environ | {"OPENAI_API_KEY": "none"}
+    _, err = (process := started(tmp_path, env, words)).communicate(timeout=60)
+    said = "Nothing waits here, and nothing was broken off: send a letter.\n"
+    assert (process.returncode, err) == (1, said)
+
+
 def commands(body: str) -> Iterator[tuple[str, str]]:
     """Each command of a console block, and what it shows."""
     for step in body.removeprefix("$ ").split("\n$ "):

@@ -66,6 +66,8 @@ def run(
     """Run a study, or go on with it: what is finished is not run again, whatever ended it."""
     if context.invoked_subcommand is not None:
         return
+    if sys.stderr.isatty():  # what it needs takes a moment to import, and an estimate plays some cells
+        tell(f"{'Estimating' if estimate else 'Starting'} the study {study} …", sys.stderr)
     from wakeloop.cli.measure import chosen, estimated, measure
 
     found = chosen(study, prices, base_url, models=models, agents=agents, tasks=tasks, seeds=seeds)

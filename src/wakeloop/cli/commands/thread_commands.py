@@ -166,7 +166,7 @@ def todo(
     ] = None,
     db: Db = None,
 ) -> None:
-    """Edit the list of a thread that has ended by hand."""
+    """Edit by hand the list of a thread that has ended."""
     from wakeloop.cli.edit import edited
     from wakeloop.cli.store import Place
 

@@ -55,6 +55,8 @@ def send(
             return [line], SETTLED
         if not post.mailbox.workers():
             tell("Waiting for a wakeloop serve: none is up.", sys.stderr)
+        elif sys.stderr.isatty():
+            tell(f"Waiting for the run of {one_line(thread)} …", sys.stderr)
         graph = next(iter(post.agents.values()))
         while True:
             left = {letter.id for letter in post.mailbox.waiting(thread) if letter.error is None}

@@ -62,7 +62,8 @@ def serve(
                     say(f"{name}: {SWITCHED_ON}")
             for line in unasked(recipes[DEFAULT_AGENT]):
                 say(line)
-            say(f"Serving {', '.join(agents)}; Ctrl-C or wakeloop drain ends it, and nothing is lost.")
+            served = f"Serving {', '.join(agents)}; each run is told when it has ended."
+            say(f"{served} Ctrl-C or wakeloop drain stops it, and nothing is lost.")
             while not (stop.wait(LOOK) or running.draining.is_set()):
                 pass
             say("Draining: each run stops at its next step.")
