@@ -29,26 +29,32 @@ def shortened(
 
 def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo]) -> bool:
     """Tell whether the history shows every open item, and the last messages something of the list."""
-    if not any(_tells(dialect, message) for message in messages[-RECENT:]):
-        return False
+    near = any(_tells(dialect, message) for message in messages[-RECENT:])
+    return near and not unseen(dialect, messages, todos)
+
+
+def unseen(
+    dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo], shown: str = ""
+) -> set[str]:
+    """Return the lines of open items that a history does not show; the message `shown` showed the list."""
     lines = {(todo["id"], todo["content"]): _line(dialect, todo) for todo in open_items(todos)}
-    unseen, results = set(lines.values()), dict[str, str]()
+    left, results = set(lines.values()), dict[str, str]()
     for message in reversed(messages):  # what shows them is most often near
-        told = ""
+        if not left:
+            break
+        told = f"{text_of(message)}\n" if shown and message.id == shown else ""
         if isinstance(message, ToolMessage):
             results[message.tool_call_id] = text_of(message) if _is_result(dialect, message) else ""
         elif isinstance(message, AIMessage):  # a result without its call is not sent
             for call in message.tool_calls:
                 result = results.pop(call["id"] or "", "")
-                unseen.difference_update(lines.get(item, "") for item in _sent(dialect, call, result))
+                left.difference_update(lines.get(item, "") for item in _sent(dialect, call, result))
                 told += f"{result}\n"
         elif _tells(dialect, message):
             told = f"{text_of(message)}\n"
         if told:
-            unseen.difference_update(told.split("\n"), told.replace(" (in progress)\n", "\n").split("\n"))
-        if not unseen:
-            return True
-    return False
+            left.difference_update(told.split("\n"), told.replace(" (in progress)\n", "\n").split("\n"))
+    return left
 
 
 def _line(dialect: Dialect, todo: Todo) -> str:
