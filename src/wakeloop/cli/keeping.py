@@ -1,16 +1,14 @@
 """Threads that are kept: removed, renamed, taken out."""
 
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
-from wakeloop.cli.failures import CommandError, redacted, usage
+from wakeloop.cli.failures import redacted, usage
+from wakeloop.cli.lookup import looked_up, refuse_odd
 from wakeloop.cli.report import as_json, as_object
 from wakeloop.cli.show import as_plain
-from wakeloop.cli.start import looked_up, refuse_odd
 from wakeloop.cli.store import Place, reading, writing
 from wakeloop.cli.stored import stored
 from wakeloop.cli.threads import moment, summary
@@ -22,10 +20,11 @@ SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
 
 
 def removed(place: Place, threads: Sequence[str]) -> Iterator[str]:
-    """Remove threads, each named by its id or how it begins; none where one of them is not there."""
+    """Remove threads, each named by its id or how it begins; none where one is not there, or a server's."""
     known = [looked_up(place, thread) for thread in threads]
     for one in known:
         refuse_session(place, one.id)
+    for one in known:
         with writing(place) as store, store.held(one.id):
             store.forget(one.id)
         yield f"Removed {one_line(one.id)} ({one_line(one.request, 50) or 'no request'})."
@@ -105,24 +104,3 @@ def fenced(text: str, kind: str = "text") -> Iterator[str]:
     while fence in text:
         fence += "`"
     yield from (f"{fence}{kind}", text, fence, "")
-
-
-def put(text: str, file: Path, *, force: bool = False, hint: str = "name another") -> str:
-    """Write a text to a file, whole or not at all; one that is there stays, unless that is meant."""
-    try:
-        there = file.is_symlink() or file.exists()
-        if there and not force:
-            raise usage(f"The file {str(file)!r} is there already: {hint}.")
-        if there and not file.is_file():  # a device; a folder says what it is
-            file.write_text(text, encoding="utf-8")
-            return str(file)
-        place = file.resolve()
-        beside = place.with_name(f".{place.name[:100]}.{os.getpid()}")
-        try:
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(place)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise CommandError(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
-    return str(file)
