@@ -83,6 +83,7 @@ def build_todo_graph(
             hook=_hook(pre_model_hook),
             channels=frozenset(get_type_hints(state_schema or TodoState)),
             speaker=None if name == UNNAMED else name,
+            reviewed=frozenset(reviews.by_tool),
         ),
         "run_tools": RunTools.of(runnable, chat, todo_tools=dialect.names, reviews=reviews),
         "validate_todos": ValidateTodos(dialect, base, verify, chat),

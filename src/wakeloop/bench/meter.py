@@ -1,6 +1,5 @@
 """What a cell spends, and where its ceilings are."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +12,10 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import ValidationError
 
 from wakeloop.bench import usage
+from wakeloop.model.signs import unread_call
 from wakeloop.text.characters import plural
 
 REFUSED = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
-UNREAD = re.compile(r"pars(?:e|ing) tool call")  # llama.cpp and Ollama, with 500, of a model's broken call
 
 
 class CeilingError(Exception):
@@ -89,7 +88,7 @@ class Meter(BaseCallbackHandler):
 
 def _is_the_models(error: Exception) -> bool:
     """Tell whether a request failed by the reply: its calls are none, or no JSON."""
-    return isinstance(error, ValidationError) or bool(UNREAD.search(str(error)))
+    return isinstance(error, ValidationError) or unread_call(error)
 
 
 @dataclass

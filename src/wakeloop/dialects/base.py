@@ -120,6 +120,10 @@ class Dialect:
         """Render the result of a call that was not refused."""
         raise NotImplementedError
 
+    def numbers(self, result: str) -> range:
+        """Return the numbers that a result gives to the texts of its call without repeating them."""
+        return range(0)
+
     def error(self, text: str) -> str:
         """Render the result of a call that was refused."""
         return f"Error: {text}"

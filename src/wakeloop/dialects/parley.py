@@ -1,5 +1,6 @@
 """The dialect parley: numbered items, appended and updated."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -25,6 +26,7 @@ from wakeloop.todos.operations import Add, Board, Change, ChangeSeveral, Operati
 
 NEAR = 64  # items among which the next one is looked for: a round of n calls is not to cost their square
 FEW = 5  # new items that a result repeats with their texts; of more it names the first and the last
+STORED = re.compile(r"Stored \d+ items, \[(\d{1,15})\] to \[(\d{1,15})\]\.")
 LEAD = "Close each in the reply that begins the next."
 
 
@@ -100,6 +102,11 @@ class Parley(Dialect):
         if not self.manner and len(new) == count_open(outcome.board.todos) > 1:
             lines.append(LEAD)
         return "\n".join(lines)
+
+    def numbers(self, result: str) -> range:
+        """Read the numbers of a long plan in its result."""
+        told = STORED.match(result)
+        return range(int(told[1]), int(told[2]) + 1) if told else range(0)
 
     def changed(self, outcome: Outcome) -> str:
         """Say how items stand after a change, and which is next where that is not begun beside it."""

@@ -147,13 +147,16 @@ def _writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[tuple[s
     """What was written at a checkpoint on the way to the one behind it.
 
     Where a fork goes off, or an input came in the middle of a run, what is written there is of the branch
-    that was left; the next row then has the channels whole.
+    that was left; the next row then has the channels whole. An edit may have one of them whole.
     """
+    written = [(channel, value) for _, channel, value in row.pending_writes or ()]
     if after is not None:
         source, stored = _source(after), after.checkpoint["channel_values"]
-        if source in ("input", "fork") or (source == "update" and not WHOLE.isdisjoint(stored)):
+        if source in ("input", "fork"):
             return []
-    return [(channel, value) for _, channel, value in row.pending_writes or ()]
+        if source == "update" and not WHOLE.isdisjoint(stored):
+            return [(channel, value) for channel, value in written if channel in WHOLE.difference(stored)]
+    return written
 
 
 def _source(row: CheckpointTuple) -> str:

@@ -80,6 +80,7 @@ class Ledger(TypedDict, total=False):
     # the round in hand
     todo_calls: Round[list[str]]
     faults: Round[dict[str, str]]
+    reviewed: Round[list[str]]  # the tools in it whose calls a person decides, whoever goes on
     # the plan that a person is asked about: `due` while its round is not judged yet
     planned: Activation[bool]  # one was accepted
     plan: Round[Literal["due", "judged", "stands", "edited", "rejected"]]

@@ -1,11 +1,10 @@
 """What a nudge says: replies, subagents, the list."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
@@ -30,28 +29,49 @@ def shortened(
 
 def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo]) -> bool:
     """Tell whether the history shows every open item, and the last messages something of the list."""
-    if not any(_tells(dialect, message) for message in messages[-RECENT:]):
-        return False
-    lines = defaultdict[str, set[str]](set)
-    for todo in open_items(todos):
-        lines[todo["content"]].add(dialect.line({**abridged(todo), "status": "pending"}))
-    unseen = set[str]().union(*lines.values())
+    near = any(_tells(dialect, message) for message in messages[-RECENT:])
+    return near and not unseen(dialect, messages, todos)
+
+
+def unseen(
+    dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo], shown: str = ""
+) -> set[str]:
+    """Return the lines of open items that a history does not show; the message `shown` showed the list."""
+    lines = {(todo["id"], todo["content"]): _line(dialect, todo) for todo in open_items(todos)}
+    left, results = set(lines.values()), dict[str, str]()
     for message in reversed(messages):  # what shows them is most often near
-        if isinstance(message, AIMessage):
-            for text in _sent(dialect, message):
-                unseen.difference_update(lines.get(text, ()))
+        if not left:
+            break
+        told = f"{text_of(message)}\n" if shown and message.id == shown else ""
+        if isinstance(message, ToolMessage):
+            results[message.tool_call_id] = text_of(message) if _is_result(dialect, message) else ""
+        elif isinstance(message, AIMessage):  # a result without its call is not sent
+            for call in message.tool_calls:
+                result = results.pop(call["id"] or "", "")
+                left.difference_update(lines.get(item, "") for item in _sent(dialect, call, result))
+                told += f"{result}\n"
         elif _tells(dialect, message):
-            text = f"{text_of(message)}\n"
-            unseen.difference_update(text.split("\n"), text.replace(" (in progress)\n", "\n").split("\n"))
-        if not unseen:
-            return True
-    return False
+            told = f"{text_of(message)}\n"
+        if told:
+            left.difference_update(told.split("\n"), told.replace(" (in progress)\n", "\n").split("\n"))
+    return left
 
 
-def _sent(dialect: Dialect, reply: AIMessage) -> list[str]:
-    """Return the texts that a reply's own calls put on the list."""
-    lists = [v for call in reply.tool_calls if call["name"] in dialect.writes for v in call["args"].values()]
-    return [text for texts in lists if isinstance(texts, list) for text in texts if isinstance(text, str)]
+def _line(dialect: Dialect, todo: Todo) -> str:
+    return dialect.line({**abridged(todo), "status": "pending"})
+
+
+def _sent(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[int, str]]:
+    """Return what a reply's own call put on the list, where its result says the numbers alone."""
+    numbers = dialect.numbers(result)
+    lists = [texts for texts in call["args"].values() if isinstance(texts, list)]
+    return [
+        (key, text)
+        for texts in lists
+        if len(texts) == len(numbers)
+        for key, text in zip(numbers, texts, strict=True)
+        if isinstance(text, str)
+    ]
 
 
 def _tells(dialect: Dialect, message: BaseMessage) -> bool:

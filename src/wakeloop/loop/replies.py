@@ -77,9 +77,14 @@ def answered(notes: Ledger) -> Ledger:
 
 
 def external(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
-    """Return a round's calls outside the todo tools, each with the fault for which it is not run."""
-    todo, faults = notes.get("todo_calls", ()), notes.get("faults", {})
-    outside = (call for call in calls if call["id"] not in todo)
+    """Return a round's calls outside the todo tools, each with what is to be done with it.
+
+    That is the fault for which it is not run, or the `review` that it waits for.
+    """
+    todo, faults, reviewed = notes.get("todo_calls", ()), notes.get("faults", {}), notes.get("reviewed", ())
+    outside = [call for call in calls if call["id"] not in todo]
+    if reviewed:
+        outside = [{**call, "review": True} if call["name"] in reviewed else call for call in outside]
     return [{**c, "fault": faults[c["id"]]} if c["id"] in faults else c for c in outside]
 
 

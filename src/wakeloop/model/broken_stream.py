@@ -15,7 +15,7 @@ from langchain_core.runnables.config import merge_configs
 from pydantic import ValidationError
 
 from wakeloop.errors import AGAIN, ReplyError
-from wakeloop.model.signs import sign_of
+from wakeloop.model.signs import sign_of, unread_call
 from wakeloop.platform.unread_bodies import parsed_in, words_in
 from wakeloop.text.characters import shorten
 
@@ -57,8 +57,9 @@ class Hearing(BaseCallbackHandler):
     (a timeout, a lost connection) and those of other code pass. A streamed call whose arguments broke off is
     parsed by langchain as if it were whole: `halves` holds the text of each, by id and name.
 
-    What can be asked for again does not leave: a reply lost with calls that do not fit a message, and, where
-    a format is asked for (`formats`), what a client raises in the place of a result; `unread` is what it was.
+    What can be asked for again does not leave: a reply lost with calls that do not fit a message or that its
+    server could not read, and, where a format is asked for (`formats`), what a client raises in the place of
+    a result; `unread` is what it was.
     Where `asks_whole`, neither does a stream that ended before it began, which `silent` tells: a body that is
     no stream looks so. A stream `finishes` where it has to say how it ended.
     """
@@ -106,6 +107,8 @@ class Hearing(BaseCallbackHandler):
             places = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
             if places and places <= _CALLS:
                 return Unread(_said(error))
+        if unread_call(error):
+            return Unread("the server could not read it")
         if not self.formats or error is None:
             return None
         kinds = [_ENDED[parent.__name__] for parent in type(error).__mro__ if parent.__name__ in _ENDED]

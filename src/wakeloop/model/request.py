@@ -18,6 +18,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
 from wakeloop.loop.idle_rounds import note_pairs, reminder_due, repeats
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.nudge import unseen
 from wakeloop.model.legality import is_legal
 from wakeloop.model.usage import characters_in
 from wakeloop.model.wire_order import Lines, legal, system_prompt
@@ -25,7 +26,7 @@ from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
 from wakeloop.text.marks import as_user, new_id, with_suffix
-from wakeloop.todos.items import Todo, count_open
+from wakeloop.todos.items import Todo, count_open, worth_showing
 
 REMEMBERED_PROMPTS = 64
 UNSEEN = ("todo_ledger", "remaining_steps")  # what a hook is not given
@@ -102,9 +103,18 @@ class Request:
             self.state = {**self.state, "messages": self.messages}
 
     def is_hidden(self, seen: Sequence[AnyMessage]) -> bool:
-        """Tell whether the last showing of the list is gone; without one, whether anything is."""
+        """Tell whether the last showing of the list is gone, or what was added behind it.
+
+        Without such a showing, whether anything is.
+        """
         there, shown = {m.id for m in seen}, self.ledger.get("shown")
-        return shown not in there if shown else any(m.id not in there for m in self.messages)
+        if not shown:
+            return any(m.id not in there for m in self.messages)
+        if shown not in there or self.dialect.replaces:
+            return shown not in there
+        listed, _ = worth_showing(self.todos, self.settings.nudge_items)
+        lost = unseen(self.dialect, seen, listed, shown)
+        return bool(lost) and lost != unseen(self.dialect, self.messages, listed, shown)
 
     def shown_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
         """Show the list once more at the tail: in the last tool result, or as a user message of its own."""

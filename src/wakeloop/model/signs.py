@@ -48,6 +48,20 @@ SIGNS: Mapping[str, Sign] = MappingProxyType(
     }
 )
 
+UNREAD: Mapping[str, bool] = MappingProxyType(
+    {  # what a server says where it could not read the model's own call, by a status of 500 or in mid-stream
+        "failed to parse tool call": False,
+        "failed to parse input at pos": False,
+        "model produced output that does not match": False,
+        "error parsing tool call": False,
+        "xml syntax error on line": False,
+        "expected element type <function>": False,
+        "invalid sequence as part of tooluse": True,  # these by whatever status
+        "tool_use_failed": True,
+        "failed to call a function": True,
+    }
+)
+
 
 def sign_of(message: AIMessage, *, must_finish: bool = False) -> Sign | None:
     """Read what a provider says of a reply; None for a whole one.
@@ -67,6 +81,18 @@ def sign_of(message: AIMessage, *, must_finish: bool = False) -> Sign | None:
         told.get(name) for name in ("finish_reason", "status")
     )
     return "cut" if must_finish and unfinished else None
+
+
+def unread_call(error: BaseException | None) -> bool:
+    """Tell whether a request failed by the reply: the model wrote a call that the server could not read.
+
+    A 4xx in most of these words is about what was sent, and stays an error.
+    """
+    if not isinstance(error, Exception):
+        return False
+    sent = getattr(error, "status_code", None) in range(400, 500)
+    words = f"{getattr(error, 'code', '')} {error}".lower()
+    return any(sign in words and (always or not sent) for sign, always in UNREAD.items())
 
 
 def _word(value: Any) -> str:

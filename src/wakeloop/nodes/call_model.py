@@ -35,6 +35,7 @@ class CallModel(DiscreetNode):
     systems: Systems = field(default_factory=dict)
     clock: Callable[[], float] = monotonic
     costs: Costs | None = None
+    reviewed: frozenset[str] = frozenset()  # the tools whose calls a person decides
 
     @property
     def models(self) -> tuple[object, ...]:
@@ -56,7 +57,7 @@ class CallModel(DiscreetNode):
             exchange.request.hooked(given, self.channels)
         wire, heard = exchange.wire, self.voices.hearing(config, exchange.asking, exchange.settings)
         way = self.way(exchange)
-        return _stored(exchange, ask(way.model, wire, heard), way, heard, config)
+        return self.stored(exchange, ask(way.model, wire, heard), way, heard, config)
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
@@ -70,19 +71,21 @@ class CallModel(DiscreetNode):
             exchange.request.hooked(given, self.channels)
         wire, heard = exchange.wire, self.voices.hearing(config, exchange.asking, exchange.settings)
         way = self.way(exchange)
-        return _stored(exchange, await aask(way.model, wire, heard), way, heard, config)
+        return self.stored(exchange, await aask(way.model, wire, heard), way, heard, config)
 
     def way(self, exchange: Exchange) -> Voice:
         """Return how the model is asked: with which tools, and whether it may call them."""
         return self.voices.voice(exchange.asking, exchange.wire, todo_tools=exchange.active)
 
-
-def _stored(
-    exchange: Exchange, raw: Any, way: Voice, heard: Hearing, config: RunnableConfig
-) -> dict[str, Any]:
-    """Return the update that a reply brings; behind a turn's end with where it was asked."""
-    update = exchange.stored(raw, heard, may_call=way.may_call)
-    ledger = update["todo_ledger"]
-    if "nag" not in ledger and (here := standing(config)):
-        ledger["asked_at"] = list(here)
-    return update
+    def stored(
+        self, exchange: Exchange, raw: Any, way: Voice, heard: Hearing, config: RunnableConfig
+    ) -> dict[str, Any]:
+        """Return the update that a reply brings; behind a turn's end with where it was asked."""
+        update = exchange.stored(raw, heard, may_call=way.may_call)
+        ledger = update["todo_ledger"]
+        if "nag" not in ledger and (here := standing(config)):
+            ledger["asked_at"] = list(here)
+        if self.reviewed and "nag" in ledger:
+            called = {call["name"] for call in update["messages"][-1].tool_calls}
+            ledger |= {"reviewed": sorted(found)} if (found := called & self.reviewed) else {}
+        return update

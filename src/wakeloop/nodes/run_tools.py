@@ -69,7 +69,7 @@ class RunTools(TimedNode):
         if fault := self.fault(state):
             return state, {"messages": [error_answer(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
-        return self.reviews.put(call, self.tools[call["name"]])
+        return self.reviews.put(call, self.tools[call["name"]], due=state.get("review", False))
 
     def run(self, call: dict[str, Any], config: RunnableConfig) -> Any:
         """Call the tool; what it raises is its result."""

@@ -48,9 +48,14 @@ class Reviews:
                 raise ToolNameError(_no_such(name, tools, elsewhere))
         return cls({name: _review(name, how) for name, how in given.items() if how is not False}, words)
 
-    def put(self, call: dict[str, Any], tool: BaseTool) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """Ask about a call where that is due; return it as it is to run, or the update that answers it."""
-        review = self.by_tool.get(tool.name)
+    def put(
+        self, call: dict[str, Any], tool: BaseTool, *, due: bool = False
+    ) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Ask about a call where that is `due`; return it as it is to run, or the update that answers it.
+
+        It is due, too, where the build that wrote the call asked about this tool: a no is a no.
+        """
+        review = self.by_tool.get(tool.name) or (Review() if due else None)
         if review is None:
             return call, None
         decision = put(review.request(call), partial(_fitting, tool))

@@ -162,17 +162,20 @@ def test_a_reply_whose_calls_are_none_is_the_models(agent: str, end: str, reques
     assert (row["end"], row["requests"], row["calls"]) == (end, requests, 1)
 
 
-@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+@pytest.mark.parametrize(("agent", "end", "requests"), [("plain", "error", 2), ("wakeloop", "done", 3)])
 @pytest.mark.parametrize(
     "said",
     ["Error code: 500 - Failed to parse tool call arguments as JSON: x", "error parsing tool call: raw='{'"],
 )
-def test_a_call_that_the_server_cannot_read_is_the_models(agent: str, said: str) -> None:
-    """As llama.cpp and Ollama answer it."""
+def test_a_call_that_the_server_cannot_read_is_the_models(
+    agent: str, end: str, requests: int, said: str
+) -> None:
+    """As llama.cpp and Ollama answer it; this package asks again."""
     error = ValueError(said)
     error.status_code = 500  # type: ignore[attr-defined]
-    row = played(agent, calls(WRITE), error)
-    assert (row["end"], row["requests"], row["reason"]) == ("error", 2, f"ValueError: {said}")
+    row = played(agent, calls(WRITE), error, says("Done."))
+    assert (row["end"], row["requests"], row["calls"]) == (end, requests, 1)
+    assert (row["reason"] == f"ValueError: {said}") is (end == "error")
 
 
 def test_whatever_a_model_calls_the_plain_loop_answers() -> None:

@@ -366,7 +366,7 @@ def test_a_nudge_is_whole_where_nothing_of_the_list_is_near(stage: Make) -> None
         (0, {}, 1),
         (2, {}, 4),  # the plan is no longer in the history
         (0, {"content": "changed by hand"}, 4),
-        (0, {"id": 9}, 1),
+        (0, {"id": 9}, 4),
     ],
 )
 def test_a_nudge_is_whole_where_an_item_was_never_shown(
@@ -386,11 +386,72 @@ def test_a_nudge_looks_no_further_back_than_where_the_list_was_shown() -> None:
         preset(NAME),
         [Todo(id=n, content=text, status="pending") for n, text in enumerate("ab")],
     )
-    near = [write("a", "b"), ToolMessage("Stored.", name="todo_write", tool_call_id="w"), *[says("on")] * 19]
+    made, stored = write("a", "b"), "Stored 2 items:\n  [0] a\n  [1] b"
+    answer = ToolMessage(stored, name="todo_write", tool_call_id=made.tool_calls[0]["id"])
+    near = [made, answer, *[says("on")] * 19]
     dialect = dialect_named("parley").suited(settings)
     unread: Any = object()
     brief, few = shortened(dialect, settings, [unread, *near], todos)
     assert (brief.manner, few.nudge_items) == ("short", 1)
+
+
+LONG = "abcdefgh"
+
+
+def planned(said: str, *made: Any, texts: str = LONG, at: int = 1) -> tuple[list[Any], list[Todo]]:
+    """A history in which calls were answered in these words, and a list of these items."""
+    told = [ToolMessage(said, name="todo_write", tool_call_id=m.tool_calls[0]["id"]) for m in made]
+    history = [m for pair in zip(made, told, strict=True) for m in pair]
+    return history, [Todo(id=n, content=text, status="pending") for n, text in enumerate(texts, at)]
+
+
+SEEN = {
+    "by their numbers": (*planned("Stored 8 items, [1] to [8].", write(*LONG)), True),
+    "of equal texts": (
+        *planned("Stored 8 items, [1] to [8].", write(*"aabbccdd"), texts="aabbccdd"),
+        True,
+    ),
+    "a number more, of an equal text": (
+        *planned("Stored 8 items, [1] to [8].", write(*LONG), texts=f"{LONG}a"),
+        False,
+    ),
+    "another agent's numbers": (*planned("Stored 8 items, [1] to [8].", write(*LONG), at=9), False),
+    "other texts of these numbers": (
+        *planned("Stored 8 items, [1] to [8].", write(*LONG), texts="abcdefgx"),
+        False,
+    ),
+    "two of them changed about": (
+        *planned("Stored 8 items, [1] to [8].", write(*LONG), texts="bacdefgh"),
+        False,
+    ),
+    "a refused call": (*planned("Error: the list is full.", write(*LONG)), False),
+    "numbers without end": (*planned(f"Stored 8 items, [1] to [{'9' * 5_000}].", write(*LONG)), False),
+}
+
+
+@pytest.mark.parametrize(("history", "todos", "brief"), SEEN.values(), ids=SEEN)
+def test_the_text_and_the_number_of_an_item_have_been_seen(
+    history: list[Any], todos: list[Todo], brief: bool
+) -> None:
+    settings = preset(NAME)
+    dialect = dialect_named("parley").suited(settings)
+    assert (shortened(dialect, settings, history, todos)[0].manner == "short") is brief
+
+
+@pytest.mark.parametrize("kept", [(0, 1), (0,), (1,)])
+def test_a_result_is_sent_with_its_call_alone(kept: tuple[int, ...]) -> None:
+    """What is left of a call or of its result shows nothing."""
+    made = write("a", "b")
+    answer = ToolMessage(
+        "Stored 2 items:\n  [1] a\n  [2] b", name="todo_write", tool_call_id=made.tool_calls[0]["id"]
+    )
+    history = [[made, answer][place] for place in kept]
+    settings, todos = (
+        preset(NAME),
+        [Todo(id=n, content=text, status="pending") for n, text in enumerate("ab", 1)],
+    )
+    dialect = dialect_named("parley").suited(settings)
+    assert (shortened(dialect, settings, history, todos)[0].manner == "short") is (len(kept) == 2)
 
 
 def test_a_nudge_is_short_where_the_caller_has_given_the_list(stage: Make) -> None:

@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from wakeloop import ReplyError, create_todo_agent
 from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.storable import storable
-from wakeloop.testing import ScriptedModel, says
+from wakeloop.testing import ScriptedModel, calls, says
 
 GO: Any = {"messages": [("user", "go")]}
 
@@ -40,6 +40,38 @@ async def test_the_models_own_errors_pass(error: Exception) -> None:
         create_todo_agent(ScriptedModel(error)).invoke(GO)
     with pytest.raises(type(error), match="mine"):
         await create_todo_agent(ScriptedModel(error)).ainvoke(GO)
+
+
+class Answer(BaseModel):
+    x: int
+
+
+def broken(_: Any) -> Any:
+    """What a client raises where the server could not read the model's call."""
+    error = RuntimeError("Error code: 500 - Failed to parse tool call arguments as JSON")
+    error.status_code = 500  # type: ignore[attr-defined]
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("script", "form", "asked", "end"),
+    [
+        ([broken] * 5, None, 5, ("dormant", "malformed_calls")),
+        ([calls(("todo_write", {"items": ["a"]})), *[broken] * 11], None, 12, ("idle", "malformed_calls")),
+        (["hi", broken, '{"x": 1}'], Answer, 3, ("dormant", "settled")),
+        (["hi", *[broken] * 5], Answer, 6, ("dormant", "malformed_calls")),
+    ],
+)
+async def test_a_call_that_the_server_could_not_read_is_asked_for_again(
+    script: Any, form: Any, asked: int, end: Any
+) -> None:
+    for door in ("invoke", "ainvoke"):
+        model = ScriptedModel(*script)
+        agent = create_todo_agent(model, response_format=form)
+        out = agent.invoke(GO) if door == "invoke" else await agent.ainvoke(GO)
+        assert (len(model.requests), out["todo_session"]["spent"]["requests"]) == (asked, asked)
+        assert (out["todo_session"]["state"], out["todo_session"]["reason"]) == end
+        assert (out.get("structured_response") == {"x": 1}) is (end[1] == "settled")
 
 
 def test_who_does_not_stream_is_not_listened_to() -> None:

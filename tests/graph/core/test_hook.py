@@ -104,6 +104,28 @@ def test_the_list_is_shown_once_more_as_a_message_of_its_own(thread: Make) -> No
     assert [shown(request) for request in agent.model.requests] == [0, 1, 1]
 
 
+def test_what_was_added_behind_the_plan_and_is_taken_away_is_shown_once(thread: Make) -> None:
+    """A hook that keeps the beginning and the end of a history takes the middle."""
+
+    def ends(state: dict[str, Any]) -> dict[str, Any]:
+        return {"llm_input_messages": [*state["messages"][:3], *state["messages"][3:][-4:]]}
+
+    agent = thread(
+        write("a"),
+        write("b"),
+        *[looks(str(n)) for n in range(3)],
+        done(1, 2),
+        "bye",
+        tools=[look],
+        rewritten=True,
+        pre_model_hook=ends,
+    )
+    agent.run("go")
+    told = [sum("  [2] b" in m.text for m in request) for request in agent.model.requests]
+    assert told == [0, 0, 1, 1, 1, 1, 0]
+    assert [m.text.count("  [2] b") for m in agent.messages if m.type == "tool"] == [0, 1, 0, 1, 0, 0, 0]
+
+
 def test_when_nothing_is_open_nothing_is_shown(thread: Make) -> None:
     agent = thread(
         write("a"),

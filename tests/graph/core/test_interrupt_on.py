@@ -7,11 +7,12 @@ from agents import END, START, WORK, Make, look, looks
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.human_in_the_loop import HITLRequest
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import InjectedState
 from langgraph.types import Command, interrupt
 from pydantic import TypeAdapter
 
-from wakeloop import WakeloopError, create_todo_agent
+from wakeloop import WakeloopError, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, malformed
 
 ALL = ["approve", "edit", "reject", "respond"]
@@ -110,6 +111,45 @@ def test_one_at_a_time_repeats_nothing(thread: Make) -> None:
     assert (post.sent, [one.id for one in agent.snapshot.interrupts]) == ([("a", 1)], [second.id])
     agent.run(Command(resume="yes"))
     assert (post.sent, agent.asked) == ([("a", 1), ("b", 1)], 2)
+
+
+NO = {"type": "reject", "message": "Not to a."}
+
+
+@pytest.mark.parametrize(
+    ("decision", "sent"), [(NO, []), ({"type": "approve"}, [("a", 1)]), (edit(to="B"), [("B", 1)])]
+)
+@pytest.mark.parametrize("planned", [False, True])
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_no_is_a_no_in_a_build_that_asks_about_nothing(
+    decision: Any, sent: Any, planned: bool, dies: bool
+) -> None:
+    """The question stands or is put anew, whatever the build that goes on would ask itself."""
+    post, saver = Mailer(), InMemorySaver()
+    config: Any = {"configurable": {"thread_id": "t"}}
+    settings = preset("wakeloop").model_copy(
+        update={"approve_plan": "first" if planned else "off", "max_wake_cycles": 0, "guard_retries": 0}
+    )
+
+    def build(*replies: Any, **more: Any) -> Any:
+        return create_todo_agent(
+            ScriptedModel(*replies), post.tools(), settings=settings, checkpointer=saver, **more
+        )
+
+    reply = calls(*([("todo_write", {"items": ["x"]})] if planned else []), ("mail", {"to": "a"}))
+    before = ["validate_todos" if planned else "run_tools"] if dies else []
+    asking = build(reply, interrupt_on={"mail": True})
+    asking.invoke({"messages": [("user", "go")]}, config, interrupt_before=before)
+    other = build("bye")
+    if dies:
+        other.invoke(None, config)
+    if planned:
+        other.invoke(Command(resume="yes"), config)
+    [asked] = other.get_state(config).interrupts
+    assert asked.value["action_requests"][0]["name"] == "mail"
+    assert post.sent == []
+    out = other.invoke(Command(resume={"decisions": [decision]}), config)
+    assert (post.sent, out["messages"][-1].text) == (sent, "bye")
 
 
 def test_a_tool_that_is_given_state_is_put_and_edited_as_any_other(thread: Make) -> None:

@@ -145,6 +145,16 @@ def test_an_edit_of_an_older_checkpoint_is_a_branch_of_its_own() -> None:
     assert [one.gone for one in shown.said] == [False] * 4
 
 
+def test_an_edit_beside_a_call_that_is_done_stands_on_the_page() -> None:
+    """Its row has the conversation whole, with the result of that call, and the list as a change."""
+    agent = agent_of(calls(("look", {"path": "x"}), ("ask", {"what": "?"})))
+    agent.invoke({"messages": [("user", "go")]}, THREAD)
+    agent.update_state(THREAD, {"todos": [{"content": "by hand"}]}, as_node="activate")
+    lanes, _, said = told(agent)
+    assert lanes == {"by hand": ["pending"]}
+    assert said == [message.text for message in agent.get_state(THREAD).values["messages"]]
+
+
 class Torn(InMemorySaver):
     """A saver with rows that cannot be read."""
 

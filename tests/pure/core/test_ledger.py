@@ -56,7 +56,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
         True,
     ),
     **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused", "pairs"), "x"),
-    **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
+    **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls", "reviewed")},
     **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
     "formats": True,
     "spent": [1, 2, 0, 3, 4, 0, None],
@@ -124,7 +124,9 @@ def test_what_is_dropped_when() -> None:
         "events", "listed", "next_id", "refusals", "shown", "summaries", "tail", "todo_guard_suppressed",
         "todo_stale_iterations", "writes",
     ]  # fmt: skip
-    assert sorted(ROUND) == ["after", "faults", "held", "nag", "next", "plan", "todo_calls", "verdicts"]
+    assert sorted(ROUND) == [
+        "after", "faults", "held", "nag", "next", "plan", "reviewed", "todo_calls", "verdicts",
+    ]  # fmt: skip
     assert sorted(PASSING - ROUND) == [
         "again", "asking", "bad_replies", "began", "called_by", "end", "formats", "hooks", "open_at_wake",
         "unasked", "waking", "worked",

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from wakeloop.model.no_call import NO_CALL
-from wakeloop.model.signs import SIGNS, sign_of
+from wakeloop.model.signs import SIGNS, UNREAD, sign_of, unread_call
 
 PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
 ROWS = re.findall(
@@ -56,3 +56,30 @@ def test_a_whole_reply_has_no_sign(told: Any) -> None:
 def test_the_page_has_every_client_that_is_told_to_call_none() -> None:
     rows = re.findall(r"^\| `(langchain_\w+\.\w+)`[^|]*\| `([^`]+)` \|", PAGE, re.MULTILINE)
     assert {name: json.loads(value) for name, value in rows} == dict(NO_CALL)
+
+
+SAID = re.findall(r"^\| [^|]*\| `([^`]+)` \| (5xx|any) \| (?:tried|read) \|$", PAGE, re.MULTILINE)
+
+
+class Failed(Exception):  # noqa: N818 - a client's
+    """What a client raises for a status."""
+
+    def __init__(self, words: str, status: int | None) -> None:
+        super().__init__(f"Error: {words} - at column 74")
+        self.status_code = status
+
+
+def test_the_page_has_every_word_for_a_call_that_a_server_could_not_read() -> None:
+    assert {words.lower(): statuses == "any" for words, statuses in SAID} == dict(UNREAD)
+
+
+@pytest.mark.parametrize(("words", "statuses"), SAID)
+def test_a_call_that_the_server_could_not_read(words: str, statuses: str) -> None:
+    fit = [status for status in (None, -1, 400, 422, 500, 503) if unread_call(Failed(words, status))]
+    assert fit == [None, -1, *([400, 422] if statuses == "any" else []), 500, 503]
+
+
+def test_what_is_no_error_of_a_server_is_no_call() -> None:
+    assert not unread_call(None)
+    assert not unread_call(KeyboardInterrupt("error parsing tool call"))
+    assert not unread_call(Failed("Failed to load the model", 500))

@@ -4,7 +4,9 @@ import json
 import re
 from typing import Any
 
+import openai
 import pytest
+from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from lent import look
@@ -12,6 +14,7 @@ from served import DOORS, SYNC, THREAD, Serve, by_invoke, called, marks, results
 from strict_server import event
 
 from wakeloop import ReplyError, answer_of, create_todo_agent, session_of
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import prompt_faults, wire_faults
 
 pytestmark = pytest.mark.loopback
@@ -125,6 +128,61 @@ async def test_c37_a_reply_that_is_lost_with_a_call(serve: Serve, reply: dict[st
     assert len(server.seen) == 8
     assert answer_of(await through(door, agent, user("third"))) == "Second."
     assert wire_faults(server.requests) == []
+
+
+LLAMA = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] at line 1, column 74"
+OLLAMA = "error parsing tool call: raw='{\"place\": x', err=invalid character 'x'"
+GROQ = {"message": "Failed to call a function.", "code": "tool_use_failed", "failed_generation": "<look>"}
+BROKEN = {  # the server could not read its own model's call, and answers with an error
+    "llama.cpp": {"status": 500, "error": LLAMA},
+    "Ollama": {"status": 500, "error": OLLAMA},
+    "Groq": {"status": 400, "body": json.dumps({"error": GROQ})},
+    "in mid-stream": streamed(
+        event({"role": "assistant", "content": "I "}),
+        f"data: {json.dumps({'error': {'code': 500, 'message': LLAMA, 'type': 'server_error'}})}\n\n",
+    ),
+}
+
+
+@pytest.mark.rotating("door")
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
+@pytest.mark.parametrize("name", BROKEN)
+async def test_c37_a_call_that_the_server_cannot_read(
+    serve: Serve, name: str, layer: bool, door: str
+) -> None:
+    server = serve(
+        called(("look", {"place": "x"})),
+        BROKEN[name],
+        said("Asked again."),
+        *[BROKEN[name]] * 5,
+        said("Third."),
+    )
+    model, kept = server.model(streaming=name == "in mid-stream"), InMemorySaver()
+    agent: Any = (
+        create_agent(model, [look], middleware=[WakeLoopMiddleware()], checkpointer=kept)
+        if layer
+        else create_todo_agent(model, [look], checkpointer=kept)
+    )
+    out = await through(door, agent, user("go"))
+    assert answer_of(out) == "Asked again."
+    assert server.requests[1] == server.requests[2]
+    out = await through(door, agent, user("second"))
+    assert out["todo_session"]["reason"] == "malformed_calls"
+    assert len(server.seen) == 8
+    assert wire_faults(server.requests) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(400, LLAMA), (422, OLLAMA), (500, "Failed to load the model."), (503, "busy")]
+)
+async def test_an_error_that_is_not_about_a_call_stays_one(serve: Serve, status: int, words: str) -> None:
+    server = serve({"status": status, "error": words}, said("Later."))
+    agent = create_todo_agent(server.model(), [look], checkpointer=InMemorySaver())
+    with pytest.raises(openai.APIStatusError, match=words.split(":", maxsplit=1)[0]):
+        await through("ainvoke", agent, user("go"))
+    assert len(server.seen) == 1
+    assert answer_of(await through("invoke", agent, None)) == "Later."
 
 
 LOADING = "model is loading"
