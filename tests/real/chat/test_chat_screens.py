@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -102,7 +103,7 @@ def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
 
 def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
     server = serve(Reply("One.", delay=3), Reply("Two."))
-    socket = ["tmux", "-L", f"wakeloop-{tmp_path.name}", "-f", "/dev/null"]
+    socket = ["tmux", "-L", f"wakeloop-{os.getpid()}", "-f", "/dev/null"]  # one that no other suite ends
     env = {**shell.env, "XDG_STATE_HOME": str(tmp_path / "state")}
 
     def tmux(*args: str) -> str:
