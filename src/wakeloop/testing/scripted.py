@@ -12,7 +12,6 @@ from pydantic import PrivateAttr
 from wakeloop.testing.conversation import shown
 from wakeloop.testing.recording import RecordingModel
 from wakeloop.testing.steps import Step, is_step, refuse
-from wakeloop.text.characters import plural
 
 _LOOK_AHEAD = 100
 
@@ -94,7 +93,7 @@ class ScriptedModel(RecordingModel):
         if left:
             number = f"{_LOOK_AHEAD} or more" if len(left) == _LOOK_AHEAD else str(len(left))
             first = shown(left[0]) if isinstance(left[0], AIMessage) else repr(left[0])
-            after = plural(len(self.requests), "call")
+            after = f"{len(self.requests)} call{'' if len(self.requests) == 1 else 's'}"
             raise ScriptError(f"{number} of the script's replies left over after {after}, first: {first}")
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
