@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,7 @@ THEIRS = {
 }
 
 
+@cache
 def parsed(file: str) -> ast.Module:
     return ast.parse((HOUSE / file).read_text(encoding="utf-8"))
 
@@ -59,6 +62,7 @@ def place_of(file: str) -> str:
     return folder or name.removesuffix(".py")
 
 
+@cache
 def imports_of(file: str) -> list[str]:
     """Every module that a file names in an import, wherever it stands; a submodule by its own name."""
     names = []
@@ -87,6 +91,13 @@ def places_of(file: str) -> set[str]:
     return found - {place_of(file)}
 
 
+def files_of(file: str) -> set[str]:
+    """The files that a file imports, a folder by its face."""
+    ours = (name.replace(".", "/") for name in imports_of(file) if name.partition(".")[0] == "wakeloop")
+    paths = {f"{name}/__init__.py" if (HOUSE.parent / name).is_dir() else f"{name}.py" for name in ours}
+    return {path.removeprefix("wakeloop/") for path in paths}
+
+
 def test_every_place_has_its_floor() -> None:
     assert {place_of(file) for file in FILES} - DOORS == set(HEIGHT)
     assert len(HEIGHT) + 1 <= 35
@@ -97,6 +108,11 @@ def test_every_place_has_its_floor() -> None:
 def test_no_import_runs_up_and_no_folders_circle(file: str) -> None:
     here = HEIGHT[place_of(file)]
     assert {place for place in places_of(file) if HEIGHT.get(place, 99) >= here} == set()
+
+
+def test_no_files_circle() -> None:
+    """Neither across folders nor within one; `prepare` raises with the files of a circle."""
+    TopologicalSorter({file: files_of(file) for file in FILES}).prepare()
 
 
 def test_the_page_of_the_architecture_draws_the_same_floors() -> None:

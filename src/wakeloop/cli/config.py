@@ -40,7 +40,7 @@ def overview(place: Place, thread: str | None, given: Mapping[str, Any], *, json
     if thread is None:
         picture = picture_of(stack_of(None, given), {}, "")
     else:
-        from wakeloop.cli.start import must_be
+        from wakeloop.cli.lookup import must_be
         from wakeloop.cli.store import reading
         from wakeloop.cli.stored import stored
 

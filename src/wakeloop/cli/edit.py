@@ -5,9 +5,9 @@ from enum import StrEnum
 from typing import Any
 
 from wakeloop.cli.failures import usage
+from wakeloop.cli.lookup import looked_up
 from wakeloop.cli.recipe import refuse_halves
 from wakeloop.cli.show import listing
-from wakeloop.cli.start import looked_up
 from wakeloop.cli.store import Place, reading, writing
 from wakeloop.cli.stored import stored
 

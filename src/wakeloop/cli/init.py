@@ -100,7 +100,7 @@ def write(file: Path, values: Mapping[str, str]) -> None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"The folder {str(file.parent)!r} cannot be made ({error.strerror}).") from None
-    from wakeloop.cli.keeping import put
+    from wakeloop.cli.put import put
 
     put(text, file, force=True)
 

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.manner import Manner
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Place
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 
 @dataclass(frozen=True)
@@ -31,3 +34,8 @@ class Job:
     typed: Mapping[str, Any] = field(default_factory=dict)
     todos: Sequence[Mapping[str, Any]] | None = None
     stop: Event = field(default_factory=Event)
+
+    @property
+    def config(self) -> "RunnableConfig":
+        """Where the graph finds the thread."""
+        return {"configurable": {"thread_id": self.thread}}

@@ -1,18 +1,14 @@
 """Threads that are kept: removed, renamed, taken out."""
 
-import os
 import sqlite3
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
-from pathlib import Path
-from stat import S_IMODE
+from contextlib import closing
 from typing import Any
 
-from wakeloop.cli.failures import CommandError, redacted, usage
+from wakeloop.cli.failures import redacted, usage
+from wakeloop.cli.lookup import looked_up, refuse_odd
 from wakeloop.cli.report import as_json, as_object
 from wakeloop.cli.show import as_plain
-from wakeloop.cli.start import looked_up, refuse_odd
 from wakeloop.cli.store import Place, reading, writing
 from wakeloop.cli.stored import stored
 from wakeloop.cli.threads import moment, summary
@@ -20,15 +16,15 @@ from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import MARKS, progress
 from wakeloop.text.secrets import hidden
 
-STDOUT = Path("-")
 SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
 
 
 def removed(place: Place, threads: Sequence[str]) -> Iterator[str]:
-    """Remove threads, each named by its id or how it begins; none where one of them is not there."""
+    """Remove threads, each named by its id or how it begins; none where one is not there, or a server's."""
     known = [looked_up(place, thread) for thread in threads]
     for one in known:
         refuse_session(place, one.id)
+    for one in known:
         with writing(place) as store, store.held(one.id):
             store.forget(one.id)
         yield f"Removed {one_line(one.id)} ({one_line(one.request, 50) or 'no request'})."
@@ -108,50 +104,3 @@ def fenced(text: str, kind: str = "text") -> Iterator[str]:
     while fence in text:
         fence += "`"
     yield from (f"{fence}{kind}", text, fence, "")
-
-
-def put(text: str, file: Path, *, force: bool = False, hint: str = "name another") -> list[str]:
-    """Write a text to a file, whole or not at all; one that is there stays, unless that is meant.
-
-    Returns what is said of it: its name, and nothing of the output itself, `-` or by whatever name.
-    """
-    written = text.encode("utf-8", "replace")
-    if is_stdout(file):
-        sys.stdout.flush()
-        sys.stdout.buffer.write(written)
-        return []
-    try:
-        there = file.is_symlink() or file.exists()
-        if file.exists() and not (file.is_file() or file.is_dir()):  # a device or a pipe
-            file.write_bytes(written)
-            return [str(file)]
-        if there and not force:
-            raise usage(f"The file {str(file)!r} is there already: {hint}.")
-        place = file.resolve()
-        beside = place.with_name(f".wakeloop-{os.getpid()}")
-        try:
-            beside.write_bytes(written)
-            if place.exists():
-                kept_as(place.stat(), beside)
-            beside.replace(place)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise CommandError(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
-    return [str(file)]
-
-
-def is_stdout(file: Path) -> bool:
-    """Whether a file is what this command writes to: replaced, it would lose what stands in it."""
-    if file == STDOUT:
-        return True
-    with suppress(OSError, ValueError):  # nothing is there; no file is behind the output
-        return os.path.samestat(file.stat(), os.fstat(sys.stdout.fileno()))
-    return False
-
-
-def kept_as(before: os.stat_result, file: Path) -> None:
-    """Give a file the owner and the rights of the one that it replaces, as far as that is allowed."""
-    with suppress(OSError, AttributeError):  # Windows has no owners
-        os.chown(file, before.st_uid, before.st_gid)
-    file.chmod(S_IMODE(before.st_mode))

@@ -1,5 +1,6 @@
 """In what manner a run is told: to a person, to a program."""
 
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
@@ -33,3 +34,8 @@ class Manner:
     def watched(self) -> bool:
         """Whether the lines of a run are for stdout."""
         return self.output is Output.TEXT and not self.quiet
+
+
+def at_a_terminal() -> bool:
+    """Whether a person sees both outputs: what was begun is told already."""
+    return sys.stderr.isatty() and sys.stdout.isatty()

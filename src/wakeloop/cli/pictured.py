@@ -5,10 +5,10 @@ from pathlib import Path
 
 from wakeloop.cli.failures import CommandError, redacted
 from wakeloop.cli.job import Job
-from wakeloop.cli.keeping import put
+from wakeloop.cli.lookup import must_be
+from wakeloop.cli.put import put
 from wakeloop.cli.reader import reader
 from wakeloop.cli.run import Graph
-from wakeloop.cli.start import must_be
 from wakeloop.cli.store import Place, reading
 from wakeloop.demo.job import PAGE
 from wakeloop.display.clean import one_line

@@ -1,38 +1,29 @@
-"""Plays a job: build, hold the thread, run, report."""
+"""Plays a job: build, hold the thread, run."""
 
-import os
 import signal
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.graph import StateGraph
 from langgraph.types import Command, StateSnapshot
 
 from wakeloop.cli.agent import graph_of
 from wakeloop.cli.ask import asking
-from wakeloop.cli.budgets import newer, to_raise, what_it_has
-from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of, usage
+from wakeloop.cli.budgets import newer, what_it_has
+from wakeloop.cli.failures import usage
+from wakeloop.cli.finish import ended, failed, put_out
 from wakeloop.cli.job import Job
-from wakeloop.cli.manner import Output
+from wakeloop.cli.manner import at_a_terminal
 from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.reader import reader
-from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
-from wakeloop.cli.run import Graph, Outcome, View, at_work, execute
-from wakeloop.cli.start import at_a_terminal
-from wakeloop.cli.store import Store, reading, writing
+from wakeloop.cli.report import again, exit_code
+from wakeloop.cli.run import Graph, Outcome, View, execute
+from wakeloop.cli.store import reading, writing
 from wakeloop.cli.views import view_of
-from wakeloop.demo.job import unwritten
 from wakeloop.display.clean import one_line
-from wakeloop.display.live import Live
-from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line
-from wakeloop.display.width import tell
 from wakeloop.display.words import ending
-from wakeloop.errors import InputError
 from wakeloop.loop.ledger import notes_of
 from wakeloop.settings import canonical
 from wakeloop.thread.standing import counted, unfinished
@@ -55,7 +46,7 @@ def play(job: Job) -> int:
 def left_alone(job: Job) -> int | None:
     """Say that nothing is left to go on with, and leave the thread as it is; None where there is."""
     with reading(job.place) as store:
-        before = reader(store.saver).get_state(config_of(job))
+        before = reader(store.saver).get_state(job.config)
         if store.is_held(job.thread) or not at_rest(before):
             return None
     session, view = counted(before), view_of(job, before)
@@ -70,7 +61,7 @@ def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> i
     """Hold the thread, run it, and report."""
     with writing(job.place) as store, store.held(job.thread) as hold, hold.running():
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
-        before = agent.get_state(config_of(job))
+        before = agent.get_state(job.config)
         refuse_unheard(job, before)
         new = store.find(job.thread) is None
         store.remember(job.thread, job.recipe, job.request)
@@ -80,15 +71,10 @@ def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> i
                 view.say(line)
             outcome = carried_on(job, agent, before, view)
         except KeyboardInterrupt:
-            outcome = Outcome(agent.get_state(config_of(job)), signal.SIGINT)
+            outcome = Outcome(agent.get_state(job.config), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
             return failed(job, agent, error, view, store if new else None)
         return ended(job, agent, outcome, view, outside)
-
-
-def config_of(job: Job) -> RunnableConfig:
-    """Where the graph finds the thread."""
-    return {"configurable": {"thread_id": job.thread}}
 
 
 def carried_on(job: Job, agent: Graph, before: StateSnapshot, view: View) -> Outcome:
@@ -100,7 +86,7 @@ def carried_on(job: Job, agent: Graph, before: StateSnapshot, view: View) -> Out
         if answers is None:
             return Outcome(before)
         given = Command(resume=answers)
-    return execute(agent, given, config_of(job), view, ask, job.stop)
+    return execute(agent, given, job.config, view, ask, job.stop)
 
 
 def input_of(job: Job, before: StateSnapshot) -> Any:
@@ -172,88 +158,3 @@ def greeting(job: Job, before: StateSnapshot) -> list[Line]:
         told = "It waited for an answer; the message takes its place, and nothing runs again."
         lines.append(Line("note", told))
     return lines
-
-
-# -- the end ---------------------------------------------------------------------------------------------
-
-
-def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside) -> int:
-    """Say how it ended; where a request or a tool is still at work, leave the process at once."""
-    snapshot = outcome.snapshot
-    for line in last_lines(
-        snapshot, job.thread, job.place, view.screen.summary, whole=isinstance(view, Live)
-    ):
-        view.say(line)
-    own = snapshot.values.get("todo_settings") or {}
-    if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
-        view.say(Line("way", told))
-    page: Line | None = None
-    if job.recipe.demo and outcome.stopped is None:
-        from wakeloop.cli.pictured import of_the_demo
-
-        page = of_the_demo(job, agent)
-        view.say(page)
-    put_out(job, snapshot, view, None)
-    code = exit_code(counted(snapshot), outcome.stopped)
-    if page is not None and code == SETTLED:
-        if why := unwritten(snapshot.values.get("messages") or ()):
-            told = f"The report could not be written: {one_line(why.removeprefix('Error: '))}"
-            view.say(Line("error", told))
-        code = FAILED if why or page.kind == "error" else code
-    if outcome.abandoned:
-        outside.close()
-        leave(code)
-    return code
-
-
-def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
-    """Say what went wrong, in a sentence, and how to go on; a first try without any answer is not kept."""
-    if isinstance(error, BrokenPipeError):
-        if begun is not None:
-            forgotten(job.thread, agent, begun)
-        raise error
-    sentence = sentence_of(error)
-    message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
-    snapshot = None if job.manner.output is Output.TEXT else agent.get_state(config_of(job))
-    way = f"To try again: {again(job.thread, job.place, *message)}"
-    if begun is not None and forgotten(job.thread, agent, begun):
-        way = "No thread was kept: nothing was answered. Give the same command again."
-    tell(f"wakeloop: {sentence}\n{way}", sys.stderr)
-    if snapshot is not None:
-        with suppress(OSError):  # the output may be what is full
-            put_out(job, snapshot, view, sentence)
-    return code_of(error)
-
-
-def forgotten(thread: str, agent: Graph, store: Store) -> bool:
-    """Take away a thread that was begun in vain: no model has said anything in it."""
-    if at_work():
-        return False
-    with suppress(Exception):  # such as a database that is full, or gone
-        values = agent.get_state({"configurable": {"thread_id": thread}}).values
-        own = values.get("todos") or values.get("todo_settings")
-        if not own and all(one.type != "ai" for one in values.get("messages") or ()):
-            store.forget(thread)
-            return True
-    return False
-
-
-def put_out(job: Job, snapshot: StateSnapshot, view: View, error: str | None) -> None:
-    """Write the final state on stdout, as one JSON object; or the answer alone, where nothing else was."""
-    if job.manner.watched:
-        return
-    screen = view.screen
-    whole = as_object(job.thread, snapshot, usage=tokens(screen.read, screen.written), error=error)
-    if job.manner.output is Output.TEXT:
-        if answer := whole["answer"].strip():
-            Plain(screen, sys.stdout).say(Line("model", answer))
-    else:
-        result = {"type": "result"} if job.manner.output is Output.STREAM_JSON else {}
-        print(as_json({**result, **whole}), flush=True)  # noqa: T201
-
-
-def leave(code: int) -> NoReturn:
-    """End the process without waiting for its threads; every step that ended is in the database."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from wakeloop.agent import create_todo_agent
 from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import usage
-from wakeloop.cli.keeping import put
+from wakeloop.cli.put import put
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph
 from wakeloop.text.drawing import as_text, edges_of, svg

@@ -1,29 +1,23 @@
 """What run, resume and demo want of a thread."""
 
-import re
-import secrets
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from wakeloop.cli.configured import configured, typed
-from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.failures import usage
 from wakeloop.cli.given_list import items_in
 from wakeloop.cli.job import Job
+from wakeloop.cli.lookup import continued, looked_up, new_id
 from wakeloop.cli.manner import Manner
 from wakeloop.cli.recipe import Recipe, folder
-from wakeloop.cli.store import Known, Place, Store, reading
+from wakeloop.cli.store import Known, Place
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import tell
-from wakeloop.text.characters import is_seen
 
 MARK = "\ufeff"  # of the byte order
-CUT_SHORT = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # of `new_id`
-MOST_NAMED = 5  # threads in a sentence
 AS_LINES = Manner()
-THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
 def start(
@@ -125,11 +119,6 @@ def begun(recipe: Recipe, thread: str, manner: Manner = AS_LINES) -> None:
         tell(f"Starting {one_line(recipe.title)} on thread {thread} …", sys.stderr)
 
 
-def at_a_terminal() -> bool:
-    """Whether a person sees both outputs: what was begun is told already."""
-    return sys.stderr.isatty() and sys.stdout.isatty()
-
-
 def check_text(text: str, empty: str) -> None:
     """Refuse a text that is empty, or that no server and no database takes."""
     if not text.strip():
@@ -143,83 +132,3 @@ def check_text(text: str, empty: str) -> None:
 def piped(source: TextIO | None = None) -> str:
     """Read all of stdin; a byte order mark at its head is none of the text."""
     return (source or sys.stdin).read().removeprefix(MARK)
-
-
-def continued(place: Place, thread: str | None) -> tuple[str, Known | None]:
-    """The id of `--thread`, or a new one, and the thread if it is there."""
-    if thread is None:
-        return new_id(), None
-    with reading(place) as store:
-        return old_or_new(store, thread)
-
-
-def old_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
-    """The thread of an id that may also be a new one's: only one that was minted may be cut short."""
-    refuse_odd(thread)
-    known = store.find(thread) or (named(store, thread) if CUT_SHORT.fullmatch(thread) else None)
-    return (known.id if known else thread), known
-
-
-def looked_up(place: Place, thread: str | None) -> Known:
-    """Find a thread, without making a database where there is none."""
-    with reading(place) as store:
-        return last(store) if thread is None else must_be(store, thread)
-
-
-def last(store: Store) -> Known:
-    """The thread that changed last; a demo that is over is none that a person goes on with."""
-    known = store.threads()
-    if found := next((one for one in known if not is_shown(store, one)), None):
-        return found
-    if not known:
-        return must_be(store, None)
-    raise usage(
-        f"There is no thread in {str(store.place.path)!r} yet but the demo's; wakeloop run begins one."
-    )
-
-
-def is_shown(store: Store, known: Known) -> bool:
-    """Tell whether a thread is a demo that is over: nothing runs, waits or is open there."""
-    if known.recipe is None or not known.recipe.demo:
-        return False
-    from wakeloop.cli.stored import stored
-    from wakeloop.thread.standing import counted
-
-    with suppress(CommandError):
-        session = counted(stored(store.saver, known.id))
-        return session["state"] not in ("running", "waiting") and not session["open"]
-    return True
-
-
-def must_be(store: Store, thread: str | None) -> Known:
-    """Find a thread by its id, by how the id begins, or the last one; refuse one that is not there."""
-    where = f"in {str(store.place.path)!r}"
-    if thread is None:
-        if known := next(iter(store.threads()), None):
-            return known
-        raise usage(f"There is no thread {where} yet; wakeloop run begins one.")
-    if known := store.find(thread) or named(store, thread):
-        return known
-    name = repr(thread) if is_seen(thread) else ascii(thread)
-    raise usage(f"There is no thread {name} {where}; wakeloop threads lists them.")
-
-
-def named(store: Store, beginning: str) -> Known | None:
-    """The one thread whose id begins so; refuse where there are several."""
-    found = [known for known in store.threads() if beginning and known.id.startswith(beginning)]
-    if len(found) > 1:
-        ids = ", ".join(one_line(known.id) for known in found[:MOST_NAMED])
-        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-        raise usage(f"{len(found)} threads begin with {beginning!r}: {ids}{more}; write more of the id.")
-    return next(iter(found), None)
-
-
-def refuse_odd(thread: str) -> None:
-    """Refuse an id that would be hard to type or to show."""
-    if not THREAD_ID.fullmatch(thread):
-        raise usage("A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit.")
-
-
-def new_id(prefix: str = "t") -> str:
-    """Mint a thread's id, short enough to type."""
-    return f"{prefix}-{secrets.token_hex(4)}"

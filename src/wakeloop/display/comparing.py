@@ -144,6 +144,9 @@ def compare(
 
     Returns:
         A table, `rows` (a list of dicts), and `plot()`. A run that raises has a row with its error.
+
+    Raises:
+        SettingsError: An unknown preset, before anything is run.
     """
     pairs = presets.items() if isinstance(presets, Mapping) else [(_name(one), one) for one in presets]
     named = {name: preset(one) if isinstance(one, str) else one for name, one in pairs}

@@ -186,13 +186,13 @@ class TodoPanel:
         todos = self.screen.todos
         parts = [f"<p><b>{safe(clean(self.title))}</b></p>"] if self.title else []
         parts += [list_html(todos, bar(todos)), *map(paragraph, self._now())]
+        lines = [line for line in self.lines if line.kind != "item"]
         told = [
             line.text if line.kind == "question" else without_secrets(line.text)
-            for line in self.lines
-            if line.kind != "item"
+            for line in (lines[-RECENT:] if self.running else lines)
         ]
         if self.running:
-            parts.append(preformatted("\n".join([*told[-RECENT:], self._streamed()])))
+            parts.append(preformatted("\n".join([*told, self._streamed()])))
         elif told:
             folded = f"<details><summary>{plural(len(told), 'event')}</summary>"
             parts.append(f"{folded}{preformatted(chr(10).join(told))}</details>")

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, RemoveMessage
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from wakeloop.channels.conversation import Messages, merge_messages
+from wakeloop.channels.conversation import REMOVE_ALL_MESSAGES, Messages, merge_messages
 from wakeloop.channels.writes import folded
 from wakeloop.text.marks import kind_of, last_of
 

@@ -1,6 +1,6 @@
 """The rules between requests: opening, rounds, turns, end."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -29,8 +29,6 @@ from wakeloop.text.marks import last_of
 from wakeloop.thread.verifying import Verify, is_asynchronous
 
 ENDS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
-
-Validate = Callable[[Any, RunnableConfig], Any]
 
 
 @dataclass(frozen=True)

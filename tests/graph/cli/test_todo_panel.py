@@ -14,8 +14,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import answer_of, create_todo_agent, session_of
-from wakeloop.display import TodoPanel, show
-from wakeloop.display.panel import BETWEEN
+from wakeloop.display import TodoPanel, panel, show
+from wakeloop.display.panel import BETWEEN, KEPT, RECENT
+from wakeloop.display.screen import Line
 from wakeloop.errors import ArgumentError, EditError, InputError
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
@@ -216,6 +217,17 @@ def test_news_are_drawn_at_once_and_letters_as_often_as_an_eye_follows(cell: lis
     fed = 0
     Counting(agent_of(), AT, clock=ticking(1)).run(GO)
     assert len(cell[1]) == fed + 2  # one at the beginning, one at the end
+
+
+def test_a_drawing_in_a_run_looks_at_the_lines_that_it_shows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(panel, "without_secrets", lambda text: looked.append(text) or text)
+    drawn = TodoPanel(agent_of(), AT)
+    drawn.lines.extend(Line("tool", f"tool: {number}") for number in range(KEPT))
+    drawn.running = True
+    told = drawn._repr_html_()
+    assert re.findall(r"tool: (\d+)", told) == [str(number) for number in range(KEPT - RECENT, KEPT)]
+    assert len(looked) == RECENT + 1  # and the reply on its way
 
 
 def test_the_next_run_has_a_place_of_its_own_and_an_edit_is_drawn_in_the_last(cell: list[list[Any]]) -> None:

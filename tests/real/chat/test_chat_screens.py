@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
 import time
 from pathlib import Path
+from secrets import token_hex
 
 import pexpect
 import pytest
 from chat_server import Reply, Server
 from emulator import Emulator
 from processes import COMMAND, Shell
+
+from wakeloop.display.width import within
 
 pytestmark = [
     pytest.mark.loopback,
@@ -103,7 +105,13 @@ def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
 
 def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
     server = serve(Reply("One.", delay=3), Reply("Two."))
-    socket = ["tmux", "-L", f"wakeloop-{os.getpid()}", "-f", "/dev/null"]  # one that no other suite ends
+    socket = [
+        "tmux",
+        "-L",
+        f"wakeloop-{token_hex(4)}",
+        "-f",
+        "/dev/null",
+    ]  # all of a user's are in one folder
     env = {**shell.env, "XDG_STATE_HOME": str(tmp_path / "state")}
 
     def tmux(*args: str) -> str:
@@ -140,6 +148,6 @@ def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
         tmux("send-keys", "C-u", "/help", "Enter")
         until("exit and quit leave, help lists these; a / before a command will do as well.", ">")
         tmux("send-keys", "exit", "Enter")
-        until("> exit", "To go on:", "wakeloop chat --thread mine --db \\", f"    {shell.db}")
+        until("> exit", *within(f"To go on: wakeloop chat --thread mine --db {shell.db}", 80))
     finally:
         tmux("kill-server")

@@ -52,7 +52,7 @@ SMALL = [
     "--model",
     "weak:stop=0.3",
     "--task",
-    "count-lines:5",
+    "one-setting",
     "--agent",
     "wakeloop",
     "--seeds",

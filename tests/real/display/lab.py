@@ -131,6 +131,7 @@ class Lab:
         self.tab.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 0 }")
         cells = range(first, (last or first) + 1)
         top = self.cell(first).locator(".jp-Cell-outputWrapper") if last else self.cell(first)
+        top.wait_for()  # what is drawn anew has no place for a moment
         box, end = top.bounding_box(), self.cell(cells[-1]).bounding_box()
         clip = {**box, "height": end["y"] + end["height"] - box["y"]}
         words = "\n\n".join(text for number in cells for text in self.outputs(number))

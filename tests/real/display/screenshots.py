@@ -47,9 +47,8 @@ def running(lab: Lab, folder: Path) -> Iterator[Picture]:
 
 
 def compared(lab: Lab) -> Iterator[Picture]:
-    """What the kept notebook shows of a list and of a comparison."""
-    lab.open(KEPT.name)
-    lab.does("notebook:run-all-cells")
+    """What the kept notebook shows of a list and of a comparison: as it is kept, without a kernel."""
+    lab.open(KEPT.name, kernel=False)
     for theme in THEMES:
         lab.themed(theme)
         yield lab.picture(f"list-{theme}", LIST)

@@ -14,7 +14,7 @@ from lab import Lab, jupyter_lab
 from pictures import ANEW, apart, timeless, words_of
 from screenshots import KEPT, compared, running
 
-for needed in ("jupyterlab", "matplotlib", "PIL"):
+for needed in ("jupyterlab", "PIL"):
     pytest.importorskip(needed)
 pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason=WITHOUT),

@@ -149,5 +149,5 @@ def told_since(figures: dict[str, Any]) -> dict[str, Any]:
         return {"failed_calls": 0, "blocked": 0}
     if {"thread", "changed"} <= figures.keys():
         said = "Nothing more." if figures["thread"] == "ended" else "look around"
-        return {"failed_calls": 0, "blocked": 0, "raise": None, "last": said}
+        return {"failed_calls": 0, "blocked": 0, "closed": 0, "raise": None, "last": said}
     return {}

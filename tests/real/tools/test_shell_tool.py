@@ -96,7 +96,7 @@ def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path):
 def test_output_is_bounded_and_keeps_both_ends(tmp_path):
     assert run(tmp_path, "seq 1 100000", limit=40) == (
         "[exit code 0]\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10"
-        "\n[588855 bytes left out; write the output to a file to see all of it]\n"
+        "\n[588,855 bytes left out; write the output to a file to see all of it]\n"
         "\n99998\n99999\n100000\n"
     )
 
@@ -107,7 +107,7 @@ def test_endless_output_stays_small_in_memory():
         output.add(b"x" * 10_000)
     assert len(output.head) + len(output.tail) == 1000
     assert output.total == 10_000_000
-    assert "[9999000 bytes left out;" in output.text()
+    assert "[9,999,000 bytes left out;" in output.text()
 
 
 @pytest.mark.parametrize("sizes", [[], [1], [9, 1], [10], [5, 5, 1], [3] * 7, [100]])

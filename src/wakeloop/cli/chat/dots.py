@@ -8,9 +8,9 @@ from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.lines import Command
 from wakeloop.cli.config import lines_of, picture_of
 from wakeloop.cli.failures import usage
+from wakeloop.cli.lookup import old_or_new
 from wakeloop.cli.play import SWITCHED_ON
 from wakeloop.cli.show import listing, portrait
-from wakeloop.cli.start import old_or_new
 from wakeloop.cli.store import Known
 from wakeloop.config.levels import config_folder, names
 from wakeloop.display.clean import one_line

@@ -229,7 +229,8 @@ def export(
     json: Annotated[bool, typer.Option("--json", help="As JSON instead of Markdown.")] = False,
 ) -> None:
     """Take a thread out as Markdown: its list and its conversation."""
-    from wakeloop.cli.keeping import exported, put
+    from wakeloop.cli.keeping import exported
+    from wakeloop.cli.put import put
     from wakeloop.cli.store import Place
 
     text = exported(Place.of(db), thread, json=json)

@@ -5,10 +5,11 @@ import time
 from dataclasses import asdict
 
 from wakeloop.cli.failures import FAILED, SETTLED, usage
+from wakeloop.cli.lookup import refuse_odd
 from wakeloop.cli.report import as_json, exit_code
 from wakeloop.cli.sessions.ps import line_of
 from wakeloop.cli.sessions.where import LOOK, Where, typed
-from wakeloop.cli.start import check_text, refuse_odd
+from wakeloop.cli.start import check_text
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.width import tell
 from wakeloop.display.words import question, trouble

@@ -1,0 +1,107 @@
+"""Ends a played job: says how, puts out the state, leaves."""
+
+import os
+import sys
+from contextlib import suppress
+from typing import NoReturn
+
+from langgraph.types import StateSnapshot
+
+from wakeloop.cli.budgets import to_raise
+from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of
+from wakeloop.cli.job import Job
+from wakeloop.cli.manner import Output
+from wakeloop.cli.outside import Outside
+from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
+from wakeloop.cli.run import Graph, Outcome, View, at_work
+from wakeloop.cli.store import Store
+from wakeloop.demo.job import unwritten
+from wakeloop.display.clean import one_line
+from wakeloop.display.live import Live
+from wakeloop.display.plain import Plain
+from wakeloop.display.screen import Line
+from wakeloop.display.width import tell
+from wakeloop.errors import InputError
+from wakeloop.thread.standing import counted
+
+
+def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside) -> int:
+    """Say how it ended; where a request or a tool is still at work, leave the process at once."""
+    snapshot = outcome.snapshot
+    for line in last_lines(
+        snapshot, job.thread, job.place, view.screen.summary, whole=isinstance(view, Live)
+    ):
+        view.say(line)
+    own = snapshot.values.get("todo_settings") or {}
+    if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
+        view.say(Line("way", told))
+    page: Line | None = None
+    if job.recipe.demo and outcome.stopped is None:
+        from wakeloop.cli.pictured import of_the_demo  # what makes pages takes a moment to import
+
+        page = of_the_demo(job, agent)
+        view.say(page)
+    put_out(job, snapshot, view, None)
+    code = exit_code(counted(snapshot), outcome.stopped)
+    if page is not None and code == SETTLED:
+        if why := unwritten(snapshot.values.get("messages") or ()):
+            told = f"The report could not be written: {one_line(why.removeprefix('Error: '))}"
+            view.say(Line("error", told))
+        code = FAILED if why or page.kind == "error" else code
+    if outcome.abandoned:
+        outside.close()
+        leave(code)
+    return code
+
+
+def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
+    """Say what went wrong, in a sentence, and how to go on; a first try without any answer is not kept."""
+    if isinstance(error, BrokenPipeError):
+        if begun is not None:
+            forgotten(job.thread, agent, begun)
+        raise error
+    sentence = sentence_of(error)
+    message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
+    snapshot = None if job.manner.output is Output.TEXT else agent.get_state(job.config)
+    way = f"To try again: {again(job.thread, job.place, *message)}"
+    if begun is not None and forgotten(job.thread, agent, begun):
+        way = "No thread was kept: nothing was answered. Give the same command again."
+    tell(f"wakeloop: {sentence}\n{way}", sys.stderr)
+    if snapshot is not None:
+        with suppress(OSError):  # the output may be what is full
+            put_out(job, snapshot, view, sentence)
+    return code_of(error)
+
+
+def forgotten(thread: str, agent: Graph, store: Store) -> bool:
+    """Take away a thread that was begun in vain: no model has said anything in it."""
+    if at_work():
+        return False
+    with suppress(Exception):  # such as a database that is full, or gone
+        values = agent.get_state({"configurable": {"thread_id": thread}}).values
+        own = values.get("todos") or values.get("todo_settings")
+        if not own and all(one.type != "ai" for one in values.get("messages") or ()):
+            store.forget(thread)
+            return True
+    return False
+
+
+def put_out(job: Job, snapshot: StateSnapshot, view: View, error: str | None) -> None:
+    """Write the final state on stdout, as one JSON object; or the answer alone, where nothing else was."""
+    if job.manner.watched:
+        return
+    screen = view.screen
+    whole = as_object(job.thread, snapshot, usage=tokens(screen.read, screen.written), error=error)
+    if job.manner.output is Output.TEXT:
+        if answer := whole["answer"].strip():
+            Plain(screen, sys.stdout).say(Line("model", answer))
+    else:
+        result = {"type": "result"} if job.manner.output is Output.STREAM_JSON else {}
+        print(as_json({**result, **whole}), flush=True)  # noqa: T201
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without waiting for its threads; every step that ended is in the database."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)

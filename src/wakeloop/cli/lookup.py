@@ -1,0 +1,94 @@
+"""Finds a thread: by its id, by how that begins, the last."""
+
+import re
+import secrets
+from contextlib import suppress
+
+from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.store import Known, Place, Store, reading
+from wakeloop.display.clean import one_line
+from wakeloop.text.characters import is_seen
+
+CUT_SHORT = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # of `new_id`
+MOST_NAMED = 5  # threads in a sentence
+THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
+
+
+def looked_up(place: Place, thread: str | None) -> Known:
+    """Find a thread, without making a database where there is none."""
+    with reading(place) as store:
+        return last(store) if thread is None else must_be(store, thread)
+
+
+def last(store: Store) -> Known:
+    """The thread that changed last; a demo that is over is none that a person goes on with."""
+    known = store.threads()
+    if found := next((one for one in known if not is_shown(store, one)), None):
+        return found
+    if not known:
+        return must_be(store, None)
+    raise usage(
+        f"There is no thread in {str(store.place.path)!r} yet but the demo's; wakeloop run begins one."
+    )
+
+
+def is_shown(store: Store, known: Known) -> bool:
+    """Tell whether a thread is a demo that is over: nothing runs, waits or is open there."""
+    if known.recipe is None or not known.recipe.demo:
+        return False
+    from wakeloop.cli.stored import stored
+    from wakeloop.thread.standing import counted
+
+    with suppress(CommandError):
+        session = counted(stored(store.saver, known.id))
+        return session["state"] not in ("running", "waiting") and not session["open"]
+    return True
+
+
+def must_be(store: Store, thread: str | None) -> Known:
+    """Find a thread by its id, by how the id begins, or the last one; refuse one that is not there."""
+    where = f"in {str(store.place.path)!r}"
+    if thread is None:
+        if known := next(iter(store.threads()), None):
+            return known
+        raise usage(f"There is no thread {where} yet; wakeloop run begins one.")
+    if known := store.find(thread) or named(store, thread):
+        return known
+    name = repr(thread) if is_seen(thread) else ascii(thread)
+    raise usage(f"There is no thread {name} {where}; wakeloop threads lists them.")
+
+
+def named(store: Store, beginning: str) -> Known | None:
+    """The one thread whose id begins so; refuse where there are several."""
+    found = [known for known in store.threads() if beginning and known.id.startswith(beginning)]
+    if len(found) > 1:
+        ids = ", ".join(one_line(known.id) for known in found[:MOST_NAMED])
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        raise usage(f"{len(found)} threads begin with {beginning!r}: {ids}{more}; write more of the id.")
+    return next(iter(found), None)
+
+
+def continued(place: Place, thread: str | None) -> tuple[str, Known | None]:
+    """The id of `--thread`, or a new one, and the thread if it is there."""
+    if thread is None:
+        return new_id(), None
+    with reading(place) as store:
+        return old_or_new(store, thread)
+
+
+def old_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
+    """The thread of an id that may also be a new one's: only one that was minted may be cut short."""
+    refuse_odd(thread)
+    known = store.find(thread) or (named(store, thread) if CUT_SHORT.fullmatch(thread) else None)
+    return (known.id if known else thread), known
+
+
+def refuse_odd(thread: str) -> None:
+    """Refuse an id that would be hard to type or to show."""
+    if not THREAD_ID.fullmatch(thread):
+        raise usage("A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit.")
+
+
+def new_id(prefix: str = "t") -> str:
+    """Mint a thread's id, short enough to type."""
+    return f"{prefix}-{secrets.token_hex(4)}"
