@@ -172,8 +172,10 @@ def test_it_asks_and_writes_what_was_chosen(
         "Which one? [1-2, Enter is 1] There is no '3'.",
     ]
     # nothing behind an address: terminals make a link of it, and take a full stop along
-    rows = " ".join(out.splitlines()[5:])  # a long path takes a row of its own
-    assert rows.endswith(f" {here} is written: openai:loopback:1b, {server.url}")
+    rows = (
+        out.partition("There is no '3'.\n")[2].partition("\nTry: ")[0].split()
+    )  # a long path is broken behind
+    assert " ".join(rows).endswith(f" {here} is written: openai:loopback:1b, {server.url}")
     assert "secret" not in out
     assert begun(monkeypatch, "y", "2", "") == 0
     assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
