@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Timer
 from typing import Any
 
 KEYS = {  # variables, and how LangChain calls who gives such a key
@@ -21,7 +22,9 @@ KEYS = {  # variables, and how LangChain calls who gives such a key
     "FIREWORKS_API_KEY": "fireworks",
 }
 SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}  # their usual ports
-PATIENCE = 0.7  # seconds that a server has to tell its models
+PATIENCE = 0.7  # seconds that a server may be silent
+WHOLE = 2.0  # seconds that it has to tell all its models
+SHOWN = 20  # models of a server in a line
 MOST_BYTES = 1_000_000
 
 
@@ -36,7 +39,9 @@ class ModelServer:
     @property
     def told(self) -> str:
         """The server in a line."""
-        return f"{self.name} at {self.url}: {', '.join(self.models) or 'no model is loaded'}"
+        names = ", ".join(self.models[:SHOWN]) or "no model is loaded"
+        more = len(self.models) - SHOWN
+        return f"{self.name} at {self.url}: {names}{f' and {more:,} more' if more > 0 else ''}"
 
 
 @dataclass(frozen=True)
@@ -76,15 +81,21 @@ def look_around() -> Around:
 def asked(name: str, port: int) -> ModelServer | None:
     """Ask a server for its models; None where nothing answers, or something else."""
     from http.client import HTTPConnection, HTTPException
+    from socket import SHUT_RDWR
 
-    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection, late = HTTPConnection("127.0.0.1", port, timeout=PATIENCE), None
     try:
+        connection.connect()
+        late = Timer(WHOLE, connection.sock.shutdown, (SHUT_RDWR,))
+        late.start()
         connection.request("GET", "/v1/models")
         answer = connection.getresponse()
         told = json.loads(answer.read(MOST_BYTES)) if answer.status == 200 else None  # noqa: PLR2004
     except (OSError, HTTPException, ValueError, RecursionError):
         return None
     finally:
+        if late is not None:
+            late.cancel()
         connection.close()
     models = models_in(told)
     return None if models is None else ModelServer(name, f"http://127.0.0.1:{port}/v1", models)

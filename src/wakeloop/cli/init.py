@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 
 from wakeloop.cli.around import Around, look_around
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
@@ -42,7 +43,7 @@ def how_to_go_on(around: Around, file: Path) -> Iterator[str]:
         model = values["model"] + (
             USUAL.get(values["model"], "NAME") if values["model"].endswith(":") else ""
         )
-        yield f'To begin: wakeloop run "Say what is in this folder" --model {model}{address}'
+        yield f'To begin: wakeloop run "Say what is in this folder" --model {quote(model)}{address}'
     if not around.choices:
         yield "To begin: set OPENAI_API_KEY, or start a server such as Ollama, and try again."
     yield from ("Without a model: wakeloop demo DIR", "All commands: wakeloop --help")

@@ -1,7 +1,6 @@
 """One thread as a page of HTML, in a file."""
 
 import re
-import sys
 from pathlib import Path
 
 from wakeloop.cli.failures import CommandError, redacted
@@ -16,19 +15,14 @@ from wakeloop.display.clean import one_line
 from wakeloop.display.report import thread_report
 from wakeloop.display.screen import Line
 
-STDOUT = Path("-")
-
 
 def pictured(place: Place, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
     """Write a thread's page, the last one's where none is named; returns what is said of it."""
     with reading(place) as store:
         known = must_be(store, thread)
         text = page_of(reader(store.saver), known.id)
-    if out == STDOUT:
-        sys.stdout.buffer.write(text.encode())
-        return []
     file = out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html")
-    return [put(text, file, force=force, hint="name another with -o, or add --force")]
+    return put(text, file, force=force, hint="name another with -o, or add --force")
 
 
 def page_of(graph: Graph, thread: str) -> str:

@@ -73,7 +73,7 @@ def drawn(out: Path | None, *, ascii_: bool, shown: bool) -> str:
         raise usage(
             f"The picture is made as .svg, .mmd or .txt: name the file {out.stem}.svg, not {out.name!r}."
         )
-    told = put(picture(out.suffix), out)
+    told = " ".join(put(picture(out.suffix), out))
     if shown and not webbrowser.open(out.resolve().as_uri()):
         told += " (no browser was found)"
     return told

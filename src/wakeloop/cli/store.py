@@ -2,16 +2,14 @@
 
 import os
 import sqlite3
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from wakeloop.cli.failures import FAILED, FULL, USAGE, CommandError, full, usage
-from wakeloop.cli.locks import RUNNING, Hold, locked
+from wakeloop.cli.locks import RUNNING, Hold, locks
 from wakeloop.cli.recipe import Recipe
 from wakeloop.platform.computed_once import computed_once
 
@@ -139,18 +137,22 @@ class Store:
     @contextmanager
     def held(self, thread: str) -> Iterator[Hold]:
         """Keep other processes from running or editing this thread; a process that dies lets go."""
-        with self.locks("ab") as file:
-            if file is not None and not locked(file, thread):
+        with locks(self.locked, "ab") as found:
+            if found is not None and not found.take(thread):
                 raise CommandError(
                     f"The thread {thread!r} is in the hands of another process: wait for it, or stop it."
                 )
-            yield Hold(file, thread)
+            try:
+                yield Hold(found, thread)
+            finally:
+                if found is not None:
+                    found.leave(thread)
 
     def is_held(self, thread: str) -> bool:
         """Whether another process has this thread now."""
         try:
-            with self.locks("r+b") as file:
-                return file is not None and not locked(file, thread)
+            with locks(self.locked, "r+b") as found:
+                return found is not None and found.is_elsewhere(thread)
         except OSError:
             return False
 
@@ -158,12 +160,10 @@ class Store:
         """Whether another process runs this thread now: an idle chat holds it alone."""
         return self.is_held(RUNNING + thread)
 
-    def locks(self, mode: str) -> "nullcontext[None] | BinaryIO":
-        """Open the file beside the database that is locked, a byte for each thread."""
-        if sys.platform == "win32":
-            return nullcontext()
-        path = f"{self.place.path.resolve()}-locks"
-        return open(path, mode, opener=partial(os.open, mode=0o600))  # type: ignore[return-value]
+    @property
+    def locked(self) -> str:
+        """The file beside the database that is locked, a byte for each thread."""
+        return f"{self.place.path.resolve()}-locks"
 
 
 # -- opening ---------------------------------------------------------------------------------------------

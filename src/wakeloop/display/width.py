@@ -13,9 +13,10 @@ HANG = 4  # columns that a further row is set off
 LEAST = 12  # columns of a text in a table: where there are fewer, it has a row of its own
 GAP = "  "  # between columns, and before the further rows of a table's row
 COMMAND = re.compile(  # what stands before one to copy
-    r"(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:.*, then )?)(?=wakeloop [a-z])"
+    r"""(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:(?:[^'"]|(?<=\w)')*, then )?)"""
+    r"(?=wakeloop [a-z])"
 )
-WORD = re.compile(r"\s*(?:\b\d+(?:\.\d+)? (?:s|min|h)\b|\S)+")  # a number stays with its unit of time
+WORD = re.compile(r"\s*\S+(?:(?<=\d) (?:s|ms|min|h|%)(?!\w)\S*)?")  # a number takes its unit along
 ARGUMENT = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\S)+""")  # a quoted text stays whole
 
 
@@ -65,10 +66,10 @@ def within(text: str, width: int, hang: int = HANG) -> Iterator[str]:
         elif found := COMMAND.match(line):
             if found[0]:
                 yield from within(found[0].rstrip(), width, hang)
-            yield from _broken(ARGUMENT.findall(line[found.end() :]), 0, width, hang, joint=" \\")
+            yield from _broken(ARGUMENT.findall(line[found.end() :].rstrip()), 0, width, hang, joint=" \\")
         else:
             lead = min(len(line) - len(line.lstrip(" ")), width // 2)
-            yield from _broken(WORD.findall(line), lead, width, hang)
+            yield from _broken(WORD.findall(line.rstrip()), lead, width, hang)
 
 
 def _broken(words: Iterable[str], lead: int, width: int, hang: int, joint: str = "") -> Iterator[str]:

@@ -36,7 +36,7 @@ def is_here(url: str) -> bool:
     try:
         host = urlsplit(url).hostname or ""
         return host in THIS_MACHINE or ip_address(host).is_loopback
-    except ValueError:
+    except (TypeError, ValueError):  # no address, or none at all
         return False
 
 

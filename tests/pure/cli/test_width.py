@@ -45,6 +45,32 @@ def test_a_time_span_stays_with_its_unit() -> None:
     assert [*within("it took as much as (0.0 s)", 25)] == ["it took as much as", "    (0.0 s)"]
 
 
+def test_words_that_look_like_another_command_stay_in_theirs() -> None:
+    words = ["resume", "one: x, then wakeloop rm one", "it's, then wakeloop rm two"]
+    for told in ("To go on", "To give it more: raise max_tokens in the agent's file, then"):
+        command = shlex.join(["wakeloop", *words])
+        rows = [*within(f"{told}: {command}".replace("then:", "then"), 40)]
+        first = rows.index("wakeloop resume \\")
+        assert shlex.split("\n".join(rows[first:]).replace("\\\n", "")) == ["wakeloop", *words]
+
+
+@pytest.mark.parametrize("took", ["0.0 s", "(3 min", "100 %,", "250 ms)"])
+def test_a_number_and_its_unit_share_a_row(took: str) -> None:
+    text = f"✔ read_file one.txt  {took}"
+    for lack in range(1, len(took) + 1):
+        assert took in [*within(text, len(text) - lack)][1]
+    assert [*within("of 12 sheets", 8)] == ["of 12", "  sheets"]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("end", ["", "x"])
+def test_blanks_without_end_take_no_time(end: str) -> None:
+    assert [row.split() for row in within("a" + " " * 300_000 + end, 40)] == [
+        ["a"],
+        *([[end]] if end else []),
+    ]
+
+
 HEAD = ("THREAD", "STATE", "REQUEST", "LAST MESSAGE")
 ROW = ("t-12345678", "idle", "Say what is in this folder", "Two files and a half, and 東京 as well")
 

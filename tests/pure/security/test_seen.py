@@ -11,7 +11,7 @@ from wakeloop.display.clean import clean
 from wakeloop.display.screen import SHOWN, Screen
 from wakeloop.display.words import question
 from wakeloop.text.characters import UNSEEN, escaped, is_seen, one_line
-from wakeloop.text.secrets import is_secret, without_secrets
+from wakeloop.text.secrets import hidden, is_secret, without_secrets
 from wakeloop.tools.folder import shown
 from wakeloop.tools.shell import harmless
 
@@ -105,6 +105,36 @@ PLAIN = {
 }
 
 
+FIELDS = [
+    '{"api_key": "X", "n": 5}',
+    "{'password': 'X'}",
+    '{\\"api_key\\": \\"X\\"}',
+    "export API_KEY='X'",
+    'SECRET_KEY = "X"',
+    "x-api-key: X",
+    "password: X",
+    "client_secret=X",
+    "Authorization: Bearer X",
+]
+FORMS = [
+    "ASIAIOSFODNN7EXAMPLE",
+    "ghs_16C7e42F292c6912E7710c838347",
+    "AIzaSyA-1234567890abcdefghij",
+    "hf_abcdefghij1234567890",
+    "sk_live_abcdefghij1234567890",
+]
+ORDINARY = [
+    "basic authentication, Basic knowledge of Python, the bearer certificate",
+    "if password == other: password=None",
+    "api_key=os.environ['X']; private_key = load()",
+    "def login(password: str, api_key: SecretStr = None)",
+    "The password: see the note. Das Passwort: 12 Zeichen. 密码: 无",
+    "token: 5, hf_hub_download_file, npm_config_registry",
+    "3f786850e387550fdb8836ed6dead88aec2a0f9c 123e4567-e89b-12d3-a456-426614174000",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+]
+
+
 @pytest.mark.parametrize("name", SECRET)
 def test_a_command_is_not_given_what_counts_as_a_secret(name: str) -> None:
     assert is_secret(name, SECRET[name])
@@ -126,10 +156,20 @@ def test_a_command_is_not_given_what_counts_as_a_secret(name: str) -> None:
             "sk-learn, disk-usage-of-all-servers, risk-sk-0123456789abcdef",
         ),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nleft", "…\nleft"),
+        *((secret.replace("X", "hunter22"), secret.replace("X", "…")) for secret in FIELDS),
+        *((form, "…") for form in FORMS),
+        ("Basic dXNlcjpwYXNz", "Basic …"),
+        *((text, text) for text in ORDINARY),
     ],
 )
 def test_a_text_is_left_without_its_secrets(text: str, left: str) -> None:
     assert without_secrets(text) == left
+
+
+def test_a_list_under_a_telling_name_goes_whole() -> None:
+    given = {"password": ["a", ("b",)], "token": 5, "headers": {"Cookie": "a=b", "Accept": "*"}}
+    left = {"password": ["…", ["…"]], "token": 5, "headers": {"Cookie": "…", "Accept": "*"}}
+    assert hidden(given) == left
 
 
 # -- costs -------------------------------------------------------------------------------------------------

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -93,6 +97,41 @@ def test_what_is_no_models_list_is_no_server_or_has_no_model(told: str) -> None:
     except (ValueError, RecursionError):
         found = None
     assert not found
+
+
+def test_a_strange_servers_names_are_a_word_of_the_shell_and_no_page_of_them(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = ["it's $(touch ran); touch ran", *(f"m{number}" for number in range(1, 31))]
+    strange = around.ModelServer("Ollama", "http://127.0.0.1:1/v1", models)
+    monkeypatch.setattr(around, "asked", lambda *_: strange)
+    _, out, _ = wakeloop("init")
+    assert out.splitlines()[1].endswith(", m18, m19 and 11 more")
+    command = out.splitlines()[3].removeprefix("To begin: ")
+    assert shlex.split(command)[4:6] == [f"openai:{models[0]}", "--base-url"]
+
+
+def test_a_server_that_never_ends_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(around, "WHOLE", 0.3)
+    stop = Event()
+
+    def drip(asked: socket.socket) -> None:
+        answering, _ = asked.accept()
+        with answering, suppress(OSError):
+            answering.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while not stop.wait(0.05):
+                answering.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        dripping = Thread(target=drip, args=(server,))
+        dripping.start()
+        began = time.monotonic()
+        try:
+            assert around.asked("Ollama", server.getsockname()[1]) is None
+            assert time.monotonic() - began < 5
+        finally:
+            stop.set()
+            dripping.join()
 
 
 # -- at a terminal ----------------------------------------------------------------------------------------

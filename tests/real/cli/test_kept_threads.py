@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing, suppress
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any
 
 import pytest
@@ -406,6 +408,35 @@ def test_a_file_without_room_is_not_left_in_half_and_what_was_there_stays(db: Pa
         told = f"wakeloop: The file '{command[-1]}' cannot be written: File too large.\n"
         assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", told)
     assert {file.name: file.read_text() for file in folder.iterdir()} == {"page.html": "mine"}
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+@pytest.mark.parametrize("command", ["export", "report"])
+def test_the_output_is_written_on_and_not_replaced(db: Path, tmp_path: Path, command: str, name: str) -> None:
+    keep(db, "t-1")
+    kept = tmp_path / "kept"
+    kept.write_text("before\n")
+    with kept.open("a") as out:
+        ran = subprocess.run([*COMMAND, command, "-o", name], stdout=out, cwd=tmp_path, check=False)
+    told = wakeloop(command, "-o", "-")[1]
+    assert (ran.returncode, kept.read_text()) == (0, f"before\n{told}")
+    assert told.startswith("# Thread t-1\n" if command == "export" else "<!doctype html>\n")
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+def test_a_file_that_is_replaced_keeps_its_rights(db: Path, tmp_path: Path) -> None:
+    keep(db, "t-1")
+    page = tmp_path / ("🎉" * 60 + ".html")  # 245 bytes of 255
+    page.write_text("mine")
+    page.chmod(0o640)
+    owner = (1000, 1000) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(page, *owner)
+    assert wakeloop("report", "t-1", "-o", str(page), "--force")[0] == 0
+    found = page.stat()
+    assert (S_IMODE(found.st_mode), found.st_uid, found.st_gid) == (0o640, *owner)
+    assert page.read_text().startswith("<!doctype html>")
+    assert wakeloop("export", "-o", "/dev/null")[::2] == (0, "")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")

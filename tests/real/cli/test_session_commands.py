@@ -504,6 +504,19 @@ def test_a_budget_of_a_server_ends_its_runs_and_is_told_everywhere(world: World)
     assert (code, said[0]) == (0, told)
 
 
+def test_a_run_keeps_its_thread_while_others_end(world: World) -> None:
+    server = world.serve()
+    assert world.here("send", "long", "hold")[0] == 0
+    until(lambda: world.mind.held, server)
+    assert world.here("send", "job", "hello", "--wait")[:2] == (0, "m: hello\n")
+    ran = world.shell("resume", "long")
+    told = "wakeloop: The thread 'long' is in the hands of another process: wait for it, or stop it.\n"
+    assert (ran.returncode, ran.stderr.partition("To try")[0]) == (1, told)
+    world.mind.go.set()
+    until(lambda: world.settled("long"), server)
+    assert world.mind.held == ["hold"]
+
+
 def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str) -> None:
     with closing(World(tmp_path, postgres)) as world:
         workers = [world.serve(begin=False) for _ in range(2)]

@@ -160,3 +160,15 @@ def test_chat_that_begins_at_a_question_takes_no_answer_that_was_typed_ahead(
     assert (made(shell), len(server.requests)) == ("", 1)
     child.send("\x04")
     assert ends(child) == 0
+
+
+def test_to_suspend_a_chat_is_no_letter_of_what_is_typed(
+    serve: Callable[..., Server], start: Callable[..., Any]
+) -> None:
+    server = serve(Reply("Hello."))
+    talk = start("chat", "--thread", "mine", "--model", "m", "--base-url", server.url)
+    talk.expect(PROMPT)
+    talk.send("\x1a")  # nobody is there to take it up again: the system goes on with it
+    talk.send("hello\r")
+    at(server, 1)
+    assert server.requests[0]["messages"][-1]["content"] == "hello"

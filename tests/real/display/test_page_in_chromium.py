@@ -87,6 +87,21 @@ def test_it_fits_it_can_be_read_and_it_asks_for_nothing(
     assert watched.asked == [file.as_uri()]
 
 
+def test_a_number_and_its_unit_share_a_row(opened: Any) -> None:
+    broken = opened(400).tab.evaluate(
+        """() => {
+        const torn = new Set()
+        for (let width = 260; width < 400; width += 5) {
+            document.querySelector(".talk").style.maxWidth = width + "px"
+            for (const one of document.querySelectorAll(".who :is(time, span)"))
+                if (one.getClientRects().length > 1) torn.add(one.textContent)
+        }
+        return [...torn]
+        }"""
+    )
+    assert broken == []
+
+
 def test_the_policy_holds_against_what_might_come_in(opened: Any) -> None:
     watched = opened()
     watched.tab.evaluate(

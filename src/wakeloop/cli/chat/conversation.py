@@ -12,7 +12,7 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.agent import graph_of, model_of
 from wakeloop.cli.configured import Stack, configured, settings_of, stack_of
-from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.failures import usage
 from wakeloop.cli.job import Job
 from wakeloop.cli.locks import Hold
 from wakeloop.cli.outside import Outside
@@ -121,14 +121,13 @@ class Conversation:
 
     def hold(self, thread: str) -> None:
         """Keep other processes from a thread, and let go of the one before."""
-        before, self.thread = self.thread, thread
-        self.held.close()  # first: closing a file lets go of every lock on it
-        try:
-            self.hand = self.held.enter_context(self.store.held(thread))
-        except CommandError:
-            self.thread = before
-            self.hand = self.held.enter_context(self.store.held(before))
-            raise
+        if thread == self.hand.thread:
+            return
+        with ExitStack() as taken:
+            hand = taken.enter_context(self.store.held(thread))
+            self.held.close()
+            self.held.push(taken.pop_all())
+        self.hand, self.thread = hand, thread
 
     def visit(self, thread: str) -> bool:
         """Go to another thread, with its own recipe; a new one takes this one's. False for a new one."""

@@ -54,6 +54,7 @@ class Terminal:
                 multiline=True,
                 key_bindings=bindings(),
                 prompt_continuation="  ",
+                enable_suspend=True,
             )
             for kept in (history(where), InMemoryHistory())  # what was answered is nobody's history
         )

@@ -234,7 +234,7 @@ def export(
     from wakeloop.cli.store import Place
 
     text = exported(Place.of(db), thread, json=json)
-    write([put(text, out)] if out else text.splitlines(), whole=json)
+    write(put(text, out) if out else text.splitlines(), whole=json)
 
 
 @sentences()

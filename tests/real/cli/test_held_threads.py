@@ -1,0 +1,81 @@
+"""A thread in the hands of a process stays there, whatever else that process does with its locks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from processes import wakeloop
+
+from wakeloop.cli.failures import CommandError
+from wakeloop.cli.store import Place, Store, reading, writing
+
+LOOKS = """
+import sys
+from pathlib import Path
+from wakeloop.cli.store import Place, reading
+with reading(Place(Path(sys.argv[1]), named=True)) as store:
+    print(*(name for name in sys.argv[2:] if store.is_held(name)))
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "threads.sqlite", named=True)
+
+
+def taken(place: Place, *names: str) -> list[str]:
+    """Which of the threads another process finds taken."""
+    seen = subprocess.run(
+        [sys.executable, "-c", LOOKS, str(place.path), *names], capture_output=True, text=True, check=True
+    )
+    return seen.stdout.split()
+
+
+def another(store: Store) -> None:
+    """Hold another thread for a moment."""
+    with store.held("other"), store.held("third") as hold, hold.running():
+        assert taken(store.place, "one", "other", "third") == ["one", "other", "third"]
+
+
+def looked(store: Store) -> None:
+    """Look at it, and at a free one, with the store that holds it."""
+    assert [store.is_held(name) for name in ("one", "free")] == [False, False]  # nobody else has them
+
+
+def looked_elsewhere(store: Store) -> None:
+    """List the threads, as a chat does in the midst of its own."""
+    with reading(store.place) as second:
+        assert not second.is_held("one")
+    assert wakeloop("threads", "--db", str(store.place.path))[0] == 0
+
+
+def refused(store: Store) -> None:
+    """Ask for it again."""
+    with pytest.raises(CommandError, match="'one' is in the hands"), store.held("one"):
+        pass
+
+
+@pytest.mark.parametrize("act", [another, looked, looked_elsewhere, refused])
+def test_a_thread_that_is_held_stays_so(place: Place, act: object) -> None:
+    with writing(place) as store, store.held("one"):
+        act(store)  # type: ignore[operator]
+        assert taken(place, "one", "free", "other", "third") == ["one"]
+    assert taken(place, "one") == []
+
+
+def test_the_last_one_closes_the_file_of_the_locks(place: Place, tmp_path: Path) -> None:
+    descriptors = Path("/dev/fd") if sys.platform == "darwin" else Path("/proc/self/fd")
+
+    def opened() -> int:
+        return sum(one.resolve() == tmp_path / "threads.sqlite-locks" for one in descriptors.iterdir())
+
+    with writing(place) as store, ExitStack() as held:
+        for name in ("a", "b", "c"):
+            held.enter_context(store.held(name))
+        assert opened() == 1
+        held.close()
+        assert opened() == 0
