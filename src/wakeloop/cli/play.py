@@ -52,7 +52,8 @@ def left_alone(job: Job) -> int | None:
     session, view = counted(before), view_of(job, before)
     view.say(Line("end", ending(session)))
     way = f"With a message it goes on: {again(job.thread, job.place, 'your message')}"
-    view.say(Line("way", f"{nothing_left(session)} {way}"))
+    unkept = " What was set beside is not kept: set it with the message." if job.typed else ""
+    view.say(Line("way", f"{nothing_left(session)} {way}{unkept}"))
     put_out(job, before, view, None)
     return exit_code(session)
 

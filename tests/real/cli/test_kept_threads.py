@@ -120,6 +120,14 @@ def test_a_resume_that_has_nothing_to_do_says_so_and_changes_nothing(db: Path, m
     assert (wakeloop("show", "t-1", "--json", "--history")[1], rows(db, "t-1")) == (before, count)
 
 
+def test_a_resume_that_has_nothing_to_do_keeps_no_setting_and_says_so(db: Path) -> None:
+    keep(db, "t-1", script=WORKED)
+    before = wakeloop("config", "t-1")
+    unkept = f"{nothing('t-1', db)} What was set beside is not kept: set it with the message."
+    assert wakeloop("resume", "t-1", "--max-requests", "9")[1].splitlines()[-1] == unkept
+    assert wakeloop("config", "t-1") == before
+
+
 def test_a_resume_where_nothing_is_open_keeps_another_end_than_the_good_one(db: Path) -> None:
     keep(db, "t-1", script=[says("")] * 5)
     before = json.loads(wakeloop("show", "t-1", "--json")[1])
