@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from wakeloop.cli.configured import BOUNDS, settings_of
+from wakeloop.cli.outcome import again
 from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.report import again
 from wakeloop.cli.store import Place
 from wakeloop.display.words import LIMITS
 from wakeloop.errors import SettingsError

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from wakeloop.cli.configured import Stack, address, stack_of
+from wakeloop.cli.outcome import as_json
 from wakeloop.cli.recipe import Recipe, without_user
-from wakeloop.cli.report import as_json
 from wakeloop.cli.store import Place
 from wakeloop.config.levels import BESIDE, Held, config_folder, names
 from wakeloop.display.clean import clean, one_line

@@ -11,8 +11,8 @@ from wakeloop.cli.budgets import to_raise
 from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of
 from wakeloop.cli.job import Job
 from wakeloop.cli.manner import Output
+from wakeloop.cli.outcome import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.outside import Outside
-from wakeloop.cli.report import again, as_json, as_object, exit_code, last_lines, tokens
 from wakeloop.cli.run import Graph, Outcome, View, at_work
 from wakeloop.cli.store import Store
 from wakeloop.demo.job import unwritten
@@ -37,7 +37,7 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
         view.say(Line("way", told))
     page: Line | None = None
     if job.recipe.demo and outcome.stopped is None:
-        from wakeloop.cli.pictured import of_the_demo  # what makes pages takes a moment to import
+        from wakeloop.cli.report import of_the_demo  # what makes pages takes a moment to import
 
         page = of_the_demo(job, agent)
         view.say(page)

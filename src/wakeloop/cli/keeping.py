@@ -7,7 +7,7 @@ from typing import Any
 
 from wakeloop.cli.failures import redacted, usage
 from wakeloop.cli.lookup import looked_up, refuse_odd
-from wakeloop.cli.report import as_json, as_object
+from wakeloop.cli.outcome import as_json, as_object
 from wakeloop.cli.show import as_plain
 from wakeloop.cli.store import Place, reading, writing
 from wakeloop.cli.stored import stored

@@ -15,9 +15,9 @@ from wakeloop.cli.failures import usage
 from wakeloop.cli.finish import ended, failed, put_out
 from wakeloop.cli.job import Job
 from wakeloop.cli.manner import at_a_terminal
+from wakeloop.cli.outcome import again, exit_code
 from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.reader import reader
-from wakeloop.cli.report import again, exit_code
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import reading, writing
 from wakeloop.cli.views import view_of

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from wakeloop.cli.failures import redacted
 from wakeloop.cli.lookup import must_be
-from wakeloop.cli.report import as_json, as_object, usage_of
+from wakeloop.cli.outcome import as_json, as_object, usage_of
 from wakeloop.cli.store import Known, Place, reading
 from wakeloop.cli.stored import Stored, stored
 from wakeloop.cli.threads import moment, summary

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 
 from wakeloop.cli.budgets import to_raise
 from wakeloop.cli.failures import CommandError, redacted
-from wakeloop.cli.report import as_json
+from wakeloop.cli.outcome import as_json
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.cli.stored import Stored, stored
 from wakeloop.display.clean import one_line

@@ -10,7 +10,7 @@ from wakeloop.cli.ask import unechoed
 from wakeloop.cli.configured import settings_of
 from wakeloop.cli.job import Job
 from wakeloop.cli.manner import Output
-from wakeloop.cli.report import as_json
+from wakeloop.cli.outcome import as_json
 from wakeloop.cli.run import View
 from wakeloop.dialects import dialect_named
 from wakeloop.display.live import Live, fits

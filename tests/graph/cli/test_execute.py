@@ -19,7 +19,7 @@ from langgraph.types import Command, Interrupt, interrupt
 from wakeloop import create_todo_agent
 from wakeloop.cli import run
 from wakeloop.cli.ask import asking
-from wakeloop.cli.report import exit_code
+from wakeloop.cli.outcome import exit_code
 from wakeloop.cli.run import Arriving, execute
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Screen

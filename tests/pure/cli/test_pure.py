@@ -10,8 +10,8 @@ from langchain_core.messages import HumanMessage
 
 from wakeloop.cli.editor import line, read
 from wakeloop.cli.failures import CommandError, code_of, redacted, sentence_of
+from wakeloop.cli.outcome import exit_code
 from wakeloop.cli.recipe import Recipe, setting, tool_names, without_user
-from wakeloop.cli.report import exit_code
 from wakeloop.cli.show import as_plain, told
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import ENDINGS, elapsed, ending, question

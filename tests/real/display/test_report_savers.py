@@ -14,7 +14,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.pictured import pictured
+from wakeloop.cli.report import written
 from wakeloop.cli.store import Place, writing
 from wakeloop.display import athread_report, thread_report
 from wakeloop.testing import ScriptedModel, calls, says
@@ -72,7 +72,7 @@ def test_of_torn_rows_the_others_are_shown(tmp_path: Path, torn: str, says_so: s
         assert connection.execute(f"UPDATE checkpoints SET checkpoint = x'c1' WHERE {torn}").rowcount == 1
         connection.commit()
     file = tmp_path / "page.html"
-    assert pictured(place, "t", file, force=False) == [str(file)]
+    assert written(place, "t", file, force=False) == [str(file)]
     page = file.read_text()
     assert says_so in page
     assert "<h1>go</h1>" in page

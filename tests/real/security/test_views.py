@@ -12,7 +12,7 @@ from langgraph.types import Interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.ask import asked
-from wakeloop.cli.report import as_json
+from wakeloop.cli.outcome import as_json
 from wakeloop.cli.show import told
 from wakeloop.cli.store import Place, writing
 from wakeloop.display.clean import behind, clean, one_line

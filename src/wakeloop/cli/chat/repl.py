@@ -18,10 +18,10 @@ from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
 from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
 from wakeloop.cli.finish import forgotten, leave
 from wakeloop.cli.manner import at_a_terminal
+from wakeloop.cli.outcome import MOST_ITEMS, exit_code
 from wakeloop.cli.outside import Outside, terminated, unasked
 from wakeloop.cli.play import SWITCHED_ON, at_rest, nothing_left
 from wakeloop.cli.recipe import Recipe, refuse_halves
-from wakeloop.cli.report import MOST_ITEMS, exit_code
 from wakeloop.cli.run import Outcome, View
 from wakeloop.cli.store import Known, Place, writing
 from wakeloop.config.levels import config_folder, names

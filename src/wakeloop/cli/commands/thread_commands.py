@@ -185,10 +185,10 @@ def report(
     db: Db = None,
 ) -> None:
     """Write a thread as a page of HTML: its list over time, and its conversation."""
-    from wakeloop.cli.pictured import pictured
+    from wakeloop.cli.report import written
     from wakeloop.cli.store import Place
 
-    write(pictured(Place.of(db), thread, out, force=force))
+    write(written(Place.of(db), thread, out, force=force))
 
 
 @sentences()

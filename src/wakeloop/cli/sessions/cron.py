@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from wakeloop.cli.failures import usage
 from wakeloop.cli.lookup import refuse_odd
-from wakeloop.cli.report import as_json
+from wakeloop.cli.outcome import as_json
 from wakeloop.cli.sessions.where import Where, typed
 from wakeloop.cli.start import check_text
 from wakeloop.display.clean import one_line

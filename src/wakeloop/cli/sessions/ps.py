@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from wakeloop.cli.report import as_json
+from wakeloop.cli.outcome import as_json
 from wakeloop.cli.sessions.where import Where
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from wakeloop.cli.failures import FAILED, SETTLED, usage
 from wakeloop.cli.lookup import refuse_odd
-from wakeloop.cli.report import as_json, exit_code
+from wakeloop.cli.outcome import as_json, exit_code
 from wakeloop.cli.sessions.ps import line_of
 from wakeloop.cli.sessions.where import LOOK, Where, typed
 from wakeloop.cli.start import check_text
