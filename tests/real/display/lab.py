@@ -132,12 +132,22 @@ class Lab:
         cells = range(first, (last or first) + 1)
         top = self.cell(first).locator(".jp-Cell-outputWrapper") if last else self.cell(first)
         top.wait_for()  # what is drawn anew has no place for a moment
-        box, end = top.bounding_box(), self.cell(cells[-1]).bounding_box()
-        clip = {**box, "height": end["y"] + end["height"] - box["y"]}
+        dots, before = self.shot(top, cells[-1]), b""
+        while dots != before:  # a theme, or a cell, that is still being drawn
+            before = dots
+            self.tab.wait_for_timeout(100)
+            dots = self.shot(top, cells[-1])
         words = "\n\n".join(text for number in cells for text in self.outputs(number))
-        return Picture(name, self.tab.screenshot(clip=clip), words.strip())
+        return Picture(name, dots, words.strip())
+
+    def shot(self, top: Any, last: int) -> bytes:
+        """What is on the page from there to the end of a cell."""
+        box, end = top.bounding_box(), self.cell(last).bounding_box()
+        shot: bytes = self.tab.screenshot(clip={**box, "height": end["y"] + end["height"] - box["y"]})
+        return shot
 
     def themed(self, theme: str) -> None:
         self.does("apputils:change-theme", theme=f"JupyterLab {theme.title()}")
         light = str(theme == "light").lower()
         self.tab.locator(f'body[data-jp-theme-light="{light}"]').wait_for(state="attached")
+        self.tab.locator("#jupyterlab-splash").wait_for(state="detached")  # it dims the page meanwhile
