@@ -1,4 +1,4 @@
-"""What a provider tells beside a reply, made storable."""
+"""What providers and tools tell beside a text, made storable."""
 
 from typing import Any
 
