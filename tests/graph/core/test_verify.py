@@ -79,10 +79,9 @@ def test_an_exception_is_a_refusal_that_names_it(door: str, thread: Make) -> Non
 def test_an_exception_that_cannot_be_told_is_a_refusal_too(thread: Make) -> None:
     agent = thread(write("a"), done(1), done(1), "bye", verify=Judge(WordlessError()))
     agent.run("go")
-    assert agent.results()[1] == (
-        "error",
-        "Error: [1] was not accepted as done: the verifier failed: WordlessError: WordlessError. It is stored as open.",
-    )
+    status, text = agent.results()[1]
+    assert status == "error"
+    assert "the verifier failed: WordlessError: WordlessError." in text
 
 
 def test_the_third_refusal_blocks_and_ends_the_run(door: str, thread: Make) -> None:
