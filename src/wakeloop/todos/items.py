@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.text.characters import is_blank, one_line, short_id, shorten
+from wakeloop.text.characters import is_blank, one_line, short_id, shorten, whole
 
 Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -124,8 +124,8 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
     for name in ("reason", "evidence"):
         if not isinstance(item.get(name, ""), str | None):
             raise Refused(f"todos item {place} ({shorten(one_line(content))}) has a {name} that is no text")
-    clean = {name: item[name] for name in KEPT if item.get(name) is not None}
-    return {**clean, "content": content, "status": status}
+    clean = {name: whole(item[name]) for name in KEPT if item.get(name) is not None}
+    return {**clean, "status": status}
 
 
 def is_id(key: object) -> bool:

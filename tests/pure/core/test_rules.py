@@ -286,6 +286,13 @@ def test_a_bad_list_in_the_words_of_its_refusal(value: Any, sentence: str) -> No
     assert str(refusal.value) == sentence
 
 
+def test_half_a_pair_of_characters_is_replaced_in_every_text_of_a_list() -> None:
+    half = dict.fromkeys(("id", "content", "reason", "evidence"), "a\ud800")
+    assert read_list([half]) == [{**dict.fromkeys(half, "a\ufffd"), "status": "pending"}]
+    with pytest.raises(Refused, match="twice"):
+        read_list([{"content": "a", "id": "\ud800"}, {"content": "b", "id": "\ud801"}])
+
+
 @pytest.mark.parametrize("key", [GREATEST, -GREATEST, True, " ", ""])
 def test_what_is_no_id(key: Any) -> None:
     with pytest.raises(Refused, match="has the id"):
