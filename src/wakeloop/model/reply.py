@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -118,7 +119,7 @@ def _sound_calls(
 
 
 def _unstorable(value: object, room: int = DEEPEST) -> str | None:
-    """Say why no checkpoint takes a value, or return None: its numbers and its depth are limited."""
+    """Say why no checkpoint or request takes a value, or return None: numbers and depth are limited."""
     if isinstance(value, dict | list):
         if not room:
             return f"the arguments are nested more than {DEEPEST} deep; send them flat"
@@ -126,6 +127,8 @@ def _unstorable(value: object, room: int = DEEPEST) -> str | None:
         return next((why for part in parts if (why := _unstorable(part, room - 1)) is not None), None)
     if isinstance(value, int) and not -GREATEST <= value < GREATEST:
         return "a number in the arguments is too large; send it as a text"
+    if isinstance(value, float) and not isfinite(value):
+        return f"{value} in the arguments is no number of JSON; send it as a text"
     return None
 
 

@@ -1,5 +1,6 @@
 """Rule 13: whatever the history, what is sent is legal."""
 
+import json
 from typing import Any
 
 import pytest
@@ -77,6 +78,24 @@ def test_an_assistants_block_of_any_shape(block: dict[str, Any], kept: object, k
     history = [user(), reply, *map(result, keys)]
     assert sent(*history) == [("human", "u"), ("ai", "a"), *(("tool", "r") for _ in keys)]
     assert (block in legal(history, [], LINES)[1].content) is (kept is True or (bool(keys) and bool(kept)))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [user("\ud800")],
+        [ChatMessage(content="\ud800", role="critic")],
+        [user(), says("\ud800"), user()],
+        [user(), AIMessage([{"type": "text", "text": "\ud800"}]), user()],
+        [user(), call("\ud800"), result("\ud800", "\ud800"), says("x"), user()],
+        [user(), calls(("look", {"\ud800": ["\ud800"]}, "1")), result("1"), says("x"), user()],
+        [user(), calls(malformed("look", "{", "\ud800")), user()],
+    ],
+)
+def test_half_a_pair_of_characters_is_never_sent(told: list[AnyMessage]) -> None:
+    wire = legal(told, [], LINES)
+    assert [json.dumps(message.model_dump(), ensure_ascii=False).encode() for message in wire]
+    assert wire_faults([wire]) == []
 
 
 def test_each_result_goes_behind_its_call() -> None:
