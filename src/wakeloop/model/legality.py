@@ -23,7 +23,8 @@ def is_legal(messages: Sequence[Any]) -> bool:
     waiting: set[str | None] = set()
     last = messages[sound - 1].type if sound else "human"
     for place, message in enumerate(islice(messages, sound, None), start=sound):
-        if sendable(message) is not message:
+        whole: Any = sendable(message)
+        if whole is not message:
             return False
         role = message.type
         if role == "tool":

@@ -1,5 +1,6 @@
 """What providers and tools tell beside a text, made storable."""
 
+from math import isfinite
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -34,6 +35,20 @@ def storable(value: Any, room: int = DEEPEST) -> Any:
     if isinstance(value, int) and not -GREATEST <= value < GREATEST:
         return shorten(hex(value), _LONGEST)  # str() refuses numbers of more than 4,300 digits
     return whole(value) if isinstance(value, str) else value
+
+
+def unstorable(value: object, where: str, room: int = DEEPEST) -> str | None:
+    """Say why no checkpoint or request takes a value, or return None: numbers and depth are limited."""
+    if isinstance(value, dict | list):
+        if not room:
+            return f"{where} are nested more than {DEEPEST} deep; send them flat"
+        parts = value.values() if isinstance(value, dict) else value
+        return next((why for part in parts if (why := unstorable(part, where, room - 1)) is not None), None)
+    if isinstance(value, int) and not -GREATEST <= value < GREATEST:
+        return f"a number in {where} is too large; send it as a text"
+    if isinstance(value, float) and not isfinite(value):
+        return f"{value} in {where} is no number of JSON; send it as a text"
+    return None
 
 
 def sendable(message: BaseMessage) -> BaseMessage:
