@@ -38,7 +38,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c05": (
         "todos/whole_list.py",
-        "if not draft.content.strip():",
+        "if is_blank(draft.content):",
         "if False:",
     ),
     "c06": (

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import name_of, one_line, shorten
+from wakeloop.text.characters import is_blank, name_of, one_line, shorten
 from wakeloop.text.told import told
 from wakeloop.todos.items import Refused, Todo, brief, count_closed, is_closed, worth_showing
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Reset, Show
@@ -62,7 +62,7 @@ class Loki(Dialect):
             case Init():
                 return Reset(call.goal.strip())
             case AddTask():
-                if not call.task.strip():
+                if is_blank(call.task):
                     raise Refused("the task is empty; send a text")
                 return Add((call.task,))
             case Done():

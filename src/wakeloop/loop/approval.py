@@ -78,12 +78,12 @@ def decided(answer: object, asked: Mapping[str, Any]) -> Decision:
     if words is not None and not isinstance(words, str):
         raise Refused(f"message must be a text, not {shorten(repr(words))}")
     args = _edited(given, action["name"]) if kind == "edit" else None
-    return Decision(cast(Kind, kind), args, words or "")
+    return Decision(cast(Kind, kind), args, whole(words or ""))
 
 
 def said(decision: Decision) -> str:
     """Return a person's words as they are told to the model behind a refusal; "" where there are none."""
-    return f' They said: "{whole(decision.words)}"' if decision.words else ""
+    return f' They said: "{decision.words}"' if decision.words else ""
 
 
 def _decision_in(answer: object) -> Mapping[str, Any] | None:
@@ -113,12 +113,12 @@ def _in_words(answer: object, allowed: Sequence[str]) -> Decision:
     if "approve" in allowed and _is_yes(answer):
         return Decision("approve")
     if "respond" in allowed and "approve" not in allowed:
-        return Decision("respond", words=str(answer))
+        return Decision("respond", words=whole(str(answer)))
     if "reject" not in allowed:
         raise Refused(f"it needs a decision, such as {{'type': {allowed[0]!r}}}")
     if isinstance(answer, Mapping):
         answer = next((answer[key] for key in ("message", "reason", "text") if answer.get(key)), "")
-    words = answer.strip() if isinstance(answer, str) else ""
+    words = whole(answer.strip()) if isinstance(answer, str) else ""
     return Decision("reject", words="" if words.lower() in NO else words)
 
 
@@ -136,4 +136,6 @@ def _edited(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if action.get("name", name) != name:
         told = shorten(one_line(str(action["name"])))
         raise Refused(f"an edit changes the arguments of {name}, and cannot turn it into {told}")
-    return cast(Mapping[str, Any], action["args"])
+    if strange := [key for key in action["args"] if not isinstance(key, str)]:
+        raise Refused(f"an edit gives each argument by its name, and {shorten(repr(strange[0]))} is none")
+    return cast(Mapping[str, Any], whole(dict(action["args"])))

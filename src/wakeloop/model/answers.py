@@ -4,14 +4,17 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
 from langchain_core.tools import ToolException
 from pydantic import ValidationError
 
 from wakeloop.errors import ToolError
+from wakeloop.model.storable import storable
 from wakeloop.text.characters import shorten, whole
-from wakeloop.text.marks import last_of, new_id
+from wakeloop.text.marks import last_of, new_id, unmarked
 from wakeloop.todos.items import LONGEST
+
+_KEPT = ("content", "artifact", "additional_kwargs", "response_metadata", "name")
 
 
 def answer(call: Mapping[str, Any], text: str, status: Any = "success") -> ToolMessage:
@@ -23,6 +26,16 @@ def error_answer(call: Mapping[str, Any], text: str) -> ToolMessage:
     """Return an error result, which says so and is of bounded length."""
     text = text if text.startswith("Error: ") else f"Error: {text}"
     return answer(call, shorten(whole(text), LONGEST), "error")
+
+
+def given(message: BaseMessage) -> BaseMessage:
+    """Return a tool's message as a checkpoint takes it: with an id, and without the graph's mark."""
+    update: dict[str, Any] = {} if message.id else {"id": new_id()}
+    for name in _KEPT:
+        value = getattr(message, name, None)
+        if value and (kept := storable(value)) is not value and kept != value:
+            update[name] = kept
+    return unmarked(message.model_copy(update=update) if update else message)
 
 
 def unanswered(calls: Sequence[Any], messages: Sequence[AnyMessage]) -> list[Any]:
@@ -46,11 +59,19 @@ def no_such_tool(name: str, known: Collection[str]) -> str:
     return f"there is no tool {shorten(name)!r} any more; there are {there}."
 
 
+def said_by(error: Exception) -> str:
+    """Return what an error says of itself; its class where it cannot."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whoever wrote it
+        return type(error).__name__
+
+
 def sentence_of(error: Exception) -> str:
     """Say what a tool has raised: its own words, or its type and what it says."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"])) or "arguments"
         return f"the arguments do not fit: {where}: {first['msg']}"
-    said = str(error) or type(error).__name__
+    said = said_by(error) or type(error).__name__
     return said if isinstance(error, ToolError | ToolException) else f"{type(error).__name__}: {said}"

@@ -40,9 +40,9 @@ _BLOCKS = {
     **dict.fromkeys(("computer_call", "local_shell_call", "shell_call"), _Keys("call_id", "action")),
     "apply_patch_call": _Keys("call_id", "operation"),
 }
-_SERVED = frozenset(("server_tool_use", "mcp_tool_use", "server_tool_call"))  # a provider's own tools
+_SERVED = ("server_tool_use", "mcp_tool_use", "server_tool_call")  # a provider's own tools
 _UNPARSED = frozenset(("tool_call_chunk", "invalid_tool_call"))
-_THOUGHTS = frozenset(("thinking", "redacted_thinking", "reasoning"))  # never the last of a message
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")  # never the last of a message
 
 Pair = tuple[Mapping[str, Any], ToolCall]
 
@@ -110,14 +110,15 @@ def agree(message: AIMessage) -> bool:
     for block in content:
         if (keys := _keys(block)) is None:
             continue
-        call = waiting.pop(block.get(keys.id), None)  # type: ignore[union-attr]
+        key = block.get(keys.id)  # type: ignore[union-attr]
+        call = waiting.pop(key, None) if isinstance(key, str | None) else None
         if call is None or call["name"] != block.get("name"):  # type: ignore[union-attr]
             return False
     return True
 
 
 def _keys(block: object) -> _Keys | None:
-    return _BLOCKS.get(block["type"]) if isinstance(block, dict) and "type" in block else None
+    return _BLOCKS.get(str(block["type"])) if isinstance(block, dict) and "type" in block else None
 
 
 def _adrift(content: Sequence[Any]) -> list[Any]:
@@ -126,7 +127,7 @@ def _adrift(content: Sequence[Any]) -> list[Any]:
     Where a message has calls of ours beside them, the provider goes on with them once those are answered.
     """
     blocks = [block for block in content if isinstance(block, dict)]
-    ended = {block.get("tool_use_id") or block.get("tool_call_id") for block in blocks}
+    ended = [block.get("tool_use_id") or block.get("tool_call_id") for block in blocks]
     return [block for block in blocks if block.get("type") in _SERVED and block.get("id") not in ended]
 
 

@@ -9,6 +9,7 @@ from langchain_core.messages import ToolCall
 from wakeloop.channels.conversation import Messages
 from wakeloop.model.calls import LONGEST_ID, agree, is_legal_name, is_legal_speaker
 from wakeloop.model.spoken import is_fit
+from wakeloop.model.storable import sendable
 from wakeloop.text.marks import text_of
 
 
@@ -22,6 +23,9 @@ def is_legal(messages: Sequence[Any]) -> bool:
     waiting: set[str | None] = set()
     last = messages[sound - 1].type if sound else "human"
     for place, message in enumerate(islice(messages, sound, None), start=sound):
+        whole: Any = sendable(message)
+        if whole is not message:
+            return False
         role = message.type
         if role == "tool":
             if message.tool_call_id not in waiting or not is_legal_name(message.name or "unknown"):

@@ -11,7 +11,7 @@ from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.model.broken_stream import Halves
 from wakeloop.model.calls import LONGEST_ID, Pair, holding, legal_name, renamed
 from wakeloop.model.signs import refusal_in, sign_of
-from wakeloop.model.storable import DEEPEST, GREATEST, beside, storable
+from wakeloop.model.storable import beside, storable, unstorable
 from wakeloop.text.characters import shorten, whole
 from wakeloop.text.marks import new_call_id, new_id, text_of, unmarked
 from wakeloop.todos.items import LONGEST, Refused
@@ -107,7 +107,7 @@ def _sound_calls(
         args = halves.get((call["id"], call["name"]), call["args"]) if halves else call["args"]
         if not isinstance(args, dict):
             broken[key] = f"the arguments are no JSON object: {shorten(str(args), 200)}"
-        elif (why := _unstorable(args)) is not None:
+        elif (why := unstorable(args, "the arguments")) is not None:
             broken[key] = why
         sound: dict[str, Any] = {} if key in broken else whole(args)
         name = legal_name(call["name"])
@@ -115,18 +115,6 @@ def _sound_calls(
             name = own
         calls[key] = (call, ToolCall(name=name, args=sound, id=key, type="tool_call"))
     return list(calls.values()), broken
-
-
-def _unstorable(value: object, room: int = DEEPEST) -> str | None:
-    """Say why no checkpoint takes a value, or return None: its numbers and its depth are limited."""
-    if isinstance(value, dict | list):
-        if not room:
-            return f"the arguments are nested more than {DEEPEST} deep; send them flat"
-        parts = value.values() if isinstance(value, dict) else value
-        return next((why for part in parts if (why := _unstorable(part, room - 1)) is not None), None)
-    if isinstance(value, int) and not -GREATEST <= value < GREATEST:
-        return "a number in the arguments is too large; send it as a text"
-    return None
 
 
 def _fault(

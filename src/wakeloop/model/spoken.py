@@ -4,7 +4,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-_RESULTS = frozenset(("tool_result", "function_call_output"))
+_RESULTS = ("tool_result", "function_call_output")  # no set: a block may hold anything
 
 
 def is_fit(message: BaseMessage) -> bool:
@@ -34,9 +34,11 @@ def _is_result(block: object) -> bool:
 
 def _is_blank(block: Any) -> bool:
     text = block if isinstance(block, str) else block.get("text") if block.get("type") == "text" else "other"
-    return not (text or "").strip()
+    return not (isinstance(text, str) and text.strip())
 
 
 def _as_text(block: Any) -> dict[str, Any]:
     said = block.get("content") or block.get("output") or ""
-    return {"type": "text", "text": str(HumanMessage(said).text)}
+    parts = said if isinstance(said, list) else [said]
+    texts = [part if isinstance(part, str | dict) else str(part) for part in parts]
+    return {"type": "text", "text": str(HumanMessage(texts).text)}

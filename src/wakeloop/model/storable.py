@@ -1,8 +1,9 @@
-"""What a provider tells beside a reply, made storable."""
+"""What providers and tools tell beside a text, made storable."""
 
+from math import isfinite
 from typing import Any
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from wakeloop.text.characters import shorten, whole
 
@@ -10,6 +11,7 @@ GREATEST = 2**63  # the numbers that a checkpoint can hold
 DEEPEST = 64  # lists and objects inside each other; a checkpoint holds some 250
 _LONGEST = 100  # characters of what stands for a value that cannot be kept
 _BESIDE = ("response_metadata", "additional_kwargs")
+_SENT = ("content", "name", "tool_calls", "invalid_tool_calls", "tool_call_id")
 
 
 def beside(raw: AIMessage) -> dict[str, Any]:
@@ -33,6 +35,27 @@ def storable(value: Any, room: int = DEEPEST) -> Any:
     if isinstance(value, int) and not -GREATEST <= value < GREATEST:
         return shorten(hex(value), _LONGEST)  # str() refuses numbers of more than 4,300 digits
     return whole(value) if isinstance(value, str) else value
+
+
+def unstorable(value: object, where: str, room: int = DEEPEST) -> str | None:
+    """Say why no checkpoint or request takes a value, or return None: numbers and depth are limited."""
+    if isinstance(value, dict | list):
+        if not room:
+            return f"{where} are nested more than {DEEPEST} deep; send them flat"
+        parts = value.values() if isinstance(value, dict) else value
+        return next((why for part in parts if (why := unstorable(part, where, room - 1)) is not None), None)
+    if isinstance(value, int) and not -GREATEST <= value < GREATEST:
+        return f"a number in {where} is too large; send it as a text"
+    if isinstance(value, float) and not isfinite(value):
+        return f"{value} in {where} is no number of JSON; send it as a text"
+    return None
+
+
+def sendable(message: BaseMessage) -> BaseMessage:
+    """Return a message of which UTF-8 can be made: itself, most often."""
+    parts = ((name, getattr(message, name, None)) for name in _SENT)
+    update = {name: new for name, value in parts if value and (new := whole(value)) != value}
+    return message.model_copy(update=update) if update else message
 
 
 def _is_count(usage: Any) -> bool:

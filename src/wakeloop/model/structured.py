@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from wakeloop.model.broken_stream import Unread, an_assistants
 from wakeloop.model.signs import refusal_in, sign_of
-from wakeloop.model.storable import beside
+from wakeloop.model.storable import beside, unstorable
 from wakeloop.text.characters import shorten, whole
 from wakeloop.text.marks import mark, new_id, text_of
 
@@ -51,12 +51,13 @@ def formatted(
     if sign == "refused":
         return _unread(Unread("", "refused", raw), no_text, known)
     cut = cut or sign == "cut"
-    if result["parsing_error"] is None and result["parsed"] is not None and not cut:
-        value = plain(result["parsed"])
+    value = None if result["parsing_error"] is not None or cut else whole(plain(result["parsed"]))
+    lost = unstorable(value, "the fields")
+    if value is not None and lost is None:
         told = {"response_metadata": raw.response_metadata, "usage_metadata": raw.usage_metadata}
         told |= {name: kept for name, kept in beside(raw).items() if name in told}
         return Formatted(_told(raw, json.dumps(value, ensure_ascii=False), known, **told), value)
-    why = problem(result["parsing_error"], cut=cut)
+    why = lost or problem(result["parsing_error"], cut=cut)
     return Formatted(_told(raw, text_of(raw) or no_text, known), problem=why, cut=cut)
 
 

@@ -29,6 +29,7 @@ from wakeloop.model.calls import (
 )
 from wakeloop.model.legality import is_legal
 from wakeloop.model.spoken import spoken
+from wakeloop.model.storable import sendable
 from wakeloop.text.characters import whole
 from wakeloop.text.marks import KEY, mark, text_of
 
@@ -68,13 +69,13 @@ def legal(messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: Li
     messages and other roles are sent as the user's. Each result goes behind its call, the first for a call
     counts; a call without one is answered; a closing line stands between a result and a user message;
     assistants in a row are joined; an empty assistant's message gets a placeholder. Names and ids of calls
-    are legal and unique, and stand in blocks as they stand in `tool_calls`.
+    are legal and unique, and stand in blocks as they stand in `tool_calls`. Of all texts UTF-8 can be made.
     """
     if is_legal(messages):
         return messages
     wire: list[AnyMessage] = []
     taken: set[str] = set()
-    for given, results in _with_results(messages):
+    for given, results in _with_results([sendable(message) for message in messages]):  # type: ignore[misc]
         if isinstance(given, SystemMessage) and _known(given, head):
             continue
         ours = isinstance(given, HumanMessage | AIMessage)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Self
 
-from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import BaseTool
@@ -15,13 +15,11 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 
 from wakeloop.errors import ToolError
-from wakeloop.model.answers import answer, error_answer, no_such_tool, sentence_of
+from wakeloop.model.answers import answer, error_answer, given, no_such_tool, sentence_of
 from wakeloop.model.redaction import secrets_of
 from wakeloop.model.timing import TimedNode
 from wakeloop.platform.direct_calls import Direct, takes_injection, unheard
 from wakeloop.state import PRIVATE
-from wakeloop.text.characters import whole
-from wakeloop.text.marks import new_id, unmarked
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.reviewing import Reviews
 from wakeloop.todos.items import Refused, read_list
@@ -136,23 +134,13 @@ def _update(call: dict[str, Any], result: Any) -> Any:
             messages.append(answer(call, "Done."))
         plain: list[Any] = [Command(update=_as_update(command)) for command in commands]
         return [*plain, *([{"messages": messages}] if messages else [])]
-    return {"messages": [_own(message) for message in messages]}
-
-
-def _own(message: BaseMessage) -> BaseMessage:
-    """Give a result an id and whole characters, and take away a mark that only the graph may set."""
-    update = {} if message.id else {"id": new_id()}
-    if (content := whole(message.content)) != message.content:
-        update["content"] = content
-    return unmarked(message.model_copy(update=update) if update else message)
+    return {"messages": [given(message) for message in messages]}
 
 
 def _as_update(command: Command[Any]) -> dict[str, Any]:
     update = dict(command.update or ())
     if "messages" in update:
-        update["messages"] = [
-            _own(m) if isinstance(m, ToolMessage) else unmarked(m) for m in _messages_of(command)
-        ]
+        update["messages"] = [given(message) for message in _messages_of(command)]
     return update
 
 
@@ -193,7 +181,7 @@ def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
     goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
     sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]
     update = dict(command.update or ())
-    messages = [_own(m) for m in _messages_of(command)]
+    messages = [given(message) for message in _messages_of(command)]
     if not any(getattr(m, "tool_call_id", None) == call["id"] for m in messages):
         messages.append(answer(call, "Handed over."))
     update.pop("messages", None)

@@ -29,7 +29,7 @@ def user_faults(message: BaseMessage) -> Iterator[str]:
     kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
     if "tool_result" in kinds or "function_call_output" in kinds:
         yield "a tool's result in a user's message"
-    elif is_blank(message) and set(kinds) <= {"text"}:
+    elif is_blank(message) and all(kind == "text" for kind in kinds):
         yield "an empty user message"
 
 
@@ -54,13 +54,13 @@ def call_faults(message: BaseMessage) -> Iterator[str]:
     if not made and isinstance(message, AIMessage):
         yield from _served_faults(message)
     for block in message.content if isinstance(message, AIMessage) else ():
-        if isinstance(block, dict) and block.get("type") in _ID_OF:
+        if isinstance(block, dict) and str(block.get("type")) in _ID_OF:
             yield from _block_faults(block, made)
 
 
 def _served_faults(message: AIMessage) -> Iterator[str]:
     blocks = [block for block in message.content if isinstance(block, dict)]
-    ended = {block.get("tool_use_id") or block.get("tool_call_id") for block in blocks}
+    ended = [block.get("tool_use_id") or block.get("tool_call_id") for block in blocks]
     for block in blocks:
         if block.get("type") in _SERVED and block.get("id") not in ended:
             yield f"the call {block.get('id')!r} of the provider's own tool has no result"
@@ -68,7 +68,7 @@ def _served_faults(message: AIMessage) -> Iterator[str]:
 
 def _block_faults(block: dict[str, Any], made: dict[str | None, str]) -> Iterator[str]:
     key, name = block.get(_ID_OF[block["type"]]), block.get("name")
-    if key not in made:
+    if not isinstance(key, str | None) or key not in made:
         yield f"a block holds the call {key!r} of {name!r}, which is not among the message's calls"
     elif made.pop(key) != name:
         yield f"the block of the call {key!r} has another name: {name!r}"

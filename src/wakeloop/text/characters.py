@@ -74,6 +74,11 @@ def one_line(text: str) -> str:
     return " ".join(_STEERING.sub("", " ".join(text.split())).split())
 
 
+def is_blank(text: str) -> bool:
+    """Tell whether a text shows nothing: no item and no reason is made of it."""
+    return not one_line(text)
+
+
 def indented(text: str) -> str:
     """Keep a text of several lines behind the first: no later line stands where one of the graph's would."""
     first, *more = text.splitlines() or [""]

@@ -14,6 +14,7 @@ from wakeloop.guesses.arguments import EDIT, spelled
 from wakeloop.guesses.edits import by_id, check_words, ids, texts
 from wakeloop.loop.ledger import notes_of
 from wakeloop.platform.computed_once import computed_once
+from wakeloop.text.characters import is_blank
 from wakeloop.thread.edited import Edited, refuse_unfinished
 from wakeloop.thread.standing import counted
 from wakeloop.todos.changes import changes
@@ -165,7 +166,7 @@ class _Edit:
         """Give items their new texts and take away those that are to go."""
         for key, text in by_id(self.edit, "edit", "text").items():
             todo = self.found(board, key)
-            if not text.strip():
+            if is_blank(text):
                 raise EditError(f"Nothing was changed: item {key} needs a text that is not blank.")
             board = board.with_item({**todo, "content": text.strip()})
         gone = [self.found(board, key)["id"] for key in ids(self.remove, "remove")]

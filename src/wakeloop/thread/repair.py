@@ -14,8 +14,8 @@ from langchain_core.messages import (
 )
 
 from wakeloop.loop.ledger import Ledger
+from wakeloop.model.storable import sendable
 from wakeloop.state import TodoState
-from wakeloop.text.characters import whole
 from wakeloop.text.marks import as_assistant, as_user, injected, kind_of, new_hidden_id, source_of, unmarked
 
 Say = Callable[[str], str]
@@ -67,7 +67,7 @@ def repairs(
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
     head = messages[: len(messages) - len(tail)]
-    waiting = [m if m.id in old.get("injected", ()) else _whole(unmarked(m)) for m in tail]
+    waiting = [m if m.id in old.get("injected", ()) else sendable(unmarked(m)) for m in tail]
     behind, closing = list(arrived), closed(head, todo_tools, say, old.get("plan", ""))
     if not (behind or waiting) and _ends_in_answers(head, closing) and not _is_own(state, old):
         closing = []
@@ -79,14 +79,6 @@ def repairs(
         behind=behind,
         unmarked=[new for m in head[_outside(state, old) :] if (new := unmarked(m)) is not m],
     )
-
-
-def _whole(message: BaseMessage) -> BaseMessage:
-    """Return a message that can be sent: no UTF-8 can be made of half a character pair."""
-    content, name = whole(message.content), whole(message.name)
-    if (content, name) == (message.content, message.name):
-        return message
-    return message.model_copy(update={"content": content, "name": name})
 
 
 def closed(

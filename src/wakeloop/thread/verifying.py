@@ -9,6 +9,7 @@ from langgraph.errors import GraphBubbleUp
 
 from wakeloop.errors import VerifyError
 from wakeloop.guesses.values import verdict_of
+from wakeloop.model.answers import said_by
 from wakeloop.model.redaction import secrets_of
 from wakeloop.stream import Verified
 from wakeloop.text.secrets import without_secrets
@@ -61,7 +62,7 @@ class Verifier:
 
     def failed(self, error: Exception) -> str:
         """Name what a verifier raised; it may have asked a model of the same key."""
-        said = f"the verifier failed: {type(error).__name__}: {error}"
+        said = f"the verifier failed: {type(error).__name__}: {said_by(error)}"
         return without_secrets(said, secrets_of(self.model))
 
     def told(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[Verified]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.text.characters import one_line, short_id, shorten
+from wakeloop.text.characters import is_blank, one_line, short_id, shorten, whole
 
 Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -109,7 +109,7 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
             f"todos item {place} must be an object with content and status, not {shorten(repr(item))}"
         )
     content, status, key = item.get("content"), item.get("status", "pending"), item.get("id")
-    if not isinstance(content, str) or not content.strip():
+    if not isinstance(content, str) or is_blank(content):
         raise Refused(f"todos item {place} has no content; every item needs a text that is not blank")
     if status not in STATUSES:
         raise Refused(
@@ -124,8 +124,8 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
     for name in ("reason", "evidence"):
         if not isinstance(item.get(name, ""), str | None):
             raise Refused(f"todos item {place} ({shorten(one_line(content))}) has a {name} that is no text")
-    clean = {name: item[name] for name in KEPT if item.get(name) is not None}
-    return {**clean, "content": content, "status": status}
+    clean = {name: whole(item[name]) for name in KEPT if item.get(name) is not None}
+    return {**clean, "status": status}
 
 
 def is_id(key: object) -> bool:

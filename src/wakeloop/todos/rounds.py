@@ -8,7 +8,7 @@ from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from wakeloop.text.characters import name_of, one_line, shorten
+from wakeloop.text.characters import is_blank, name_of, one_line, shorten
 from wakeloop.todos.in_progress import Limit, limit_of
 from wakeloop.todos.items import LONGEST, Refused, Todo, count_closed, next_number
 from wakeloop.todos.operations import (
@@ -113,7 +113,7 @@ def _add(board: Board, operation: Add, contents: tuple[str, ...], rules: Rules) 
     if not contents:
         raise Refused("items is empty; send at least one text")
     for place, content in enumerate(contents, 1):
-        if not content.strip():
+        if is_blank(content):
             raise Refused(f"item {place} is blank; every item needs a text")
     texts = [content.strip() for content in contents]
     named = dict[int | str, None]()
@@ -173,7 +173,7 @@ def _changed(board: Board, change: Change) -> tuple[Todo, Todo]:
         )
         raise Refused(f"there is no item {shorten(repr(change.id))}; the ids are: {known}")
     reason = (change.reason or "").strip()
-    if change.status == "blocked" and not reason:
+    if change.status == "blocked" and is_blank(reason):
         raise Refused(f"item [{name_of(old['id'])}] can be blocked only with a reason; send one")
     if is_exhausted(board, old) and change.status not in ("blocked", "cancelled"):
         raise Refused(

@@ -4,7 +4,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from wakeloop.text.characters import short_id, shorten
+from wakeloop.text.characters import is_blank, short_id, shorten
 from wakeloop.todos.items import ID_SHOWN, TEXT_SHOWN, Refused, Todo, brief, is_open, next_number
 from wakeloop.todos.operations import Board, Draft, Outcome, Question, Replace, Rules
 from wakeloop.todos.verdicts import Verdicts, is_exhausted, verify, with_status
@@ -18,7 +18,7 @@ def replaced(
     if rules.max_items is not None and len(drafts) > rules.max_items:
         raise Refused(f"the list has {len(drafts)} items; at most {rules.max_items} are allowed")
     for place, draft in enumerate(drafts, 1):
-        if not draft.content.strip():
+        if is_blank(draft.content):
             raise Refused(f"item {place} is blank; every item needs a text")
     told = Counter(str(draft.id) for draft in drafts if draft.id is not None)
     if twice := next((key for key, times in told.items() if times > 1), None):

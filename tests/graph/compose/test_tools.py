@@ -184,6 +184,54 @@ def test_handle_tool_error(door: str, handler: Any, text: str, status: str) -> N
     assert (result.content, result.status) == (text, status)
 
 
+GREAT = 10**20  # a checkpoint holds numbers of 64 bits
+
+
+def made(**more: Any) -> ToolMessage:
+    return ToolMessage("r", tool_call_id="call1", name="gives", **more)
+
+
+UNKEPT: dict[str, tuple[Any, list[Any]]] = {  # what a tool gives; content, artifact and what stands beside it
+    "in a block": (
+        [{"type": "text", "text": "r", "n": GREAT}],
+        [[{"type": "text", "text": "r", "n": hex(GREAT)}], None, {}],
+    ),
+    "in an artifact": (made(artifact={"n": [GREAT]}), ["r", {"n": [hex(GREAT)]}, {}]),
+    "beside it": (made(additional_kwargs={"n": -GREAT}), ["r", None, {"n": hex(-GREAT)}]),
+    "half a pair": (made(artifact={"\ud800": "\ud800"}), ["r", {"\ufffd": "\ufffd"}, {}]),
+    "in a command": (Command(update={"messages": [made(artifact=GREAT)]}), ["r", hex(GREAT), {}]),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("given", "kept"), UNKEPT.values(), ids=UNKEPT)
+def test_what_no_checkpoint_holds_is_a_text_in_a_result(door: str, given: Any, kept: list[Any]) -> None:
+    done = []
+
+    def gives(x: int) -> Any:
+        """Give."""
+        done.append(x)
+        return given
+
+    model = ScriptedModel(calls(("gives", {"x": 1}, "call1")), "Done.")
+    out = ran(door, create_todo_agent(model, tools=[gives], checkpointer=InMemorySaver()), THREAD)
+    (result,) = results(out)
+    assert [result.content, result.artifact, result.additional_kwargs] == kept
+    assert (done, out["todo_session"]["reason"]) == ([1], "settled")
+
+
+def test_an_artifact_of_any_other_kind_is_the_tools_own() -> None:
+    own = {1: (GREAT,), "x": {GREAT}}
+    model = ScriptedModel(calls(("gives", {}, "call1")), "Done.")
+
+    def gives() -> Any:
+        """Give."""
+        return made(artifact=own)
+
+    (result,) = results(ran("invoke", create_todo_agent(model, tools=[gives])))
+    assert result.artifact is own
+
+
 def test_plain_functions_and_providers_dicts() -> None:
     def double(number: int) -> int:
         """Double a number."""

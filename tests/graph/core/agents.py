@@ -35,6 +35,13 @@ QUIET = {"guard_retries": 0}
 DEEPER = 25 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1  # make properties, with all paths
 
 
+class WordlessError(Exception):
+    """One that cannot be told."""
+
+    def __str__(self) -> str:
+        raise KeyError("what it was about")
+
+
 def budget(number: int, **more: Any) -> hypothesis.settings:
     """As many examples as a test of properties tries, and more where the profile explores."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

@@ -4,7 +4,22 @@ import asyncio
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from agents import END, START, TODO, WAKE, WORK, Make, done, look, looks, session, settings, todo, write
+from agents import (
+    END,
+    START,
+    TODO,
+    WAKE,
+    WORK,
+    Make,
+    WordlessError,
+    done,
+    look,
+    looks,
+    session,
+    settings,
+    todo,
+    write,
+)
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -116,6 +131,17 @@ def test_a_tools_exception_becomes_an_error_result(thread: Make) -> None:
         ("success", "saw y"),
         ("error", "Error: please ask again"),
     ]
+
+
+def wordless(path: str) -> str:
+    """Fail without a word."""
+    raise WordlessError
+
+
+def test_an_exception_that_cannot_be_told_is_an_error_result_too(thread: Make) -> None:
+    agent = thread(calls(("wordless", {"path": "a"})), "Done.", tools=[wordless])
+    assert agent.walk("go") == [*START, *WORK, *END]
+    assert agent.results() == [("error", "Error: WordlessError: WordlessError")]
 
 
 def test_an_error_result_is_bounded(thread: Make) -> None:

@@ -57,6 +57,39 @@ def test_the_value_is_plain_json_in_the_output(thread: Make) -> None:
     assert agent.run("go")["structured_response"] == VALUE
 
 
+def made_with(people: str, city: str = "Rome") -> str:
+    return f'{{"city": "{city}", "people": {people}}}'
+
+
+def test_halves_of_character_pairs_are_replaced_in_the_value(thread: Make) -> None:
+    agent = thread("hi", made_with("1", r"a\ud800"), response_format=City)
+    assert agent.run("go")["structured_response"] == {"city": "a\ufffd", "people": 1}
+
+
+class Wide(BaseModel):
+    """A city of any size."""
+
+    city: str
+    people: float | int
+
+
+@pytest.mark.parametrize(
+    ("people", "fault"),
+    [
+        ("1" + "0" * 30, "a number in the fields is too large; send it as a text"),
+        ("NaN", "nan in the fields is no number of JSON; send it as a text"),
+        ("1e400", "inf in the fields is no number of JSON; send it as a text"),
+    ],
+)
+def test_a_value_that_no_checkpoint_or_client_takes_is_asked_for_again(
+    people: str, fault: str, thread: Make
+) -> None:
+    agent = thread("hi", made_with(people), made_with("1"), response_format=Wide)
+    assert agent.run("go")["structured_response"] == {"city": "Rome", "people": 1}
+    assert agent.kinds == ["human", "ai", "format", "format", "retry", "format"]
+    assert fault in agent.messages[-2].text
+
+
 def test_it_is_no_turn(thread: Make) -> None:
     agent = thread(write("a"), ".", done(1), ".", GOOD, response_format=City, change={"max_wake_cycles": 1})
     assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *AGAIN, *END]

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from agents import END, START, TODO, WAKE, Make, change, done, session, todo, write
+from agents import END, START, TODO, WAKE, Make, WordlessError, change, done, session, todo, write
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -74,6 +74,14 @@ def test_an_exception_is_a_refusal_that_names_it(door: str, thread: Make) -> Non
     assert status == "error"
     assert "ValueError" in text
     assert "no network" in text
+
+
+def test_an_exception_that_cannot_be_told_is_a_refusal_too(thread: Make) -> None:
+    agent = thread(write("a"), done(1), done(1), "bye", verify=Judge(WordlessError()))
+    agent.run("go")
+    status, text = agent.results()[1]
+    assert status == "error"
+    assert "the verifier failed: WordlessError: WordlessError." in text
 
 
 def test_the_third_refusal_blocks_and_ends_the_run(door: str, thread: Make) -> None:

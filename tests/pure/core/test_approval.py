@@ -11,7 +11,13 @@ from wakeloop.loop.approval import KINDS, Decision, again, decided, request
 from wakeloop.todos.items import Refused
 
 ASKING: Any = ("respond",)
-EDIT = {"type": "edit", "edited_action": {"name": "send", "args": {"to": "b"}}}
+
+
+def edited(args: Any) -> dict[str, Any]:
+    return {"type": "edit", "edited_action": {"name": "send", "args": args}}
+
+
+EDIT = edited({"to": "b"})
 
 
 def asked(*allowed: Any) -> dict[str, Any]:
@@ -40,6 +46,10 @@ def asked(*allowed: Any) -> dict[str, Any]:
         (ASKING, 7, Decision("respond", words="7")),
         (ASKING, {"type": "respond", "message": "blue"}, Decision("respond", words="blue")),
         (("reject", "edit"), "y", Decision("reject", words="y")),
+        ((), "no \ud800", Decision("reject", words="no \ufffd")),
+        (ASKING, "\ud800", Decision("respond", words="\ufffd")),
+        ((), r'{"type": "respond", "message": "\ud800"}', Decision("respond", words="\ufffd")),
+        ((), edited({"to": ["\ud800"]}), Decision("edit", {"to": ["\ufffd"]})),
     ],
 )
 def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> None:
@@ -64,6 +74,7 @@ def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> Non
             {"type": "edit", "edited_action": {"args": []}},
             "a decision to edit needs edited_action, with the name 'send' and args",
         ),
+        ((), edited({1: "b"}), "an edit gives each argument by its name, and 1 is none"),
         (("edit",), "y", "it needs a decision, such as {'type': 'edit'}"),
     ],
 )

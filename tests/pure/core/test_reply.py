@@ -243,6 +243,15 @@ def test_any_reply_is_stored_with_sound_ids_and_bounded_faults(made: Any, text: 
     assert set(reply.todo_calls) <= set(ids)
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_json_does_not_know_is_malformed(number: float) -> None:
+    reply = read(calls(("look", {"path": [number]}, "1"), ("todo_write", {"items": [number]}, "2")))
+    assert [call["args"] for call in reply.message.tool_calls] == [{}, {}]
+    told = f"Error: {number} in the arguments is no number of JSON; send it as a text"
+    assert list(reply.faults.values()) == [told, told]
+    assert is_malformed(reply)
+
+
 @pytest.mark.parametrize("depth", [100, 300, 3000])
 def test_arguments_nested_too_deep_for_a_checkpoint_are_malformed(depth: int) -> None:
     nested: list[Any] = []

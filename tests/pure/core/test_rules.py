@@ -37,6 +37,13 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
     [
         (board(), Add(()), Rules(), "items is empty; send at least one text"),
         (board(), Add(("a", " ")), Rules(), "item 2 is blank; every item needs a text"),
+        (board(), Add(("a", "\u200b\0 \u3164")), Rules(), "item 2 is blank; every item needs a text"),
+        (
+            board(A),
+            Change(1, "blocked", "\ufeff"),
+            Rules(),
+            "item [1] can be blocked only with a reason; send one",
+        ),
         (
             board(A, todo(2, "b", "completed"), todo(3, "c", "cancelled")),
             Add(("x", "y")),
@@ -79,6 +86,12 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
         (
             board(),
             Replace((Draft("a", "pending"), Draft(" ", "pending"))),
+            Rules(),
+            "item 2 is blank; every item needs a text",
+        ),
+        (
+            board(),
+            Replace((Draft("a", "pending"), Draft("\u200b\0", "pending"))),
             Rules(),
             "item 2 is blank; every item needs a text",
         ),
@@ -253,6 +266,7 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
         (None, "todos must be a list of items with content and status, not NoneType"),
         ([A, "b"], "todos item 2 must be an object with content and status, not 'b'"),
         ([{"content": " "}], "todos item 1 has no content; every item needs a text that is not blank"),
+        ([{"content": "\u2800"}], "todos item 1 has no content; every item needs a text that is not blank"),
         (
             [{"content": "a", "status": "done"}],
             (
@@ -270,6 +284,13 @@ def test_a_bad_list_in_the_words_of_its_refusal(value: Any, sentence: str) -> No
     with pytest.raises(Refused) as refusal:
         read_list(value)
     assert str(refusal.value) == sentence
+
+
+def test_half_a_pair_of_characters_is_replaced_in_every_text_of_a_list() -> None:
+    half = dict.fromkeys(("id", "content", "reason", "evidence"), "a\ud800")
+    assert read_list([half]) == [{**dict.fromkeys(half, "a\ufffd"), "status": "pending"}]
+    with pytest.raises(Refused, match="twice"):
+        read_list([{"content": "a", "id": "\ud800"}, {"content": "b", "id": "\ud801"}])
 
 
 @pytest.mark.parametrize("key", [GREATEST, -GREATEST, True, " ", ""])

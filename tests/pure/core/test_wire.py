@@ -1,5 +1,6 @@
 """Rule 13: whatever the history, what is sent is legal."""
 
+import json
 from typing import Any
 
 import pytest
@@ -45,6 +46,56 @@ def test_a_legal_history_is_sent_as_it_is() -> None:
     history: list[AnyMessage] = [user(), user(), call("1", "2"), result("2"), result("1"), says("x"), user()]
     wire = legal(history, [], LINES)
     assert all(one is other for one, other in zip(wire, history, strict=True))
+
+
+MISSHAPEN: dict[str, tuple[dict[str, Any], str]] = {  # a user's block, and what is sent where it is all
+    "a list as type": ({"type": ["x"]}, ""),
+    "a number as text": ({"type": "text", "text": 5}, "(no text)"),
+    "an object as text": ({"type": "text", "text": {"value": "x"}}, "(no text)"),
+    "a number as result": ({"type": "tool_result", "content": 5}, "5"),
+    "an object as result": ({"type": "tool_result", "content": {"type": "text", "text": "r"}}, "r"),
+    "numbers as result": ({"type": "function_call_output", "output": [1, "r"]}, "1r"),
+}
+
+
+@pytest.mark.parametrize(("block", "text"), MISSHAPEN.values(), ids=MISSHAPEN)
+def test_a_users_block_of_any_shape(block: dict[str, Any], text: str) -> None:
+    assert sent(HumanMessage([block])) == [("human", text)]
+
+
+@pytest.mark.parametrize("keys", [(), ("1",)])
+@pytest.mark.parametrize(
+    ("block", "kept"),
+    [
+        ({"type": ["x"]}, True),
+        ({"type": "web_search_tool_result", "tool_use_id": [1]}, True),
+        ({"type": "server_tool_use", "id": [1]}, "with calls"),
+        ({"type": "tool_use", "id": [1], "name": "look"}, False),
+    ],
+)
+def test_an_assistants_block_of_any_shape(block: dict[str, Any], kept: object, keys: tuple[str, ...]) -> None:
+    reply = AIMessage([{"type": "text", "text": "a"}, block], tool_calls=call(*keys).tool_calls)
+    history = [user(), reply, *map(result, keys)]
+    assert sent(*history) == [("human", "u"), ("ai", "a"), *(("tool", "r") for _ in keys)]
+    assert (block in legal(history, [], LINES)[1].content) is (kept is True or (bool(keys) and bool(kept)))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [user("\ud800")],
+        [ChatMessage(content="\ud800", role="critic")],
+        [user(), says("\ud800"), user()],
+        [user(), AIMessage([{"type": "text", "text": "\ud800"}]), user()],
+        [user(), call("\ud800"), result("\ud800", "\ud800"), says("x"), user()],
+        [user(), calls(("look", {"\ud800": ["\ud800"]}, "1")), result("1"), says("x"), user()],
+        [user(), calls(malformed("look", "{", "\ud800")), user()],
+    ],
+)
+def test_half_a_pair_of_characters_is_never_sent(told: list[AnyMessage]) -> None:
+    wire = legal(told, [], LINES)
+    assert [json.dumps(message.model_dump(), ensure_ascii=False).encode() for message in wire]
+    assert wire_faults([wire]) == []
 
 
 def test_each_result_goes_behind_its_call() -> None:
