@@ -73,6 +73,7 @@ class Lab:
     """A JupyterLab in a browser, the notebook that it shows, and all that its page asks for."""
 
     def __init__(self, browser: Any, url: str) -> None:
+        self.url = url
         self.asked: list[str] = []
         self.tab = browser.new_page(viewport=SIZE)
         self.tab.on("request", lambda request: self.asked.append(request.url))

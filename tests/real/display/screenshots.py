@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,17 @@ def compared(lab: Lab) -> Iterator[Picture]:
         yield lab.picture(f"compare-{theme}", TABLE, PLOT)
 
 
+@contextmanager
+def laboratory(browser: Any, folder: Path) -> Iterator[tuple[Lab, Path]]:
+    """A JupyterLab over a folder of two notebooks: one to watch, and the one that is kept."""
+    work = folder / "notebooks"
+    work.mkdir()
+    watched.written(work / "watch.ipynb")
+    shutil.copy(KEPT, work)
+    with jupyter_lab(work, folder / "jupyter") as url:
+        yield Lab(browser, url), work
+
+
 def main() -> None:
     if PROGRAM is None:
         sys.exit(WITHOUT)
@@ -71,12 +83,7 @@ def main() -> None:
                 file = FOLDER / f"{name}.svg"
                 if not file.exists() or terminals.words(file.read_text()) != terminals.words(picture):
                     file.write_text(picture)
-        work = folder / "notebooks"
-        work.mkdir()
-        watched.written(work / "watch.ipynb")
-        shutil.copy(KEPT, work)
-        with jupyter_lab(work, folder / "jupyter") as url:
-            lab = Lab(browser, url)
+        with laboratory(browser, folder) as (lab, work):
             for picture in (*running(lab, work), *compared(lab)):
                 picture.keep()
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import watched
 from chromium import PROGRAM, THEMES, WITHOUT, unreadable
-from lab import Lab, jupyter_lab
+from lab import Lab
 from pictures import ANEW, apart, timeless, words_of
-from screenshots import KEPT, compared, running
+from screenshots import compared, laboratory, running
 
 for needed in ("jupyterlab", "PIL"):
     pytest.importorskip(needed)
@@ -38,17 +37,12 @@ Settled: nothing on the list is open. 1 wake, 7 requests, about … tokens, 1% o
 
 def test_in_a_real_jupyter_lab(browser: Any, tmp_path: Path) -> None:
     """One server and one page for all of it: they take longer to start than all the rest."""
-    folder = tmp_path / "notebooks"
-    folder.mkdir()
-    watched.written(folder / "watch.ipynb")
-    shutil.copy(KEPT, folder)
-    with jupyter_lab(folder, tmp_path / "state") as url:
-        lab = Lab(browser, url)
+    with laboratory(browser, tmp_path) as (lab, folder):
         as_kept(lab, running(lab, folder))
         it_changes_in_its_place(lab, folder)
         it_follows_an_edit(lab)
         it_runs_under_the_running_loop(lab, folder)
-        nothing_is_asked_of_the_network(lab, url)
+        nothing_is_asked_of_the_network(lab)
         somebody_else_reads_the_same(lab, folder)
         as_kept(lab, compared(lab))
 
@@ -102,14 +96,14 @@ def it_runs_under_the_running_loop(lab: Lab, folder: Path) -> None:
     assert timeless(shown).endswith(f"\n\n{ending}\n\n3 events")
 
 
-def nothing_is_asked_of_the_network(lab: Lab, url: str) -> None:
+def nothing_is_asked_of_the_network(lab: Lab) -> None:
     """Of the kernel and of the page: a cell that ends in an agent draws it."""
     assert lab.ran(watched.AGENT) == [""]
     assert lab.cell(watched.AGENT).locator("img").evaluate("(drawn) => drawn.naturalWidth") == 830
     assert lab.ran(watched.SETTINGS)[0].startswith("LoopSettings: preset wakeloop, 1 changed\n")
     assert lab.ran(watched.SHOWN)[0].endswith("\n\nAda knows.")
     assert lab.ran(watched.ALONE) == ["[]"]
-    home = url.partition("/lab")[0]
+    home = lab.url.partition("/lab")[0]
     assert [asked for asked in lab.asked if not asked.startswith((home, "data:", "blob:"))] == []
 
 

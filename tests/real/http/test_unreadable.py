@@ -112,6 +112,16 @@ async def test_a_reply_that_cannot_be_read(
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
+async def is_asked_again(agent: Any, server: Any, door: str) -> None:
+    """Once with the same request, then as often as the settings say."""
+    out = await through(door, agent, user("go"))
+    assert answer_of(out) == "Asked again."
+    assert server.requests[1] == server.requests[2]
+    out = await through(door, agent, user("second"))
+    assert out["todo_session"]["reason"] == "malformed_calls"
+    assert len(server.seen) == 8
+
+
 @pytest.mark.rotating("door")
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("reply", UNFIT.values(), ids=UNFIT)
@@ -120,12 +130,7 @@ async def test_c37_a_reply_that_is_lost_with_a_call(serve: Serve, reply: dict[st
         called(("look", {"place": "x"})), reply, said("Asked again."), *[reply] * 5, said("Second.")
     )
     agent = create_todo_agent(server.model(), [look], checkpointer=InMemorySaver())
-    out = await through(door, agent, user("go"))
-    assert answer_of(out) == "Asked again."
-    assert server.requests[1] == server.requests[2]
-    out = await through(door, agent, user("second"))
-    assert out["todo_session"]["reason"] == "malformed_calls"
-    assert len(server.seen) == 8
+    await is_asked_again(agent, server, door)
     assert answer_of(await through(door, agent, user("third"))) == "Second."
     assert wire_faults(server.requests) == []
 
@@ -164,12 +169,7 @@ async def test_c37_a_call_that_the_server_cannot_read(
         if layer
         else create_todo_agent(model, [look], checkpointer=kept)
     )
-    out = await through(door, agent, user("go"))
-    assert answer_of(out) == "Asked again."
-    assert server.requests[1] == server.requests[2]
-    out = await through(door, agent, user("second"))
-    assert out["todo_session"]["reason"] == "malformed_calls"
-    assert len(server.seen) == 8
+    await is_asked_again(agent, server, door)
     assert wire_faults(server.requests) == []
 
 
