@@ -1,6 +1,7 @@
 """One request of an agent's model, by the graph's rules."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Literal
@@ -30,7 +31,7 @@ from wakeloop.middleware.agent_tools import NOT_FIRST, check_tools, in_order_of_
 from wakeloop.middleware.draft import Draft, named_all, whole
 from wakeloop.middleware.turns import Turns, step_of
 from wakeloop.model.broken_stream import Hearing
-from wakeloop.model.no_call import no_call
+from wakeloop.model.no_call import answers_whole, is_openai, no_call
 from wakeloop.model.request import Systems
 from wakeloop.model.usage import name_of
 from wakeloop.model.voices import Tools, has_calls, tools_for
@@ -159,7 +160,9 @@ class AgentRequest:
             if isinstance(request.response_format, ToolStrategy):
                 self.tools = Tools(todos=False, own=False)
         bound: list[Any] = [*request.tools] if self.tools.own else []
-        if self.tools.todos:
+        if self.tools.todos and formats and is_openai(request.model):  # strict there: without the wrapper
+            bound += [schema["function"] for schema in deepcopy(self.turns.schemas)]
+        elif self.tools.todos:
             bound += self.turns.schemas
         choice = request.tool_choice if self.tools.may_call else no_call(request.model) if bound else None
         return request.override(
@@ -176,6 +179,7 @@ class AgentRequest:
         return Hearing(
             self.config,
             streaming=bool(getattr(model, "streaming", False)),
+            asks_whole=self.exchange.asking != "format" and answers_whole(model),
             finishes=self.exchange.settings.finish_reason == "required",
         )
 

@@ -32,7 +32,7 @@ def heard(handler: Callable[[Any], Any], request: Any, ear: Hearing, config: Run
             return handler(request)
         with set_config_context(told) as context:
             return context.run(handler, request)
-    return None
+    return heard(handler, _whole(request), ear, config) if ear.silent else None
 
 
 async def aheard(
@@ -44,7 +44,12 @@ async def aheard(
             return await handler(request)
         with set_config_context(told) as context:
             return await get_running_loop().create_task(_coroutine(handler, request), context=context)
-    return None
+    return await aheard(handler, _whole(request), ear, config) if ear.silent else None
+
+
+def _whole(request: Any) -> Any:
+    """Return a request that is not streamed: its stream never began, and may be a body that is none."""
+    return request.override(model_settings={**request.model_settings, "stream": False})
 
 
 async def _coroutine(handler: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
