@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from laid_over import GO, THREAD, busy, ended, kinds, laid, look, looks, over, plan, settled
 from langchain.agents.middleware import ModelCallLimitMiddleware, TodoListMiddleware
-from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain.agents.structured_output import ProviderStrategy, StructuredOutputValidationError, ToolStrategy
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
@@ -252,8 +252,9 @@ FIT = calls(("Answer", {"text": "hi"}))
         (ProviderStrategy(Answer), [says('{"text": "hi"}')], 5),
         (ToolStrategy(Answer), [calls(("Answer", {"txt": 1})), FIT], 6),
         (ToolStrategy(Answer), [says("so be it"), FIT], 6),
+        (ProviderStrategy(Answer), [says("so be it"), says('{"text": "hi"}')], 6),
     ],
-    ids=["tool", "either", "provider", "unfit", "none"],
+    ids=["tool", "either", "provider", "unfit", "none", "prose"],
 )
 @pytest.mark.filterwarnings("ignore:Deserializing")
 def test_a_format_waits_until_the_list_is_settled(strategy: Any, replies: Any, requests: int) -> None:
@@ -267,11 +268,26 @@ def test_a_format_waits_until_the_list_is_settled(strategy: Any, replies: Any, r
     model.assert_done()
 
 
-def test_an_answer_that_never_fits_ends_the_run() -> None:
+@pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])
+def test_an_answer_that_never_fits_ends_the_run(strategy: Any) -> None:
     model = ScriptedModel(*settled(), says("no"), says("no"))
-    agent = laid(model, response_format=ToolStrategy(Answer), settings={"reply_retries": 1})
+    agent = laid(model, response_format=strategy(Answer), settings={"reply_retries": 1})
     assert agent.invoke(GO, THREAD)["structured_response"] is None
     assert ended(agent) == ("dormant", "malformed_calls", 6)
+
+
+async def test_an_answer_in_prose_is_asked_for_again_awaited_too() -> None:
+    model = ScriptedModel(*settled(), says("so be it"), says('{"text": "hi"}'))
+    agent = laid(model, response_format=ProviderStrategy(Answer))
+    assert (await agent.ainvoke(GO, THREAD))["structured_response"] == Answer(text="hi")
+    model.assert_done()
+
+
+def test_an_answer_by_tool_raises_where_the_caller_wants_it() -> None:
+    unfit = calls(("Answer", {"txt": 1}))
+    agent = laid(ScriptedModel(*settled(), unfit), response_format=ToolStrategy(Answer, handle_errors=False))
+    with pytest.raises(StructuredOutputValidationError):
+        agent.invoke(GO, THREAD)
 
 
 @tool(return_direct=True)
