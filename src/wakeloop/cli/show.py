@@ -38,7 +38,7 @@ def details(place: Place, named: str | None, *, history: bool, json: bool) -> It
     with reading(place) as store:
         known = must_be(store, named)
         thread = known.id
-        snapshot = stored(store.saver, thread)
+        snapshot = stored(store.saver, thread, rest=True)
         live = store.is_run(thread)
     messages = snapshot.values.get("messages") or ()
     if json:
@@ -60,7 +60,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
     row, values = summary(known, snapshot, place, live=live), snapshot.values or {}
     session = counted(snapshot)
     yield f"thread: {one_line(known.id)}"
-    why = f" ({one_line(str(row['reason']))})" if row["reason"] else ""
+    why = f" ({one_line(str(row['reason']))})" if row["reason"] not in (None, row["state"]) else ""
     yield f"state: {one_line(str(row['state']))}{why}, changed {moment(row['changed'])}"
     yield f"  {one_line(words.ending(session))}"
     if row["raise"]:

@@ -238,3 +238,28 @@ def test_a_damaged_thread_is_named_and_hides_no_other(db: Path) -> None:
     code, out, err = wakeloop("show", first)
     assert (code, out) == (1, "")
     assert err == f"wakeloop: The thread '{first}' cannot be read: what is stored of it is damaged.\n"
+
+
+@pytest.mark.parametrize("newest", [True, False])
+def test_of_a_thread_with_a_torn_row_all_else_is_shown(db: Path, newest: bool) -> None:
+    (db.parent / "a.md").write_text("# A\n")
+    assert wakeloop("demo", ".")[0] == 0
+    whole = wakeloop("show")[1]
+    with sqlite3.connect(db) as connection:
+        ids = connection.execute(
+            "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id DESC"
+        ).fetchall()
+        torn = ids[0 if newest else len(ids) // 2]
+        connection.execute("UPDATE checkpoints SET checkpoint = x'00' WHERE checkpoint_id = ?", torn)
+        (name,) = connection.execute("SELECT thread_id FROM wakeloop_threads").fetchone()
+    connection.close()
+    sentence = "What is stored of it is damaged; this is what can be read, 0 open."
+    items = [line for line in whole.splitlines() if line.startswith("  [x]")]
+    code, out, _ = wakeloop("show", name)
+    assert (code, len(items) > 1) == (0, True)
+    assert "state: damaged, changed 2026" in out
+    assert sentence in out
+    assert [line for line in out.splitlines() if line.startswith("  [x]")] == items
+    code, out, _ = wakeloop("export", name)
+    assert (code, sentence in out, out.count("- [x]")) == (0, True, len(items))
+    assert wakeloop("todo", name, "list")[1].splitlines()[1:] == items
