@@ -16,6 +16,7 @@ from langchain_core.messages import (
     SystemMessage,
 )
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langgraph.types import Command
 
 from wakeloop.channels.conversation import Messages, merge_messages
@@ -29,6 +30,7 @@ from wakeloop.loop.ruling import rule
 from wakeloop.middleware.agent_exchange import AgentExchange, Desk
 from wakeloop.middleware.agent_tools import NOT_FIRST, check_tools, in_order_of_calls, is_result
 from wakeloop.middleware.draft import Draft, named_all, whole
+from wakeloop.middleware.hearing import Sent
 from wakeloop.middleware.turns import Turns, step_of
 from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.no_call import answers_whole, is_openai, no_call
@@ -38,6 +40,7 @@ from wakeloop.model.voices import Tools, has_calls, tools_for
 from wakeloop.nodes.nag import Nag
 from wakeloop.routes import after_round
 from wakeloop.text.marks import as_assistant, new_id
+from wakeloop.todos.items import count_open
 
 
 @dataclass
@@ -54,6 +57,8 @@ class AgentRequest:
     tools: Tools = field(init=False)
     response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
     reply: AIMessage | None = None
+    given: frozenset[str | None] = frozenset()
+    sent: Sent | None = None
 
     def __post_init__(self) -> None:
         check_tools(self.request.tools, self.dialect)
@@ -149,6 +154,7 @@ class AgentRequest:
         """Put the agent's request together."""
         exchange, request = self.exchange, self.request
         wire = exchange.wire
+        self.given = frozenset(message.id for message in wire)
         system = wire[0] if wire and isinstance(wire[0], SystemMessage) else None
         formats = exchange.asking == "format"
         called = has_calls(wire)
@@ -174,10 +180,12 @@ class AgentRequest:
         )
 
     def hearing(self) -> Hearing:
-        """Return the ear for the request."""
+        """Return the ear for the request; where it shows the list, another hears whether that gets there."""
         model: BaseChatModel = self.request.model
+        shows = self.exchange.ledger.get("shown") in self.given and count_open(self.exchange.todos)
+        self.sent = Sent() if shows else None
         return Hearing(
-            self.config,
+            merge_configs(self.config, {"callbacks": [self.sent]}) if self.sent else self.config,
             streaming=bool(getattr(model, "streaming", False)),
             asks_whole=self.exchange.asking != "format" and answers_whole(model),
             finishes=self.exchange.settings.finish_reason == "required",
@@ -186,6 +194,9 @@ class AgentRequest:
     def again(self, response: ModelResponse[Any] | None, heard: Hearing) -> bool:
         """Take in a reply; tell whether the same request is made again, since nothing of it is stored."""
         self.response = response or ModelResponse([])
+        lost = self.given - self.sent.ids if self.sent and self.given & self.sent.ids - {None} else ()
+        if self.exchange.ledger.get("shown") in lost:
+            self.exchange.ledger["shown"] = "-"  # a wrapper behind this one has cut it off
         raw: Any = next((m for m in self.response.result if isinstance(m, AIMessage)), None)
         said: Any = raw if raw is not None else next(iter(self.response.result), None)
         if self.exchange.asking == "format" and heard.unread is None:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain.agents.structured_output import StructuredOutputError, ToolStrategy
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
 from langgraph.types import TracePolicy
@@ -25,6 +26,19 @@ def _told(inputs: Any) -> Any:
 
 TOLD = TracePolicy(process_inputs=_told)
 """What LangSmith is told of a request: LangChain would tell it all that a model is made with."""
+
+
+class Sent(BaseCallbackHandler):
+    """What truly goes to the model: the ids of its messages, behind all that others have taken out."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.ids: frozenset[str | None] = frozenset()
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **_: Any) -> None:  # noqa: ARG002 - langchain's own
+        """Keep the last request's: of a wrapper that asks a model of its own too, it is the agent's."""
+        self.ids = frozenset(message.id for message in messages[0])
 
 
 class Unfit:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from laid_over import GO, THREAD, busy, ended, kinds, laid, look, looks, over, plan, settled
-from langchain.agents.middleware import ModelCallLimitMiddleware, TodoListMiddleware
+from langchain.agents.middleware import AgentMiddleware, ModelCallLimitMiddleware, TodoListMiddleware
 from langchain.agents.structured_output import ProviderStrategy, StructuredOutputValidationError, ToolStrategy
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
@@ -402,3 +402,30 @@ def test_another_run_on_the_thread_is_not_seen() -> None:
     )
     agent.invoke(GO, THREAD)
     assert ended(agent) == ("dormant", "settled", 2)
+
+
+class Short(AgentMiddleware[Any, Any, Any]):
+    """Sends the first message and the last few, as a wrapper of somebody else's does."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request.override(messages=[request.messages[0], *request.messages[-4:]]))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request.override(messages=[request.messages[0], *request.messages[-4:]]))
+
+
+@pytest.mark.parametrize("door", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("place", ["behind", "before"])
+async def test_a_list_that_a_wrapper_cuts_off_is_shown_again(door: str, place: str) -> None:
+    """Of one behind it that is heard when the request has gone: the next one shows the list."""
+    rounds = [calls(looks(n)) for n in range(8)]
+    model = ScriptedModel(calls(plan("a")), *rounds, calls(plan("a!")), says("bye"))
+    layer = WakeLoopMiddleware(settings={"max_idle_rounds": 0, "nag_after": 0})
+    agent = over(model, *([layer, Short()] if place == "behind" else [Short(), layer]))
+    _ = agent.invoke(GO, THREAD) if door == "invoke" else await agent.ainvoke(GO, THREAD)
+    model.assert_done()
+    shown = [n for n, sent in enumerate(model.requests) if "[pending] a" in sent[-1].text]
+    assert shown == ([4, 7] if place == "behind" else [3, 5, 7, 9])
+    assert len([m for m in agent.get_state(THREAD).values["messages"] if "[pending] a" in m.text]) == len(
+        shown
+    )
