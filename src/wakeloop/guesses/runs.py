@@ -81,22 +81,25 @@ def check_written(given: object, config: object, write: Callable[[Any], object])
         given = {"resume": given.resume, "update": given.update}
     if _is_within(config.get("configurable") if isinstance(config, Mapping) else None):
         return
+    if (why := fault_of(given, write)) is not None:
+        raise InputError(
+            f"No checkpoint takes what stands in the input ({why}): send it as a text, or leave it out."
+        )
+
+
+def fault_of(given: object, write: Callable[[Any], object]) -> str | None:
+    """Name the place and the kind of what cannot be written down, and why; None where all of it can."""
     value: Any = given
     where: list[str] = []
     why = _unwritten(value, write)
-    if why is None:
-        return
-    while len(where) < DEEPEST:
+    while why is not None and len(where) < DEEPEST:
         parts = ((key, part) for key, part in _parts_of(value) if _unwritten(part, write) is not None)
         key, part = next(parts, (None, None))
         if key is None:
             break
         where.append(key)
         value, why = part, _unwritten(part, write)
-    raise InputError(
-        f"No checkpoint takes what stands in the input ({' > '.join(where)}: {kind_of(value)}; "
-        f"{shorten(why or '', 100)}): send it as a text, or leave it out."
-    )
+    return None if why is None else f"{' > '.join(where)}: {kind_of(value)}; {shorten(why, 100)}"
 
 
 def _unwritten(value: object, write: Callable[[Any], object]) -> str | None:

@@ -4,17 +4,18 @@ import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from forms import Chat, Server
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from lent import ask
 
-from wakeloop import InputError, ReplyError, create_todo_agent, session_of
+from wakeloop import InputError, ReplyError, TodoState, create_todo_agent, session_of
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -155,3 +156,47 @@ def test_bytes_are_the_clients_and_one_that_cannot_send_them_says_so() -> None:
         agent.invoke({"messages": [HumanMessage(blocks, id="m")]}, CONFIG)
     agent.invoke({"messages": [HumanMessage("hi", id="m")]}, CONFIG)
     server.assert_done()
+
+
+@tool(response_format="content_and_artifact")
+def drawn(place: str) -> tuple[str, Any]:
+    """Draw a place."""
+    return f"drew {place}", {"kept": 1} if place == "x" else {"figure": object()}
+
+
+@tool
+def noted(place: str, call_id: Annotated[str, InjectedToolCallId]) -> Any:
+    """Note a place."""
+    told = ToolMessage(f"noted {place}", tool_call_id=call_id)
+    return Command(update={"messages": [told], "own": 1 if place == "x" else object()})
+
+
+class Own(TodoState):
+    """A channel more."""
+
+    own: Any
+
+
+@pytest.mark.parametrize("door", ["invoke", "ainvoke"])
+def test_what_a_tool_returns_for_no_checkpoint_is_an_error_that_names_it(door: str) -> None:
+    made = [(name, {"place": place}) for name in ("drawn", "noted") for place in "xy"]
+    model = ScriptedModel(calls(*made), says("bye"))
+    agent = create_todo_agent(model, [drawn, noted], state_schema=Own, checkpointer=InMemorySaver())
+    given: Any = {"messages": [("user", "go")]}
+    out = agent.invoke(given, CONFIG) if door == "invoke" else asyncio.run(agent.ainvoke(given, CONFIG))
+    error, of = "Error: no checkpoint takes what the tool returned", f"an object; {NONE}object"
+    results = [(m.text, m.artifact) for m in out["messages"] if m.type == "tool"]
+    assert results == [
+        ("drew x", {"kept": 1}),
+        (f"{error} (messages > 1 > artifact > figure: {of})", None),
+        ("noted x", None),
+        (f"{error} (own: {of})", None),
+    ]
+    assert session_of(agent.get_state(CONFIG))["reason"] == "settled"
+    model.assert_done()
+
+
+def test_without_a_saver_a_tool_returns_what_it_likes() -> None:
+    agent = create_todo_agent(ScriptedModel(calls(("drawn", {"place": "y"})), says("bye")), [drawn])
+    out = agent.invoke({"messages": [("user", "go")]})
+    assert type(out["messages"][2].artifact["figure"]) is object
