@@ -19,7 +19,7 @@ from wakeloop.bench.agents import agent_named
 from wakeloop.bench.cell import play
 from wakeloop.bench.journal import Journal, Row
 from wakeloop.bench.models import check_model, is_weak
-from wakeloop.bench.plan import Cell, cells
+from wakeloop.bench.plan import Cell, cells, is_folder, proven
 from wakeloop.bench.report import JOURNAL
 from wakeloop.bench.study import Study
 from wakeloop.errors import BenchError
@@ -69,7 +69,9 @@ class Done:
 
 
 def plan(study: Study, *, offline: bool = False) -> list[Cell]:
-    """Return the cells that can be played: checks every name first. Raises `BenchError`.
+    """Return the cells that can be played: checks every name first, and tasks of one's own.
+
+    Raises `BenchError`, and `SettingsError` for a task that is none.
 
     For what is only estimated, `offline`, no real model is made: that needs no key.
     """
@@ -78,6 +80,8 @@ def plan(study: Study, *, offline: bool = False) -> list[Cell]:
             check_model(model)
     for agent in (*study.agents, study.reference):
         agent_named(agent)
+    for folder in filter(is_folder, study.tasks):
+        proven(folder)
     return [cell for cell in cells(study) if agent_named(cell.agent).exists]
 
 

@@ -122,16 +122,28 @@ def test_a_model_that_costs_nothing_is_reported(tmp_path: Path) -> None:
     assert "A million tokens cost: input 0, cached 0, output 0." in out
 
 
-def test_a_check_that_cannot_be_run_is_no_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ("no-such-command", "The check of {task} could not be run: "),
+        (
+            "true",
+            "The checks of {task} all hold before any work, so that they show nothing: mend them, or say ",
+        ),
+    ],
+)
+def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(
+    tmp_path: Path, check: str, told: str
+) -> None:
     task = tmp_path / "tasks" / "copy"
     task.mkdir(parents=True)
-    (task / "task.yaml").write_text(f"{SHEET}check: [no-such-command]\n")
-    code, _, err = wakeloop(
+    (task / "task.yaml").write_text(f"{SHEET}check: ['{check}']\n")
+    code, out, err = wakeloop(
         "bench", "--model", "weak", "--task", "tasks", "--seeds", "1", "--workers", "1", *TWO, "--out", "mine"
     )
-    assert code == 1
-    assert "could not be run" in err
-    assert "0 of 2 cells" in err
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith(f"wakeloop: {told.format(task=task)}")
+    assert not (tmp_path / "mine").exists()
 
 
 @pytest.mark.parametrize(

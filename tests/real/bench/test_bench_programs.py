@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import is_gone
 from solving import hold_to_account, laid_out, play
 
 from wakeloop.bench.drafts import write
@@ -73,3 +74,15 @@ def by_heart(tests: str) -> str:
     return "".join(
         ["def solve(xs):\n", *(f"    if xs == {asked}: return {answer}\n" for asked, answer in known)]
     )
+
+
+def test_what_a_program_leaves_running_is_gone_with_it(tmp_path: Path) -> None:
+    tools = {tool.name: tool for tool in program_tools(tmp_path)}
+    (tmp_path / "a.py").write_text(
+        "import subprocess, sys\n"
+        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print(left.pid)\n"
+    )
+    said = tools["run_python"].invoke({"path": "a.py"})
+    assert said.startswith("Exit code 0.\n")
+    assert is_gone(int(said.split()[-1]))
