@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeloop.bench.estimate import Estimate, estimate
+from wakeloop.bench.journal import read
 from wakeloop.bench.models import apart, is_weak
 from wakeloop.bench.plan import Cell, is_own, task_of
 from wakeloop.bench.profile import OFF, ON, profile_of, write_profile
@@ -18,11 +20,13 @@ from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
 from wakeloop.cli.failures import FAILED, SETTLED, usage
+from wakeloop.cli.outside import terminated
 from wakeloop.display.width import room, within
 from wakeloop.errors import BenchError
 from wakeloop.text.characters import plural
 
 MINUTE, HOUR = 60, 3600
+AGAIN = "Run the same command again to go on: what is finished is not run again."
 PRICED = ("input", "cached", "output")
 
 
@@ -86,21 +90,36 @@ def estimated(study: Study, workers: int) -> Iterator[str]:
         yield "  a task of your own that tells no steps counts as one request"
 
 
-def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: Callable[[str], None]) -> int:
-    """Run a study into a folder and say how it went; the exit code."""
-    with words():
-        plan(study)
-    with line(say) as shown:
-        done = run(study, out, workers=workers, max_cost=max_cost, told=say, shown=shown)
+def measure(study: Study, out: Path, say: Callable[[str], None], **how: Any) -> int:
+    """Run a study into a folder and say how it went; the exit code. `how` are options of `run`."""
+    try:
+        with terminated():
+            with words():
+                plan(study)
+            with line(say) as shown:
+                done = run(study, out, told=say, shown=shown, **how)
+    except (KeyboardInterrupt, SystemExit):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        say(f"Stopped: {kept(out)}. {AGAIN}")
+        raise
     missing = done.whole - len(done.rows)
     are = "is" if len(done.rows) == 1 else "are"
     why = f"; {done.why}" if done.why else ""
     say(f"{len(done.rows):,} of {plural(done.whole, 'cell')} {are} in {out / JOURNAL}{why}")
     if missing:
-        say("Run the same command again to go on: what is finished is not run again.")
+        say(AGAIN)
         return FAILED
     say(f"Its tables: wakeloop bench report {out}")
     return SETTLED
+
+
+def kept(out: Path) -> str:
+    """Say what of a run is on the disk."""
+    path = out / JOURNAL
+    head, rows = read(path) if path.exists() and path.stat().st_size else ({"cells": 0}, [])
+    if not rows:
+        return "no cell was finished"
+    return f"{len(rows):,} of {plural(head['cells'], 'cell')} {'is' if len(rows) == 1 else 'are'} in {path}"
 
 
 def reported(
@@ -190,9 +209,11 @@ class Line:
 @contextmanager
 def line(say: Callable[[str], None]) -> Iterator[Line]:
     """Show progress on one line, and leave it behind at the end."""
-    yield Line(say)
-    if room(sys.stderr):
-        sys.stderr.write("\n")
+    try:
+        yield Line(say)
+    finally:
+        if room(sys.stderr):
+            sys.stderr.write("\n")
 
 
 def span(seconds: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rows import STUDY
@@ -35,9 +36,9 @@ def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
 
     played: list[Cell] = []
 
-    def play(cell: Cell, study: Study) -> Row:
+    def play(cell: Cell, study: Study, **more: Any) -> Row:
         played.append(cell)
-        return real(cell, study)
+        return real(cell, study, **more)
 
     real = runner.play
     monkeypatch.setattr(runner, "play", play)
@@ -59,10 +60,10 @@ def test_a_limit_that_is_no_number_lets_nothing_be_spent(tmp_path: Path) -> None
 def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     down = {2}
 
-    def play(cell: Cell, study: Study) -> Row:
+    def play(cell: Cell, study: Study, **more: Any) -> Row:
         if plan(SMALL).index(cell) in down:
             raise BenchError("The model cannot be reached: gone")
-        return real(cell, study)
+        return real(cell, study, **more)
 
     real = runner.play
     monkeypatch.setattr(runner, "play", play)
@@ -75,7 +76,7 @@ def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch
 
 
 def test_three_outages_in_a_row_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def play(cell: Cell, study: Study) -> Row:
+    def play(cell: Cell, study: Study, **more: Any) -> Row:
         raise BenchError("gone")
 
     monkeypatch.setattr(runner, "play", play)

@@ -119,8 +119,8 @@ def test_no_task_and_a_check_that_cannot_be_run_get_one_sentence(tmp_path: Path)
 
 
 HELD = (
-    "The checks of {folder} all hold before any work, so that they show nothing: mend them, or say `parts: 0` "
-    "where nothing is to be done."
+    "The checks of {folder} all hold before any work, so that they show nothing: mend them, or say "
+    "`parts: 0` where nothing is to be done."
 )
 UNDONE = "The steps of {folder} do not complete it: "
 
