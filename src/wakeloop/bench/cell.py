@@ -90,7 +90,7 @@ def _played(cell: Cell, study: Study, make: Model, timeout: float) -> Row:
         end, ending = ended(lambda job: patiently(lambda: agent.run(job), meter, timeout), job)
         seconds = time.monotonic() - begun
         if bench.full:
-            raise bench.full
+            raise OSError(bench.full.errno, bench.full.strerror, name)
         checks = task.checks(folder, ending.text)
         harm = damage(world.whole, task.check(folder)) if world.whole else []
     return {

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from wakeloop.bench.estimate import Estimate, estimate
@@ -19,8 +20,8 @@ from wakeloop.bench.report import JOURNAL, Result, details, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
-from wakeloop.cli.failures import FAILED, SETTLED, usage
-from wakeloop.cli.outside import terminated
+from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage
+from wakeloop.cli.run import STOPPING, handled
 from wakeloop.display.width import room, within
 from wakeloop.errors import BenchError
 from wakeloop.text.characters import plural
@@ -92,16 +93,15 @@ def estimated(study: Study, workers: int) -> Iterator[str]:
 
 def measure(study: Study, out: Path, say: Callable[[str], None], **how: Any) -> int:
     """Run a study into a folder and say how it went; the exit code. `how` are options of `run`."""
-    try:
-        with terminated():
+    with handled(stop):
+        try:
             with words():
                 plan(study)
             with line(say) as shown:
                 done = run(study, out, told=say, shown=shown, **how)
-    except (KeyboardInterrupt, SystemExit):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        say(f"Stopped: {kept(out)}. {AGAIN}")
-        raise
+        except (KeyboardInterrupt, SystemExit):
+            say(f"Stopped: {kept(out)}. {AGAIN}")
+            raise
     missing = done.whole - len(done.rows)
     are = "is" if len(done.rows) == 1 else "are"
     why = f"; {done.why}" if done.why else ""
@@ -111,6 +111,13 @@ def measure(study: Study, out: Path, say: Callable[[str], None], **how: Any) -> 
         return FAILED
     say(f"Its tables: wakeloop bench report {out}")
     return SETTLED
+
+
+def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+    """End a run, once: what it takes ends at once, and a second Ctrl-C finds it ending."""
+    for heard in STOPPING:
+        signal.signal(heard, signal.SIG_IGN)
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
 
 
 def kept(out: Path) -> str:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +87,21 @@ def test_three_outages_in_a_row_end_the_run(tmp_path: Path, monkeypatch: pytest.
     told: list[str] = []
     found = run(SMALL, tmp_path, workers=1, told=told.append)
     assert (found.rows, found.why, len(told)) == ([], "3 cells in a row failed", 3)
+
+
+def test_a_worker_that_was_killed_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def pool(*_given: object) -> Iterator[Callable[[Cell], Future[Row]]]:
+        def start(_cell: Cell) -> Future[Row]:
+            broken: Future[Row] = Future()
+            broken.set_exception(BrokenProcessPool("terminated abruptly"))
+            return broken
+
+        yield start
+
+    monkeypatch.setattr(runner, "pool", pool)
+    found = run(SMALL, tmp_path, workers=2)
+    assert (found.rows, found.why) == ([], "one of its processes was ended from outside")
 
 
 def test_time_and_cost_are_shown_as_they_go(tmp_path: Path) -> None:
