@@ -136,20 +136,22 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
     named = [{**one, "model": "openai:small@http://127.0.0.1:1/v1"} for one in (*short, *long)]
     write_profile(file, profile_of(named, STUDY))
     write_profile(file, {"other": {}})
-    assert json.loads(file.read_text())["models"].keys() == {"small", "other"}
+    assert json.loads(file.read_text())["models"].keys() == {"small@http://127.0.0.1:1/v1", "other"}
     (tmp_path / "profile.json.new").mkdir()  # nothing can be written
     with pytest.raises(OSError, match=r"profile\.json\.new"):
         write_profile(file, {"third": {}})
-    assert json.loads(file.read_text())["models"].keys() == {"small", "other"}
+    assert json.loads(file.read_text())["models"].keys() == {"small@http://127.0.0.1:1/v1", "other"}
 
     off = LoopSettings(dialect="loki", auto_continue=False)
     monkeypatch.setenv("WAKELOOP_PROFILE", str(file))
-    assert LoopSettings.for_model("openai:small", 1) == off
-    assert LoopSettings.for_model("small", 19) == off
-    assert LoopSettings.for_model("small", 20) == LoopSettings()
-    assert LoopSettings.for_model("small", 60) == LoopSettings()
-    assert LoopSettings.for_model("small", 0) == off
-    assert LoopSettings.for_model("small") == off  # of two tasks it pays in one: that may be chance
+    assert LoopSettings.for_model("openai:small@http://127.0.0.1:1/v1", 1) == off
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 19) == off
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 20) == LoopSettings()
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 60) == LoopSettings()
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 0) == off
+    assert (
+        LoopSettings.for_model("small@http://127.0.0.1:1/v1") == off
+    )  # of two tasks it pays in one: that may be chance
     assert LoopSettings.for_model("unknown", 1) == LoopSettings()
     assert LoopSettings.for_model("other", 1) == LoopSettings()
 
@@ -172,10 +174,10 @@ def test_no_profile_is_a_sentence(tmp_path: Path, text: str | None, says: str) -
     if text is not None:
         file.write_text(text)
     with pytest.raises(SettingsError, match=says):
-        LoopSettings.for_model("small", profile=str(file))
+        LoopSettings.for_model("small@http://127.0.0.1:1/v1", profile=str(file))
 
 
 def test_a_length_may_be_written_with_a_zero_before_it(tmp_path: Path) -> None:
     file = tmp_path / "profile.json"
     file.write_text('{"models": {"small": {"05": {"settings": {"nag_after": 7}}}}}')
-    assert LoopSettings.for_model("small", 5, str(file)).nag_after == 7
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 5, str(file)).nag_after == 7
