@@ -63,7 +63,7 @@ def many(agent: str, completed: int, **values: Any) -> list[dict[str, Any]]:
         (20, 10, "more"),
         (2, 12, "less"),
         (11, 10, "no difference shown"),
-        (20, 20, "no difference that matters"),
+        (20, 20, "no difference shown"),  # of 20 runs that are alike, one in six may be another yet
     ],
 )
 def test_a_comparison_is_paired_and_judged(ours: int, theirs: int, says: str) -> None:
@@ -72,6 +72,21 @@ def test_a_comparison_is_paired_and_judged(ours: int, theirs: int, says: str) ->
     assert (found.model, found.agent, found.pairs) == ("weak", "wakeloop", 20)
     assert found.difference.value == (ours - theirs) / 20
     assert verdict(found, STUDY) == says
+
+
+@pytest.mark.parametrize(
+    ("pairs", "primary_", "says"),
+    [
+        (34, "completed", "no difference shown"),  # Wilson's bound of none in 34 is 10.2 %
+        (35, "completed", "no difference that matters"),  # 9.9 %
+        (6, "requests", "no difference that matters"),
+    ],
+)
+def test_runs_that_are_all_alike_have_to_be_many(pairs: int, primary_: Any, says: str) -> None:
+    rows = [row(agent, seed) for agent in ("plain", "wakeloop") for seed in range(1, pairs + 1)]
+    study = STUDY.varied(primary=primary_)
+    (found,) = compared(rows, "plain", primary(study))
+    assert verdict(found, study) == says
 
 
 def test_a_difference_can_be_too_small_to_matter() -> None:
