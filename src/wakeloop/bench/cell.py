@@ -87,7 +87,11 @@ def _played(cell: Cell, study: Study, make: Model, timeout: float) -> Row:
         if agent.peer:
             agent.peer.begin()
         begun = time.monotonic()
-        end, ending = ended(lambda job: patiently(lambda: agent.run(job), meter, timeout), job)
+        try:
+            end, ending = ended(lambda job: patiently(lambda: agent.run(job), meter, timeout), job)
+        finally:
+            if meter.given_up:
+                peers.end_all()  # one may still wait for the reply
         seconds = time.monotonic() - begun
         if bench.full:
             raise OSError(bench.full.errno, bench.full.strerror, name)
@@ -129,7 +133,6 @@ def ended(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
     except GraphRecursionError:
         return "ceiling", Ending("", "open", "recursion_limit")
     except OutageError as error:
-        peers.end_all()  # one may still wait for the reply
         raise BenchError(short(error)) from None
     except (BenchError, SettingsError):
         raise
