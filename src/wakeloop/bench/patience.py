@@ -10,6 +10,7 @@ from wakeloop.bench.meter import Meter, OutageError
 from wakeloop.text.characters import plural
 
 TIMEOUT = 180.0  # seconds that a request may take, with what its client tries again
+AGENT = "wakeloop-bench-agent"  # the name of its thread
 TICK = 0.2  # seconds between two looks
 
 
@@ -27,7 +28,7 @@ def patiently(run: Callable[[], Any], meter: Meter, timeout: float) -> Any:
         except BaseException as error:  # noqa: BLE001 - raised by whoever waits
             heard.put((None, error))
 
-    Thread(target=copy_context().run, args=(work,), daemon=True).start()
+    Thread(target=copy_context().run, args=(work,), name=AGENT, daemon=True).start()
     while True:
         try:
             ending, error = heard.get(timeout=TICK)

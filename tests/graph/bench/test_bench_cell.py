@@ -21,6 +21,7 @@ from wakeloop.bench.agents import AGENTS
 from wakeloop.bench.cell import play
 from wakeloop.bench.journal import Row
 from wakeloop.bench.meter import Meter
+from wakeloop.bench.patience import AGENT
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.study import Study
 from wakeloop.bench.task import Task
@@ -136,7 +137,7 @@ def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_not
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(Meter, "waiting", 181.0)
-    silent, others = Event(), {*enumerate_threads()}
+    silent = Event()
 
     def late(_request: object) -> AIMessage:
         assert silent.wait(30)
@@ -148,8 +149,10 @@ def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_not
         "The model did not answer within 180 seconds; --timeout says how long is waited for a request."
     )
     silent.set()
-    for thread in {*enumerate_threads()} - others:
-        thread.join(30)
+    for thread in enumerate_threads():
+        if thread.name == AGENT:
+            thread.join(30)
+            assert not thread.is_alive()
     assert list(tmp_path.iterdir()) == []
 
 
