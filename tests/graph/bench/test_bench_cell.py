@@ -143,8 +143,9 @@ def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_not
         assert silent.wait(30)
         return calls(WRITE)
 
+    model = ScriptedModel([late, calls(WRITE), says("Done.")])
     with pytest.raises(BenchError) as caught:
-        played(agent, late)
+        play(cell(agent), STUDY, lambda *_: model)
     assert str(caught.value) == (
         "The model did not answer within 180 seconds; --timeout says how long is waited for a request."
     )
@@ -153,7 +154,7 @@ def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_not
         if thread.name == AGENT:
             thread.join(30)
             assert not thread.is_alive()
-    assert list(tmp_path.iterdir()) == []
+    assert (len(model.requests), list(tmp_path.iterdir())) == (1, [])  # nobody pays for what nobody waits for
 
 
 def test_a_request_is_waited_for_from_its_beginning_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
