@@ -1,5 +1,6 @@
 """Task folders of the user's own."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wakeloop.bench import bounded
+from wakeloop.bench.study import HASH
 from wakeloop.bench.task import Call, Check, Step, Task, is_complete, laid_out
 from wakeloop.bench.world import program_tools, world_tools
 from wakeloop.config.files import read_yaml
@@ -79,7 +81,7 @@ def prove(path: str | Path) -> None:
     """
     root = Path(path).resolve()
     for folder in _folders(root):
-        task = _task(folder)
+        task, before = _task(folder), digest(folder)
         with TemporaryDirectory() as name:
             world = Path(name).resolve()
             task.lay_out(world)
@@ -96,6 +98,21 @@ def prove(path: str | Path) -> None:
                     f"The steps of {folder} do not complete it: {failing[0]!r} does not hold behind them"
                     f"{next((f' ({one})' for one in why if one), '')}."
                 )
+            if digest(folder) != before:
+                raise SettingsError(
+                    f"The check of {folder} writes into its own folder, and finds it there the next time: "
+                    "let it write into the folder that it is run in."
+                )
+
+
+def digest(folder: str | Path) -> str:
+    """Return what changes when anything in a folder of tasks does."""
+    found, root = hashlib.sha256(), Path(folder)
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            text = path.read_bytes()
+            found.update(f"{path.relative_to(root).as_posix()}\0{len(text)}\0".encode() + text)
+    return found.hexdigest()[:HASH]
 
 
 def _made(calls: Sequence[Call], task: Task, world: Path) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """The plan: which cells a study has, and their tasks."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.folders import load, prove
-from wakeloop.bench.study import HASH, Study, one_of
+from wakeloop.bench.study import Study, one_of
 from wakeloop.bench.task import Family, Task
 from wakeloop.errors import BenchError
 
@@ -112,16 +111,6 @@ def proven(folder: str) -> None:
 @lru_cache(maxsize=16)
 def _proven(folder: Path) -> None:
     prove(folder)
-
-
-def digest(folder: str) -> str:
-    """Return what changes when anything in a folder of tasks does."""
-    found, root = hashlib.sha256(), Path(folder)
-    for path in sorted(root.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            text = path.read_bytes()
-            found.update(f"{path.relative_to(root).as_posix()}\0{len(text)}\0".encode() + text)
-    return found.hexdigest()[:HASH]
 
 
 @lru_cache(maxsize=16)

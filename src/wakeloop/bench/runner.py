@@ -18,10 +18,11 @@ from pathlib import Path
 from wakeloop.bench import peers
 from wakeloop.bench.agents import agent_named
 from wakeloop.bench.cell import play
+from wakeloop.bench.folders import digest
 from wakeloop.bench.journal import Journal, Row
 from wakeloop.bench.models import check_model, is_weak
 from wakeloop.bench.patience import TIMEOUT
-from wakeloop.bench.plan import Cell, cells, digest, is_folder, proven
+from wakeloop.bench.plan import Cell, cells, is_folder, proven
 from wakeloop.bench.report import JOURNAL
 from wakeloop.bench.study import Study
 from wakeloop.errors import BenchError

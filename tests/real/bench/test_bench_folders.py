@@ -122,6 +122,10 @@ HELD = (
     "The checks of {folder} all hold before any work, so that they show nothing: mend them, or say "
     "`parts: 0` where nothing is to be done."
 )
+KEPT = (
+    "The check of {folder} writes into its own folder, and finds it there the next time: let it write into the "
+    "folder that it is run in."
+)
 UNDONE = "The steps of {folder} do not complete it: "
 
 
@@ -151,6 +155,11 @@ UNDONE = "The steps of {folder} do not complete it: "
             "open('b.txt'); ok()",
             UNDONE + "'the check' does not hold behind them (NameError: name 'ok' is not defined).",
         ),
+        (
+            SHEET,
+            CHECK + "Path(sys.argv[-1], 'log').open('a').write('looked')",
+            KEPT,
+        ),
         (SHEET, "import time; time.sleep(60)", "The check of {folder} did not end within 1 second."),
         (SHEET, "import os; os.kill(os.getpid(), 11)", "The check of {folder} was ended by signal 11."),
         (
@@ -159,7 +168,7 @@ UNDONE = "The steps of {folder} do not complete it: "
             "{folder}/check.py is no Python program: '(' was never closed (check.py, line 1).",
         ),
     ],
-    ids=["held", "undone", "no tool", "refused", "raised", "hung", "signal", "no program"],
+    ids=["held", "undone", "no tool", "refused", "raised", "kept", "hung", "signal", "no program"],
 )
 def test_a_task_that_shows_nothing_is_refused_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sheet: str, check: str, told: str
