@@ -123,8 +123,8 @@ HELD = (
     "`parts: 0` where nothing is to be done."
 )
 KEPT = (
-    "The check of {folder} writes into its own folder, and finds it there the next time: let it write into the "
-    "folder that it is run in."
+    "The check of {folder} writes into its own folder, and finds it there the next time: let it write into "
+    "the folder that it is run in."
 )
 UNDONE = "The steps of {folder} do not complete it: "
 
