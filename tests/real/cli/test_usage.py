@@ -263,3 +263,5 @@ def test_of_a_thread_with_a_torn_row_all_else_is_shown(db: Path, newest: bool) -
     code, out, _ = wakeloop("export", name)
     assert (code, sentence in out, out.count("- [x]")) == (0, True, len(items))
     assert wakeloop("todo", name, "list")[1].splitlines()[1:] == items
+    told = f"wakeloop: The thread '{name}' cannot be read: what is stored of it is damaged.\n"
+    assert wakeloop("resume", name) == (1, "", told)
