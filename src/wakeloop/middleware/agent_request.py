@@ -14,6 +14,7 @@ from langchain_core.messages import (
     BaseMessage,
     RemoveMessage,
     SystemMessage,
+    ToolMessage,
 )
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
@@ -39,7 +40,7 @@ from wakeloop.model.usage import name_of
 from wakeloop.model.voices import Tools, has_calls, tools_for
 from wakeloop.nodes.nag import Nag
 from wakeloop.routes import after_round
-from wakeloop.text.marks import as_assistant, new_id
+from wakeloop.text.marks import as_assistant, new_id, parts_of, with_suffix
 from wakeloop.todos.items import count_open
 
 
@@ -144,7 +145,10 @@ class AgentRequest:
         changed = [m for m in given if m is not (old := before.get(m.id)) and m != old]
         if changed or len(stored) != len(given):
             own = {id(m) for m in changed}
-            request.seen = Messages(m if id(m) in own else now.get(m.id, m) for m in named_all(given))
+            request.seen = Messages(
+                reworded(m, before.get(m.id), now.get(m.id)) if id(m) in own else now.get(m.id, m)
+                for m in named_all(given)
+            )
             if shown in {m.id for m in changed}:
                 ledger["shown"] = "-"  # it is there without its words
         elif shown and shown not in now:
@@ -248,3 +252,11 @@ class AgentRequest:
         none = AIMessage("", id=new_id())
         update["messages"] = [*update.get("messages", []), RemoveMessage(none.id or "")]
         return none
+
+
+def reworded(given: Any, old: Any, new: Any) -> Any:
+    """Return a message as a wrapper has made it, with what was put behind the stored one meanwhile."""
+    if new is old or not (isinstance(given, ToolMessage) and isinstance(old, ToolMessage)):
+        return given
+    added = parts_of(new)[1][len(parts_of(old)[1]) :]
+    return with_suffix(given, added.removeprefix("\n\n")) if added else given

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 from forms import FORMS, Form, Said, Server
 from langchain.agents import create_agent
+from langchain.agents.middleware import wrap_model_call
 from langchain.agents.structured_output import ProviderStrategy
 from langgraph.checkpoint.memory import InMemorySaver
 from lent import City, look
 from rig import close, write
+from test_servers import TextAlone, photograph
 
 from wakeloop import ReplyError, answer_of, session_of
 from wakeloop.middleware import WakeLoopMiddleware
+from wakeloop.testing import calls
 
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
 GO: Any = {"messages": [("user", "go")]}
@@ -59,3 +62,34 @@ def test_c46_a_server_that_does_not_stream(form: Form) -> None:
     assert [payload.get("stream", False) for payload in server.payloads] == [True, False]
     assert answer_of(listened(agent, None)) == "Hello."
     server.assert_done()
+
+
+@wrap_model_call
+def texts(request: Any, handler: Any) -> Any:
+    """Sends results as texts, for a server that takes no blocks."""
+    sent = [
+        m.model_copy(update={"content": str(m.text)}) if m.type == "tool" else m for m in request.messages
+    ]
+    return handler(request.override(messages=sent))
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "behind"])
+def test_c45_a_wrapper_makes_texts_of_blocks_and_the_reminder_stands_behind_them(before: bool) -> None:
+    looked = calls(("photograph", {"place": "x"}))
+    server = Server(TextAlone(), write("a"), *[looked] * 5, close(1), "Done.")
+    layer = WakeLoopMiddleware(settings="wakeloop")
+    agent: Any = create_agent(
+        server.chat,
+        [photograph],
+        middleware=[texts, layer] if before else [layer, texts],
+        checkpointer=InMemorySaver(),
+    )
+    out = agent.invoke(GO, CONFIG)
+    server.assert_done()
+    assert [isinstance(m.content, str) for m in out["messages"] if m.type == "tool"] == [
+        True,
+        *[False] * 5,
+        True,
+    ]
+    assert "[Reminder: rounds" in server.payloads[6]["messages"][-1]["content"]
+    assert out["todo_session"]["reason"] == "settled"
