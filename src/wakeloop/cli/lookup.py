@@ -59,8 +59,9 @@ def must_be(store: Store, thread: str | None) -> Known:
 
 
 def named(store: Store, beginning: str) -> Known | None:
-    """The one thread whose id begins so; refuse where there are several."""
-    found = [known for known in store.threads() if beginning and known.id.startswith(beginning)]
+    """The one thread whose id begins so, or is shortened so in a list; refuse where there are several."""
+    head, _, tail = beginning.partition("…")
+    found = [one for one in store.threads() if head and one.id.startswith(head) and one.id.endswith(tail)]
     if len(found) > 1:
         ids = ", ".join(one_line(known.id) for known in found[:MOST_NAMED])
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""

@@ -17,8 +17,10 @@ from chat_server import Reply
 from processes import COMMAND, Shell, until, wakeloop
 
 from wakeloop import create_todo_agent
+from wakeloop.cli import threads
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Place, writing
+from wakeloop.display.width import cells
 from wakeloop.testing import ScriptedModel, calls, says
 
 pytestmark = pytest.mark.loopback
@@ -191,17 +193,45 @@ def test_the_list_has_the_last_message_and_an_idle_chat_does_not_run(db: Path) -
     assert held[0].split() == [
         "THREAD",
         "STATE",
+        "OPEN",
         "REASON",
-        "CLOSED",
         "WAKES",
         "CHANGED",
         "REQUEST",
         "LAST",
         "MESSAGE",
     ]
-    assert held[1].split()[:5] == ["t-1", "idle", "stalled", "0/2", "5"]
+    assert held[1].split()[:7] == ["t-1", "idle", "2", "of", "2", "stalled", "5"]
     assert held[1].endswith("  go t-1   I stop")
     assert (row["state"], row["request"], row["last"]) == ("idle", "go t-1", "I stop")
+
+
+LONG = "report-of-a-customer-whose-name-is-long-"
+KEPT = ["t-12345678", "demo-12345678", LONG + "alpha", LONG + "beta-" + "x" * 50, "plan-" + "y" * 50]
+REQUEST = "Say which of the files in this folder are unexpectedly long, 東京の資料も全部"
+
+
+@pytest.mark.parametrize(("width", "rows"), [(40, 2), (80, 1), (120, 1)])
+def test_a_thread_has_one_row_at_80_and_two_at_40(
+    db: Path, monkeypatch: pytest.MonkeyPatch, width: int, rows: int
+) -> None:
+    """Its state and what is open are there; what is shown of its name finds it."""
+    script = [
+        calls(("todo_write", {"items": ["a", "b"]})),
+        calls(("nothing", {})),
+        calls(("todo_update", {"id": 1, "status": "blocked", "reason": "none"})),
+        *[says("I stop here, 次に何をしますか教えてください")] * 7,
+    ]
+    keep(db, *KEPT, script=script, request=REQUEST)
+    monkeypatch.setattr(threads, "room", lambda _: width)
+    head, *lines = wakeloop("threads")[1].splitlines()[rows - 1 :]
+    assert [cells(line) for line in lines if cells(line) > width] == []
+    assert len(lines) == len(KEPT) * rows
+    for name, line in zip(reversed(KEPT), lines[::rows], strict=True):
+        shown, _, rest = line.partition("  ")
+        assert rest.split()[:4] == ["idle", "1", "of", "2"]
+        assert wakeloop("show", shown)[1].splitlines()[0] == f"thread: {name}"
+    assert head.split()[-3:] == ["REQUEST", "LAST", "MESSAGE"]
 
 
 def states() -> list[str]:
