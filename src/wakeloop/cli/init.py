@@ -16,8 +16,7 @@ USUAL = {"openai:": "gpt-5-mini"}  # a model to begin with
 
 def begin() -> int:
     """Say what was found; at a terminal ask which model it shall be, and write it down."""
-    file, around = config_folder() / "config.yaml", look_around()
-    say(*around.lines())
+    file, around = config_folder() / "config.yaml", look_around(say)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say(*how_to_go_on(around, file))
         return SETTLED

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -67,6 +68,12 @@ class Recipe:
     def title(self) -> str:
         """The model as a person is told of it."""
         return self.model or ("offline rule-based auditor, not a language model" if self.demo else "no model")
+
+    @property
+    def doctor(self) -> str:
+        """The command that looks into its model."""
+        given = {"--model": self.model, "--base-url": self.base_url and without_user(self.base_url)}
+        return shlex.join(["wakeloop", "doctor", *(word for two in given.items() if two[1] for word in two)])
 
 
 def without_user(url: str) -> str:

@@ -162,6 +162,7 @@ def cut(text: str, wide: int) -> str:
     """A text in as many columns at most: cut between words, or in one that takes more than half of them."""
     if cells(text) <= wide:
         return text
+    last = ""
     while cells(text) >= wide:
         text, last = text[:-1], text[-1]
     head = text if last == " " else text.rpartition(" ")[0]

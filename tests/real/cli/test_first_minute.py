@@ -19,8 +19,9 @@ import pytest
 from chat_server import Reply, Server
 from processes import Shell, wakeloop
 
-from wakeloop.cli import around
+from wakeloop.cli import around, doctor
 from wakeloop.cli.around import KEYS
+from wakeloop.cli.store import Place
 from wakeloop.guesses.models import is_here
 
 pytestmark = pytest.mark.loopback
@@ -217,7 +218,11 @@ def test_a_model_that_is_alone_is_taken_or_left(
             1,
             "tools: none called. It answered 'I am ready.'; the todo list needs tool calls.",
         ),
-        (Reply(status=400), 1, "answer: none. The server refused the request (400): the server says no."),
+        (
+            Reply(status=400),
+            1,
+            "answer: none. The server at HERE refused the request (400): the server says no.",
+        ),
     ],
     ids=["calls", "talks", "refuses"],
 )
@@ -235,7 +240,7 @@ def test_the_doctor_asks_a_model_once(
         "keys: none",
         f"server: Ollama at {server.url}: loopback:1b",
         f"model: openai:loopback:1b at {server.url}",
-        told,
+        told.replace("HERE", server.url.removesuffix("/v1")),
     ]
     assert len(server.requests) == 1
 
@@ -257,6 +262,63 @@ def test_what_the_doctor_finds_wrong_in_a_setting_is_2_as_in_a_run(
     code, out, _ = wakeloop("doctor", *option)
     assert (code, wakeloop("run", "x", *option)[0]) == (2, 2)
     assert out.splitlines()[-1].startswith(told)
+
+
+NOTHING = (
+    "The server at HERE has nothing at /chat/completions (404). "
+    "Look at --base-url: most servers want /v1 at its end."
+)
+A_PAGE = (
+    "The model's reply could not be read (a page of HTML came in its place), so nothing of it was stored: "
+    "try again, and if it comes again look at the model's address and at what stands before its server."
+)
+UNKNOWN = (
+    "The server at HERE knows no such model or address (404): the server says no. "
+    "Look at --model and --base-url."
+)
+ITSELF = "openai:loopback:1b"
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "told"),
+    [("m", "", NOTHING), ("m", "/page", A_PAGE), ("m", "/v1", UNKNOWN), (ITSELF, "/v1", UNKNOWN)],
+    ids=["no /v1", "a page", "another model", "the model itself"],
+)
+def test_the_doctor_names_what_there_is_instead(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, model: str, path: str, told: str
+) -> None:
+    server = serve(Reply(status=404))
+    at = server.url.removesuffix("/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    code, out, err = wakeloop("doctor", "--model", model, "--base-url", at + path)
+    more = [f"address: a server answers at {at}/v1: try --base-url {at}/v1"]
+    if path == "/v1":
+        more = ["models there: loopback:1b"] if model == "m" else []
+    assert (code, err) == (1, "")
+    assert out.splitlines()[6:] == [f"answer: none. {told.replace('HERE', at)}", *more]
+
+
+def test_at_a_terminal_the_doctor_says_what_it_waits_for(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
+) -> None:
+    """Each finding comes before the next one is looked for."""
+    served(monkeypatch, serve, CALLED)
+    monkeypatch.setattr(doctor, "at_a_terminal", lambda: True)
+    code, _, err = wakeloop("doctor")
+    assert (code, err) == (0, "Looking for servers on this machine …\nAsking it for one call of a tool …\n")
+    order: list[str] = []
+    found = around.asked
+
+    def asked(*given: Any) -> Any:
+        order.append("asked")
+        return found(*given)
+
+    monkeypatch.setattr(around, "asked", asked)
+    monkeypatch.setattr(doctor, "progress", order.append)
+    assert doctor.examine(Place.of(None), {}, order.append) == 0
+    assert [line.partition(":")[0].partition(" ")[0] for line in order] == [
+        *("versions", "config", "threads", "Looking", "keys", "asked", "server", "model", "Asking", "tools")
+    ]
 
 
 def test_the_doctor_without_a_model(here: Path) -> None:
