@@ -18,7 +18,7 @@ from wakeloop.cli.store import Place, exists, reading
 from wakeloop.config.levels import config_folder
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import tell
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import plural, to_copy
 
 VERSION = re.compile(r"/v\d\w*$")  # at the end of an address
 PACKAGES = ("wakeloop", "langgraph", "langchain-core", "langchain-openai", "langgraph-checkpoint-sqlite")
@@ -37,7 +37,7 @@ def examine(place: Place, given: Mapping[str, Any], say: Callable[[str], None]) 
     """Say how things are, line by line; 0 where a model answers and calls a tool."""
     say(f"versions: python {platform.python_version()}, {', '.join(map(versioned, PACKAGES))}")
     file = config_folder() / "config.yaml"
-    say(f"config: {file}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
+    say(f"config: {to_copy(file)}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
     say(kept(place))
     progress("Looking for servers on this machine …")
     around = look_around(say)
@@ -60,9 +60,9 @@ def versioned(package: str) -> str:
 def kept(place: Place) -> str:
     """Where threads are kept, and how many there are."""
     if not exists(place):
-        return f"threads: {place.path} (not there; the first run makes it)"
+        return f"threads: {to_copy(place.path)} (not there; the first run makes it)"
     with reading(place) as store:
-        return f"threads: {place.path}, {plural(len(store.threads()), 'thread')}"
+        return f"threads: {to_copy(place.path)}, {plural(len(store.threads()), 'thread')}"
 
 
 def chosen(around: Around, given: Mapping[str, Any]) -> Recipe | None:

@@ -10,6 +10,7 @@ from wakeloop.cli.around import Around, look_around
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
 from wakeloop.config.levels import config_folder
 from wakeloop.display.width import tell
+from wakeloop.text.characters import to_copy
 
 USUAL = {"openai:": "gpt-5-mini"}  # a model to begin with
 
@@ -23,20 +24,25 @@ def begin() -> int:
     if not around.choices:
         say(*how_to_go_on(around, file))
         return FAILED
-    if file.exists() and not agreed(f"{file} is there already. Write it anew?"):
-        say(f"{file} stays as it is. Try: wakeloop doctor")
+    if file.exists() and not agreed(f"{to_copy(file)} is there already. Write it anew?"):
+        say(f"{to_copy(file)} stays as it is. Try: wakeloop doctor")
         return SETTLED
     if (chosen := choice(around)) is None:
         say("Nothing is written.")
         return SETTLED
     write(file, chosen)
-    say(f"{file} is written: {', '.join(chosen.values())}", 'Try: wakeloop run "Say what is in this folder"')
+    say(
+        f"{to_copy(file)} is written: {', '.join(chosen.values())}",
+        'Try: wakeloop run "Say what is in this folder"',
+    )
     return SETTLED
 
 
 def how_to_go_on(around: Around, file: Path) -> Iterator[str]:
     """What a person types next."""
-    yield f"config: {file}" + ("" if file.exists() else " (not there; wakeloop init at a terminal writes it)")
+    yield f"config: {to_copy(file)}" + (
+        "" if file.exists() else " (not there; wakeloop init at a terminal writes it)"
+    )
     for _, values in around.choices[:1]:
         address = f" --base-url {values['base_url']}" if "base_url" in values else ""
         model = values["model"] + (

@@ -15,7 +15,7 @@ from wakeloop.cli.stored import Stored, stored
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, cut, room
 from wakeloop.display.words import closed, count_blocked, failed_and_blocked, failed_calls
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import plural, to_copy
 from wakeloop.text.marks import by_model, by_user
 from wakeloop.thread.standing import counted
 
@@ -39,7 +39,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
         yield as_json(rows)
         return
     if not rows:
-        yield f"No threads yet in {one_line(str(place.path))}."
+        yield f"No threads yet in {to_copy(place.path)}."
         return
     width, ids = room(sys.stdout), [one_line(one.id) for one in known]
     told = [cells_of(one, ids, width) for one in rows]

@@ -16,7 +16,10 @@ COMMAND = re.compile(  # what stands before one to copy
     r"""(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:(?:[^'"]|(?<=\w)')*, then )?)"""
     r"(?=wakeloop [a-z])"
 )
-WORD = re.compile(r"\s*\S+(?:(?<=\d) (?:s|ms|min|h|%)(?!\w)\S*)?")  # a number takes its unit along
+WORD = re.compile(  # a path in quotes is one, the name of a command, too; a number takes its unit along
+    r"""\s*(?:(?<!\S)(?:'(?=~?/)[^'\n]*+'|"(?=~?/)[^"\n]*+")\S*"""
+    r"|(?<!\S)wakeloop (?=[a-z])\S+|\S+(?:(?<=\d) (?:s|ms|min|h|%)(?!\w)\S*)?)"
+)
 ARGUMENT = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\S)+""")  # a quoted text stays whole
 
 

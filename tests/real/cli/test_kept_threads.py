@@ -340,8 +340,11 @@ def test_a_thread_is_taken_out(db: Path, tmp_path: Path) -> None:
     assert file.read_text() == out
     assert wakeloop("export", "t-1", "-o", str(file))[::2] == (
         2,
-        f"wakeloop: The file '{file}' is there already: name another.\n",
+        f"wakeloop: The file '{file}' is there already: name another with -o, or add --force.\n",
     )
+    file.write_text("mine")
+    assert wakeloop("export", "t-1", "-o", str(file), "--force") == (0, f"{file}\n", "")
+    assert file.read_text() == out
     whole = wakeloop("show", "t-1", "--json", "--history")[1]
     assert wakeloop("export", "t-1", "--json") == (0, whole, "")
 

@@ -29,6 +29,7 @@ Thread = Annotated[
         autocompletion=ids,
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 LastThread = Annotated[
     str | None,
     typer.Argument(
