@@ -42,9 +42,9 @@ def cron(where: Where, action: str, words: Sequence[str], *, json: bool) -> Iter
             check_text(key, CRON_USAGE)
             with where.post() as post:
                 known = [one.id for one in post.schedules()]
-                found = key if key in known else the_one(key, known, "schedules")
-                if found is None or not post.cancel(found):
+                whole = key if key in known else the_one(key, known, "schedules")
+                if whole is None or not post.cancel(whole):
                     raise usage(f"There is no schedule {key!r}; wakeloop cron list shows them.")
-            yield f"Removed {found}."
+            yield f"Removed {whole}."
         case _:
             raise usage(CRON_USAGE)
