@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +26,18 @@ SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000} 
 PATIENCE = 0.7  # seconds that a server may be silent
 WHOLE = 2.0  # seconds that it has to tell all its models
 SHOWN = 20  # models of a server in a line
+USUAL = (
+    "gpt-oss",
+    "gpt-",
+    "claude",
+    "gemini",
+    "qwen",
+    "llama",
+    "mistral",
+    "deepseek",
+    "gemma",
+)  # that call tools
+NO_TALKERS = re.compile(r"embed|rerank|whisper|tts|speech|audio|image|dall-e|moderation|guard|vision-only")
 MOST_BYTES = 1_000_000
 
 
@@ -55,7 +68,7 @@ class Around:
         served = [
             (f"{model} ({server.name})", {"model": f"openai:{model}", "base_url": server.url})
             for server in self.servers
-            for model in server.models
+            for model in sorted(server.models, key=how_usual)
         ]
         return [*served, *((f"{KEYS[key]}, by {key}", {"model": f"{KEYS[key]}:"}) for key in self.keys)]
 
@@ -74,6 +87,14 @@ def look_around(say: Callable[[str], None] = lambda _: None) -> Around:
         looked = ", ".join(f"{name} ({port})" for name, port in SERVERS.items())
         say(f"server: none on this machine; looked for {looked}")
     return Around(keys, servers)
+
+
+def how_usual(model: str) -> int:
+    """Where a model stands in a choice: what is known to call tools first, what never talks last."""
+    name = model.rpartition("/")[2].lower()
+    if NO_TALKERS.search(name):
+        return len(USUAL) + 1
+    return next((place for place, family in enumerate(USUAL) if name.startswith(family)), len(USUAL))
 
 
 def some(models: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from wakeloop.display.width import tell
 from wakeloop.text.characters import to_copy
 
 USUAL = {"openai:": "gpt-5-mini"}  # a model to begin with
+MENU = 12  # models of servers that are shown to choose from
 
 
 def begin() -> int:
@@ -74,14 +75,27 @@ def choice(around: Around) -> dict[str, str] | None:
 
 
 def chosen(around: Around) -> tuple[str, Mapping[str, str]]:
-    """Ask which of several it shall be."""
-    for number, (shown, _) in enumerate(around.choices, 1):
-        say(f"  {number} {shown}")
+    """Ask which of several it shall be: by its number, or by its name, which may stand for one not shown."""
+    served = [one for one in around.choices if "base_url" in one[1]]
+    shown = [*served[:MENU], *around.choices[len(served) :]]
+    by_name = {name: one for one in reversed(around.choices) for name in names_of(*one)}
+    for number, (title, _) in enumerate(shown, 1):
+        say(f"  {number} {title}")
+    if more := len(served) - MENU if len(served) > MENU else 0:
+        say(f"  … and {more} more: type the name of one")
     while True:
-        typed = ask(f"Which one? [1-{len(around.choices)}, Enter is 1] ") or "1"
-        if typed.isdecimal() and 1 <= int(typed) <= len(around.choices):
-            return around.choices[int(typed) - 1]
+        how = f"1-{len(shown)}{' or a name' if more else ''}, Enter is 1"
+        typed = ask(f"Which one? [{how}] ") or "1"
+        if typed.isdecimal() and 1 <= int(typed) <= len(shown):
+            return shown[int(typed) - 1]
+        if typed in by_name:
+            return by_name[typed]
         say(f"There is no {typed!r}.")
+
+
+def names_of(title: str, values: Mapping[str, str]) -> Iterator[str]:
+    """What a person may type for a choice: as it is shown, as it is written, or the model's name alone."""
+    yield from (title, values["model"], values["model"].partition(":")[2])
 
 
 def ask(question: str) -> str:

@@ -181,6 +181,42 @@ def test_it_asks_and_writes_what_was_chosen(
     assert wakeloop("config")[1].splitlines()[1].split()[:3] == ["model", '"openai:gpt-5-mini"', "global"]
 
 
+MANY = [
+    "text-embedding-3",
+    "whisper-1",
+    *(f"odd-{n}" for n in range(193)),
+    "vendor/Qwen3-8B",
+    "llama3.2",
+    "gpt-5",
+]
+TAKEN = [
+    ("1", "openai:gpt-5"),
+    ("12", "openai:odd-8"),
+    ("13", "groq:mine"),
+    ("odd-192", "openai:odd-192"),
+    ("openai:whisper-1", "openai:whisper-1"),
+    ("vendor/Qwen3-8B (Ollama)", "openai:vendor/Qwen3-8B"),
+]
+
+
+@pytest.mark.parametrize(("typed", "model"), TAKEN)
+def test_of_many_models_the_usual_ones_are_shown_and_any_is_taken_by_its_name(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, model: str
+) -> None:
+    server = around.ModelServer("Ollama", "http://127.0.0.1:1/v1", MANY)
+    monkeypatch.setattr(around, "asked", lambda *_: server)
+    monkeypatch.setenv("GROQ_API_KEY", "x")
+    assert begun(monkeypatch, "odd-193", typed, "mine") == 0
+    shown = ["gpt-5", "vendor/Qwen3-8B", "llama3.2", *(f"odd-{number}" for number in range(9))]
+    assert capsys.readouterr().out.splitlines()[2:17] == [
+        *(f"  {number} {name} (Ollama)" for number, name in enumerate(shown, 1)),
+        "  13 groq, by GROQ_API_KEY",
+        "  … and 186 more: type the name of one",
+        "Which one? [1-13 or a name, Enter is 1] There is no 'odd-193'.",
+    ]
+    assert here.read_text().splitlines()[0] == f'model: "{model}"'
+
+
 def test_an_input_that_ends_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wakeloop.cli.failures import CommandError
 
