@@ -368,7 +368,10 @@ def test_what_looks_like_a_secret_leaves_by_no_door(
     db: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRETS[3])
-    told = f"use {SECRETS[0]}, TOKEN={SECRETS[1]}, password = {SECRETS[2]} or {SECRETS[3]}"
+    told = (
+        f"use {SECRETS[0]}, TOKEN={SECRETS[1]}, password = {SECRETS[2]} or {SECRETS[3]} --token {SECRETS[2]}"
+    )
+    told += f" https://a:{SECRETS[2]}@host password: {SECRETS[2]} Cookie: a={SECRETS[2]}; b={SECRETS[2]}"
     script = [
         calls(("todo_write", {"items": [told]})),
         calls(("todo_update", {"id": 1, "status": "blocked", "reason": told})),
