@@ -57,8 +57,8 @@ def send(
     with where.post() as post:
         thread = where.session(post, thread, old=answers is not None)
         with typed():
-            if answers is not None and (asked := the_one(answers, asks(post, thread), "questions")):
-                event["correlation_id"] = asked
+            if answers is not None and (whole := the_one(answers, asks(post, thread), "questions")):
+                event["correlation_id"] = whole
             key = post.send(thread, event)
         if not wait:
             line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
