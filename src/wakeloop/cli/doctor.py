@@ -11,7 +11,7 @@ from typing import Any
 
 from wakeloop.cli.around import WHOLE, Around, look_around, some
 from wakeloop.cli.configured import recipe_of, stack_of
-from wakeloop.cli.failures import FAILED, SETTLED, USAGE, code_of, is_the_models, sentence_of
+from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, code_of, is_the_models, sentence_of
 from wakeloop.cli.manner import at_a_terminal
 from wakeloop.cli.recipe import Recipe, without_user
 from wakeloop.cli.store import Place, exists, reading
@@ -38,15 +38,20 @@ def examine(place: Place, given: Mapping[str, Any], say: Callable[[str], None]) 
     say(f"versions: python {platform.python_version()}, {', '.join(map(versioned, PACKAGES))}")
     file = config_folder() / "config.yaml"
     say(f"config: {to_copy(file)}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
-    say(kept(place))
+    worst = SETTLED
+    try:
+        say(kept(place))
+    except CommandError as error:  # the model is looked at none the less
+        worst = error.code
+        say(f"threads: {error}")
     progress("Looking for servers on this machine …")
     around = look_around(say)
     recipe = chosen(around, given)
     if recipe is None:
         say("model: none; wakeloop init finds one")
-        return USAGE
+        return worst or USAGE
     say(f"model: {one_line(recipe.title)}{f' at {recipe.base_url}' if recipe.base_url else ''}")
-    return tried(recipe, say)
+    return tried(recipe, say) or worst
 
 
 def versioned(package: str) -> str:

@@ -33,6 +33,7 @@ REFUSALS = {
 SERVER_FAILED, NOT_THERE, TOO_MANY = 500, 404, 429
 BARE = re.compile(r"Error code: \d+$|\s*<(?:!doctype|html)\b", re.IGNORECASE)  # a status alone, or a page
 FULL = "disk is full"  # of SQLite's words
+NO_ROOM = ("SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_WRITE")  # it means the same, and says "disk I/O error"
 DATABASES = ("sqlite3", "sqlalchemy", "psycopg", "psycopg_pool")
 
 
@@ -65,7 +66,7 @@ def sentence_of(error: BaseException) -> str:
         )
     elif isinstance(error, CommandError | WakeloopError):
         said = str(error).replace(AGAIN, "try again")
-    elif _is_of_a_database(error) and FULL in str(error):
+    elif _is_of_a_database(error) and is_full(error):
         said = full("of the database")
     elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
         said = full(f"of {error.filename!r}" if error.filename else "that the output goes to")
@@ -82,6 +83,12 @@ def sentence_of(error: BaseException) -> str:
     else:
         said = f"The run failed: {type(error).__name__}: {error}"
     return one_line(redacted(said), 2 * LONGEST)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a database says that there is no room, in its own words or SQLAlchemy's."""
+    own = getattr(error, "orig", None) or error
+    return FULL in str(error) or getattr(own, "sqlite_errorname", "") in NO_ROOM
 
 
 def full(which: str) -> str:

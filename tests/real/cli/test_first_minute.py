@@ -329,6 +329,15 @@ def test_the_doctor_names_what_there_is_instead(
     assert out.splitlines()[6:] == [f"answer: none. {told.replace('HERE', at)}", *more]
 
 
+def test_the_doctor_tells_of_a_database_and_goes_on(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, tmp_path: Path
+) -> None:
+    served(monkeypatch, serve, CALLED)
+    code, out, err = wakeloop("doctor", "--db", str(tmp_path))
+    told = f"threads: The database {str(tmp_path)!r} is a folder, not a file: name another file with --db."
+    assert (code, out.splitlines()[2], out.splitlines()[-1], err) == (2, told, "tools: called, as asked", "")
+
+
 def test_at_a_terminal_the_doctor_says_what_it_waits_for(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
 ) -> None:

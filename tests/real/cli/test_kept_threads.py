@@ -528,6 +528,35 @@ def test_a_full_database_is_told_as_a_full_disk(shell: Shell, serve: Any) -> Non
     assert (shown["session"]["state"], shown["answer"]) == ("dormant", "bye")
 
 
+IN_A_FULL_FOLDER = """
+import json, resource, sys
+from typer.testing import CliRunner
+from wakeloop.cli.commands.app import app
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))  # as on a disk without room: no file may grow
+for words in json.loads(sys.argv[1]):
+    ran = CliRunner().invoke(app, words)
+    print(json.dumps([ran.exit_code, ran.stdout, ran.stderr]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a limit of POSIX")
+def test_on_a_full_disk_a_thread_is_still_looked_at(db: Path) -> None:
+    """SQLite wants room beside its file, also to read: what only looks does without."""
+    keep(db, "t")
+    looks = [["show", "t"], ["threads"], ["export", "t"], ["report", "t", "-o", "-"], ["todo", "t", "list"]]
+    writes = [["todo", "t", "add", "x"], ["rm", "t"], ["rename", "t", "u"], ["demo", "."], ["ps"]]
+    (db.parent / "a.md").write_text("# A\n")
+    before = [[*wakeloop(*words)] for words in looks]
+    command = [sys.executable, "-c", IN_A_FULL_FOLDER, json.dumps(looks + writes)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=db.parent)
+    told = [*map(json.loads, ran.stdout.splitlines())]
+    assert told[: len(looks)] == before
+    full = (
+        f"wakeloop: The disk of the database {str(db)!r} is full: make room, then go on where it stopped.\n"
+    )
+    assert told[len(looks) :] == [[1, "", full]] * len(writes)
+
+
 def test_a_terminal_that_is_closed_leaves_the_thread_whole(shell: Shell, serve: Any) -> None:
     import os
     import pty
