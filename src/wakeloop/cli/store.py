@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -210,6 +211,8 @@ def exists(place: Place) -> bool:
             raise place.refuse("is a folder, not a file")
         if place.path.exists() and not place.path.is_file():  # opening a pipe would wait for ever
             raise place.refuse("is a device or a pipe, not a file")
+        if place.path.exists() and not os.access(place.path, os.R_OK):  # SQLite does not say why
+            raise PermissionError(EACCES, os.strerror(EACCES))
         return place.path.exists()
     except (OSError, ValueError) as error:
         raise place.refuse(f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
