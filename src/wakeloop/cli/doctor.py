@@ -11,13 +11,14 @@ from typing import Any
 
 from wakeloop.cli.around import WHOLE, Around, look_around, some
 from wakeloop.cli.configured import recipe_of, stack_of
-from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, code_of, is_the_models, sentence_of
+from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, code_of, sentence_of
 from wakeloop.cli.manner import at_a_terminal
 from wakeloop.cli.recipe import Recipe, without_user
 from wakeloop.cli.store import Place, exists, reading
 from wakeloop.config.levels import config_folder
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import tell
+from wakeloop.errors import ReplyError
 from wakeloop.text.characters import plural, to_copy
 
 VERSION = re.compile(r"/v\d\w*$")  # at the end of an address
@@ -43,7 +44,7 @@ def examine(place: Place, given: Mapping[str, Any], say: Callable[[str], None]) 
         say(kept(place))
     except CommandError as error:  # the model is looked at none the less
         worst = error.code
-        say(f"threads: {error}")
+        say(f"threads: {sentence_of(error)}")
     progress("Looking for servers on this machine …")
     around = look_around(say)
     recipe = chosen(around, given)
@@ -98,7 +99,8 @@ def tried(recipe: Recipe, say: Callable[[str], None]) -> int:
             reply = ask(bound(model, [READY]), [HumanMessage(ASKED)], heard)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
             say(f"answer: none. {sentence_of(error)}")
-            for line in instead(recipe.model, model) if is_the_models(error) else ():
+            answered = isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int)
+            for line in instead(recipe.model, model) if answered else ():
                 say(line)
             return code_of(error)
     if heard.unread is not None:
@@ -118,7 +120,7 @@ def instead(name: str, model: Any) -> Iterator[str]:
         return
     asked = str(client.base_url).rstrip("/")
     others = () if VERSION.search(asked) else (f"{asked}/v1", str(client.base_url.join("/v1")))
-    for address in (asked, *others):
+    for address in dict.fromkeys((asked, *others)):
         with suppress(Exception):  # nothing answers there, or something else does
             at_once = client.with_options(base_url=address, timeout=WHOLE, max_retries=0)
             names = [one.id for one in at_once.models.list().data]

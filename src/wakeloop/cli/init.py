@@ -81,7 +81,7 @@ def chosen(around: Around) -> tuple[str, Mapping[str, str]]:
     by_name = {name: one for one in reversed(around.choices) for name in names_of(*one)}
     for number, (title, _) in enumerate(shown, 1):
         say(f"  {number} {title}")
-    if more := len(served) - MENU if len(served) > MENU else 0:
+    if more := max(len(served) - MENU, 0):
         say(f"  … and {more} more: type the name of one")
     while True:
         how = f"1-{len(shown)}{' or a name' if more else ''}, Enter is 1"

@@ -59,7 +59,7 @@ class Recipe:
     def is_sound(self) -> bool:
         """Whether each value is of the kind that it has here: another version may write others."""
         own: dict[str, Any] = vars(self)
-        kinds: dict[type, Any] = {tuple: list | tuple, float: int | float, type(None): str | None}
+        kinds: dict[type, Any] = {tuple: list | tuple, int: int | float, type(None): str | None}
         return (
             all(
                 isinstance(own[key], kinds.get(type(usual), type(usual)))

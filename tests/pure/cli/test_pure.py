@@ -71,8 +71,12 @@ def test_a_recipe_survives_and_keeps_no_password() -> None:
     ids=str,
 )
 def test_a_recipe_of_another_version_is_none(more: dict[str, Any]) -> None:
-    whole = json.loads(Recipe(model="m").written())
-    assert Recipe.read(json.dumps(whole)) is not None
+    levels = [{"kind": "global", "source": "x", "values": {"max_items": 1}}]
+    recipe = Recipe(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
+    whole = json.loads(recipe.written())
+    read = Recipe.read(json.dumps(whole))
+    assert read is not None
+    assert json.loads(read.written()) == whole
     assert Recipe.read(json.dumps({**whole, **more})) is None
 
 
