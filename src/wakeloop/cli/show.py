@@ -13,7 +13,7 @@ from wakeloop.cli.stored import Stored, stored
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import plural, to_copy
 from wakeloop.text.marks import kind_of, parts_of, source_of
 from wakeloop.text.secrets import hidden
 from wakeloop.thread.standing import counted
@@ -68,7 +68,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
         yield f"model: {one_line(recipe.title)}"
-        yield f"tools: {one_line(tools)}, below {one_line(recipe.root)}"
+        yield f"tools: {one_line(tools)}, below {to_copy(one_line(recipe.root))}"
         yield f"preset: {one_line(recipe.preset)}"
         yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.who if name)
         if recipe.settings:

@@ -172,6 +172,8 @@ def unreadable(error: BaseException | str, words: str = "") -> ReplyError:
 
 def _said(error: BaseException | str) -> str:
     said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    if "<html" in said.lower() or "<!doctype html" in said.lower():
+        return "a page of HTML came in its place"
     said = said.partition("For further information visit")[0].partition(" For troubleshooting, visit")[0]
     return shorten(" ".join(said.split()), _NAMED)
 
