@@ -114,7 +114,7 @@ class Ledger(TypedDict, total=False):
     # where others make the loop: supersteps of theirs before a request, the step of the last one, and how
     # many there are from one to the next without tools
     hooks: Run[Annotated[list[Any], _just(int, int, int)]]
-    formats: Run[bool]  # a format is asked for in the end
+    formats: Run[Literal[True, "provider"]]  # a format is asked for in the end, by a tool or by the provider
     # the input
     events: Thread[list[str]]
     settings: Activation[dict[str, Any]]

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
-from langchain.agents.structured_output import ToolStrategy
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -117,8 +117,8 @@ class AgentRequest:
         elif way == "hook" and went:
             between = min(between or went, went)
         ledger["hooks"] = [before, here, between]
-        if self.request.response_format is not None:
-            ledger["formats"] = True
+        if (given := self.request.response_format) is not None:
+            ledger["formats"] = "provider" if isinstance(given, ProviderStrategy) else True
 
     def way_here(self, ledger: Any) -> Literal["tools", "hook"] | None:
         """Tell what led from the last request to this one: tools, the own hook, or neither of them.

@@ -122,11 +122,12 @@ class Turns:
         if word != "a gate stops":
             return "model"
         reply = last_of(AIMessage, draft.state["messages"])
-        return "end" if reply is None or reply.tool_calls else None  # else the agent ends by itself
+        goes_on = reply is None or reply.tool_calls or ledger.get("formats") is True
+        return "end" if goes_on else None  # else the agent ends by itself: without a tool for a format
 
     def guarding(self, ledger: Ledger, config: RunnableConfig) -> FinalizationGuard:
         """Return the guard as this run needs it: does it ask for a format, and what do supersteps cost."""
-        return replace(self.guard, formats=ledger.get("formats", False), costs=costs_here(ledger, config))
+        return replace(self.guard, formats="formats" in ledger, costs=costs_here(ledger, config))
 
     def case(self, state: Any, ledger: Ledger, config: RunnableConfig) -> Case:
         """Return what the guard would rule on."""

@@ -276,6 +276,38 @@ def test_an_answer_that_never_fits_ends_the_run(strategy: Any) -> None:
     assert ended(agent) == ("dormant", "malformed_calls", 6)
 
 
+STOPS = [says(f"stop {number}") for number in range(30)]
+ONE = calls(plan("a"))
+UNSETTLED: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "stalled": ({}, [ONE, *STOPS[:7]]),
+    "wake_budget": ({"max_idle_wakes": 0, "earn_wakes": 0}, [ONE, *STOPS[:27]]),
+    "disabled": ({"auto_continue": False}, [ONE, STOPS[0]]),
+    "repeated_reply": ({"stop_on_repeat": True}, [ONE, *STOPS[:1] * 3]),
+    "guard_blocked": ({"max_idle_wakes": 1, "on_guard_exhausted": "block"}, [ONE, *STOPS[:4]]),
+    "request_budget": ({"max_requests": 3}, [ONE, *STOPS[:3]]),
+    "looping": ({"max_idle_rounds": 3}, [ONE] * 5),
+    "empty_reply": ({"reply_retries": 1}, [says("")] * 2),
+    "truncated": ({"reply_retries": 1}, [says("cut", finish_reason="length")] * 2),
+    "refused": ({}, [ONE, says("no", finish_reason="content_filter")]),
+    "malformed_calls": ({"reply_retries": 1}, [*settled(), says("no"), says("no")]),
+    "step_limit": ({}, [ONE, STOPS[0]]),
+}
+
+
+@pytest.mark.parametrize("reason", UNSETTLED)
+@pytest.mark.parametrize("strategy", [ToolStrategy(Answer), Answer], ids=["tool", "either"])
+@pytest.mark.parametrize("door", ["invoke", "ainvoke"])
+async def test_where_a_format_is_a_tool_an_end_is_one(door: str, strategy: Any, reason: str) -> None:
+    """An agent without tools of its own asks for as long as there is no value."""
+    settings, replies = UNSETTLED[reason]
+    model = ScriptedModel(*replies)
+    agent = laid(model, tools=[], settings=settings, response_format=strategy)
+    config = {**THREAD, "recursion_limit": 13 if reason == "step_limit" else 300}
+    out = agent.invoke(GO, config) if door == "invoke" else await agent.ainvoke(GO, config)
+    assert (out["structured_response"], ended(agent)[1:]) == (None, (reason, len(replies)))
+    model.assert_done()
+
+
 async def test_an_answer_in_prose_is_asked_for_again_awaited_too() -> None:
     model = ScriptedModel(*settled(), says("so be it"), says('{"text": "hi"}'))
     agent = laid(model, response_format=ProviderStrategy(Answer))
