@@ -9,6 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.guesses.runs import check_place, check_run, check_written, without_changes
 from wakeloop.platform.traces import as_agent
+from wakeloop.platform.watched_graph import stored_in
 from wakeloop.text.drawing import edges_of, svg
 
 
@@ -33,21 +34,23 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` comes by here, too."""
-        self._check(input, config)
+        self._check(input, config, more)
         return super().stream(without_changes(input), as_agent(config, self), **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` comes by here, too."""
-        self._check(input, config)
+        self._check(input, config, more)
         return super().astream(without_changes(input), as_agent(config, self), **more)
 
-    def _check(self, given: Any, config: Any) -> None:
+    def _check(self, given: Any, config: Any, more: dict[str, Any]) -> None:
         bound = (self.config or {}).get("configurable", {})
         saver = self.checkpointer if isinstance(self.checkpointer, BaseCheckpointSaver) else None
         keeps = saver is not None and "thread_id" not in bound
         check_run(given, config, self.builder.input_schema.__annotations__, keeps=keeps)
         if saver is not None and given is not None:
-            check_written(given, config, saver.serde.dumps_typed)
+            write, stored = saver.serde.dumps_typed, stored_in(self.channels)
+            at_exit = more.get("durability") == "exit" or more.get("checkpoint_during") is False
+            check_written(given, config, write, self.channels, stored, at_exit=at_exit)
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
         printer.text(self._told())

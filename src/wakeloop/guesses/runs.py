@@ -72,13 +72,27 @@ def _is_within(where: object) -> bool:
     return isinstance(where, Mapping) and any(str(key).startswith(OURS) for key in where)
 
 
-def check_written(given: object, config: object, write: Callable[[Any], object]) -> None:
+def check_written(
+    given: object,
+    config: object,
+    write: Callable[[Any], object],
+    channels: Collection[str],
+    stored: Collection[str],
+    *,
+    at_exit: bool,
+) -> None:
     """Refuse what a saver cannot write down: LangGraph raises in the run's first step, and names no place.
 
-    `write` is how the saver does it, and raises where it cannot. Raises `InputError`.
+    `write` is how the saver does it, and raises where it cannot. `stored` are the channels whose values it
+    is given: an input is stored whole, unless that is done `at_exit` alone. Raises `InputError`.
     """
     if isinstance(given, Command):
-        given = {"resume": given.resume, "update": given.update}
+        update: Any = given.update
+        if isinstance(update, Mapping) and not at_exit:
+            update = {key: update[key] for key in update if key in stored or key not in channels}
+        given = {"resume": given.resume, "update": update}
+    elif isinstance(given, Mapping) and at_exit:
+        given = {key: given[key] for key in given if key in stored}
     if _is_within(config.get("configurable") if isinstance(config, Mapping) else None):
         return
     if (why := fault_of(given, write)) is not None:

@@ -44,6 +44,7 @@ class RunTools(TimedNode):
     todo_tools: frozenset[str] = frozenset()  # which a call to a tool that is gone is told of, too
     reviews: Reviews = field(default_factory=Reviews)  # the tools whose calls are put to a person first
     saver: Any = None  # of the graph, where it has one of its own
+    stored: frozenset[str] = frozenset()  # the channels of which it is given the values
 
     @classmethod
     def of(cls, tools: Mapping[str, BaseTool], model: object = None, **more: Any) -> Self:
@@ -104,7 +105,8 @@ class RunTools(TimedNode):
         update = _update(call, result)
         for part in (update if isinstance(update, list) else [update]) if self.saver else ():
             more = isinstance(part, Command) or any(getattr(m, "artifact", None) for m in part["messages"])
-            kept = part.update if isinstance(part, Command) else part
+            told: Any = part.update if isinstance(part, Command) else part
+            kept = {key: told[key] for key in told.keys() & self.stored}
             if more and (why := fault_of(kept, self.saver.serde.dumps_typed)) is not None:
                 raise ToolError(f"no checkpoint takes what the tool returned ({why})")
         return update
@@ -168,8 +170,7 @@ def _check(command: Command[Any]) -> None:
     update = dict(command.update or ())
     if private := PRIVATE & update.keys():
         raise ToolError(f"a tool may not write {min(private)!r}, which the graph keeps for itself")
-    todos = update.get("todos")
-    if todos is not None:
+    if (todos := update.get("todos")) is not None:
         try:
             read_list(todos)
         except Refused as refusal:
@@ -187,8 +188,7 @@ def _raised(call: dict[str, Any], error: Exception, model: object) -> dict[str, 
 
 def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
     """Note where a tool wants to go, so that siblings and history are kept; the guard sends it."""
-    info = get_runtime().execution_info
-    if info is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
+    if (info := get_runtime().execution_info) is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
         return {"messages": [error_answer(call, "Error: there is no parent graph to hand over to.")]}
     goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
     sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]

@@ -4,18 +4,18 @@ LangGraph tells no node of its saver. A configuration bound to the compiled grap
 also every snapshot that is read by its checkpoint's id.
 """
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
+from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.platform.child_processes import free_locks_in_children
 from wakeloop.platform.whole_texts import hold_whole_texts
-
-WATCH = ("finalization_guard", "run_tools")
 
 
 class WatchedGraph(StateGraph[Any, Any, Any, Any]):
@@ -32,12 +32,18 @@ class WatchedGraph(StateGraph[Any, Any, Any, Any]):
         own = copy(self)
         if isinstance(checkpointer, BaseCheckpointSaver):
             own.nodes = {**self.nodes}
-            for name in WATCH:
+            stored = stored_in(self.channels)
+            for name, more in (("finalization_guard", {}), ("run_tools", {"stored": stored})):
                 spec = self.nodes[name]
                 runnable: Any = spec.runnable
-                own.nodes[name] = replace(spec, runnable=replace(runnable, saver=checkpointer))
+                own.nodes[name] = replace(spec, runnable=replace(runnable, saver=checkpointer, **more))
         compiled = StateGraph.compile(own, checkpointer, **kwargs)
         compiled.__class__ = self.compiles_to
         hold_whole_texts(compiled.channels.values())
         self.compiled = own.compiled
         return compiled
+
+
+def stored_in(channels: Mapping[str, Any]) -> frozenset[str]:
+    """Name the channels whose values a checkpoint takes."""
+    return frozenset(key for key, channel in channels.items() if not isinstance(channel, UntrackedValue))

@@ -11,6 +11,7 @@ from forms import Chat, Server
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from lent import ask
@@ -89,6 +90,31 @@ def test_an_answer_that_no_checkpoint_takes_is_refused_and_the_question_stands()
     assert len(agent.get_state(CONFIG).interrupts) == 1
     agent.invoke(Command(resume="yes"), CONFIG)
     assert session_of(agent.get_state(CONFIG))["reason"] == "settled"
+
+
+@pytest.mark.parametrize(
+    ("given", "durability"),
+    [
+        ({"client": len}, "exit"),
+        ({"client": None, "no channel": len}, "exit"),
+        (Command(update={"client": len}), "async"),
+        (Command(update={"client": len}), "sync"),
+    ],
+)
+@pytest.mark.parametrize("door", ["invoke", "ainvoke"])
+def test_what_is_not_stored_may_be_anything(door: str, given: Any, durability: Any) -> None:
+    agent = create_todo_agent(
+        ScriptedModel(says("one"), says("two")), state_schema=Own, checkpointer=InMemorySaver()
+    )
+    agent.invoke({"messages": [("user", "first")]}, CONFIG)
+    go: Any = {"messages": [("user", "then")]}
+    whole = Command(update={**go, **given.update}) if isinstance(given, Command) else {**go, **given}
+    run = agent.invoke if door == "invoke" else lambda *a, **more: asyncio.run(agent.ainvoke(*a, **more))
+    out = run(whole, CONFIG, durability=durability)
+    assert [m.text for m in out["messages"] if m.type == "human"] == ["first", "then"]
+    assert "no channel" not in out
+    with pytest.raises(InputError, match="own: a builtin"):
+        run({**go, "own": len}, CONFIG, durability=durability)
 
 
 def test_without_a_saver_nothing_is_written() -> None:
@@ -171,17 +197,27 @@ def noted(place: str, call_id: Annotated[str, InjectedToolCallId]) -> Any:
     return Command(update={"messages": [told], "own": 1 if place == "x" else object()})
 
 
+@tool
+def opened(place: str) -> Any:
+    """Open a place."""
+    return Command(update={"client": place.join, "no channel": object()})
+
+
 class Own(TodoState):
-    """A channel more."""
+    """Two channels more, one of them never stored."""
 
     own: Any
+    client: Annotated[Any, UntrackedValue(object)]
 
 
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
 def test_what_a_tool_returns_for_no_checkpoint_is_an_error_that_names_it(door: str) -> None:
-    made = [(name, {"place": place}) for name in ("drawn", "noted") for place in "xy"]
+    made = [
+        *((name, {"place": place}) for name in ("drawn", "noted") for place in "xy"),
+        ("opened", {"place": "-"}),
+    ]
     model = ScriptedModel(calls(*made), says("bye"))
-    agent = create_todo_agent(model, [drawn, noted], state_schema=Own, checkpointer=InMemorySaver())
+    agent = create_todo_agent(model, [drawn, noted, opened], state_schema=Own, checkpointer=InMemorySaver())
     given: Any = {"messages": [("user", "go")]}
     out = agent.invoke(given, CONFIG) if door == "invoke" else asyncio.run(agent.ainvoke(given, CONFIG))
     error, of = "Error: no checkpoint takes what the tool returned", f"an object; {NONE}object"
@@ -191,7 +227,9 @@ def test_what_a_tool_returns_for_no_checkpoint_is_an_error_that_names_it(door: s
         (f"{error} (messages > 1 > artifact > figure: {of})", None),
         ("noted x", None),
         (f"{error} (own: {of})", None),
+        ("Done.", None),
     ]
+    assert out["client"]("ab") == "a-b"
     assert session_of(agent.get_state(CONFIG))["reason"] == "settled"
     model.assert_done()
 
