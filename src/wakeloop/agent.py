@@ -78,7 +78,7 @@ def build_todo_graph(
             dialect,
             base,
             voices,
-            tools=frozenset(runnable),
+            tools=runnable,
             prompt=values.system_of(system_prompt),
             hook=_hook(pre_model_hook),
             channels=frozenset(get_type_hints(state_schema or TodoState)),

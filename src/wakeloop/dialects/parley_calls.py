@@ -40,7 +40,7 @@ class Plan(Write):
     items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 
 
-_ROW = re.compile(r"\s*(#?\d+|\[\d+\])(\s*[,;\s]\s*(#?\d+|\[\d+\]))*\s*", re.ASCII)
+_ROW = re.compile(r"\s*(?:#?\d+|\[\d+\])(?:(?:\s*[,;]\s*|\s+)(?:#?\d+|\[\d+\]))*+\s*", re.ASCII)
 
 
 def _in_row(value: Any) -> list[str]:

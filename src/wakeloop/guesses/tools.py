@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ToolError, ToolNameError
@@ -48,3 +49,9 @@ def name_of_tool(tool: BaseTool | Mapping[str, Any]) -> str:
     if isinstance(tool, BaseTool):
         return tool.name
     return str(tool.get("name") or tool.get("function", {}).get("name"))
+
+
+def requires_nothing(tool: Any) -> bool:
+    """Tell whether a tool may be called without arguments, as the model is told of it."""
+    told = convert_to_openai_tool(tool).get("function", {"parameters": {"required": True}})
+    return not told.get("parameters", {}).get("required")

@@ -1,6 +1,6 @@
 """Who asks, and how an agent's own answer in a format is kept."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -28,7 +28,7 @@ class Desk:
 
     dialect: Dialect
     settings: LoopSettings
-    tools: frozenset[str]
+    tools: Mapping[str, Any]
     prompt: SystemMessage | None
     systems: Systems
     model_name: str

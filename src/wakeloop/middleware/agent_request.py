@@ -87,11 +87,11 @@ class AgentRequest:
                 return None
             if word == "nag due":
                 draft.take(self.nag(draft.state, self.config))
-        names = frozenset(map(name_of_tool, self.request.tools))
+        tools = {name_of_tool(tool): tool for tool in self.request.tools}
         desk = Desk(
             self.dialect,
             self.turns.settings,
-            names,
+            tools,
             self.request.system_message,
             self.systems,
             name_of(self.request.model),

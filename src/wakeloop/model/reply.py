@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, ToolCall
 
 from wakeloop.dialects.base import Dialect, Misfit
+from wakeloop.guesses.tools import requires_nothing
 from wakeloop.model.broken_stream import Halves
 from wakeloop.model.calls import LONGEST_ID, Pair, holding, legal_name, renamed
 from wakeloop.model.signs import refusal_in, sign_of
@@ -46,7 +47,7 @@ class Reply:
 def read_reply(
     raw: AIMessage,
     dialect: Dialect | None,
-    tools: Collection[str],
+    tools: Mapping[str, Any],
     used: Callable[[str], bool],
     known: Callable[[str], bool],
     cut_call: str,
@@ -57,9 +58,9 @@ def read_reply(
 ) -> Reply:
     """Give a reply's calls sound ids, and find what is wrong with it.
 
-    `dialect` is None where the model has no todo tools; `used` tells whether a call id is taken in the
-    thread, `known` whether a message id is; `cut_call` is the result of a call in a reply that was cut off,
-    `no_text` stands for a refusal without words;
+    `dialect` is None where the model has no todo tools; `tools` are its own, by name; `used` tells whether a
+    call id is taken in the thread, `known` whether a message id is; `cut_call` is the result of a call in a
+    reply that was cut off, `no_text` stands for a refusal without words;
     `halves` holds arguments that broke off in a stream and were parsed as if they were whole; `must_finish`
     tells that the reply is a stream which has to say how it ended.
     """
@@ -67,7 +68,9 @@ def read_reply(
     if sign == "refused":
         return _refusal(raw, known, no_text)
     names = dialect.names if dialect is not None else frozenset()
-    pairs, broken = _sound_calls(raw, used, halves, {*names, *tools})
+    pairs, broken = _sound_calls(
+        raw, used, halves, {*names, *tools}, lambda name: _bare(name, dialect, tools)
+    )
     calls = {call["id"] or "": (whole(given["name"] or "unknown"), call) for given, call in pairs}
     faults: dict[str, str] = {}
     for key, (name, call) in calls.items():
@@ -93,12 +96,16 @@ def _refusal(raw: AIMessage, known: Callable[[str], bool], no_text: str) -> Repl
 
 
 def _sound_calls(
-    raw: AIMessage, used: Callable[[str], bool], halves: Halves, there: Collection[str]
+    raw: AIMessage,
+    used: Callable[[str], bool],
+    halves: Halves,
+    there: Collection[str],
+    bare: Callable[[str], bool],
 ) -> tuple[list[Pair], dict[str, str]]:
     """Pair every call with one that can be stored, under an id that is there and unique in the thread.
 
-    The names of tools that are `there` stay as they are. Also say what is wrong with those whose arguments
-    are no JSON object, by that id.
+    The names of tools that are `there` stay as they are; `bare` tells which need no arguments. Also say what
+    is wrong with those whose arguments are no JSON object, by that id.
     """
     calls: dict[str, Pair] = {}
     broken: dict[str, str] = {}
@@ -107,7 +114,8 @@ def _sound_calls(
         if not key or key in calls or used(key) or whole(key) != key or len(key) > LONGEST_ID:
             key = next(new for new in iter(new_call_id, "") if new not in calls and not used(new))
         args = halves.get((call["id"], call["name"]), call["args"]) if halves else call["args"]
-        if args is None or (isinstance(args, str) and args.strip() in NOTHING):
+        nothing = args is None or (isinstance(args, str) and args.strip() in NOTHING)
+        if nothing and bare(call["name"] or ""):
             args = {}
         if not isinstance(args, dict):
             broken[key] = f"the arguments are no JSON object: {shorten(str(args), 200)}"
@@ -119,6 +127,12 @@ def _sound_calls(
             name = own
         calls[key] = (call, ToolCall(name=name, args=sound, id=key, type="tool_call"))
     return list(calls.values()), broken
+
+
+def _bare(name: str, dialect: Dialect | None, tools: Mapping[str, Any]) -> bool:
+    if dialect is not None and name in dialect.names:
+        return unfit(dialect, name, {}) is None
+    return name in tools and requires_nothing(tools[name])
 
 
 def _fault(

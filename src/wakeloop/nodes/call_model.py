@@ -1,6 +1,6 @@
 """One request to the model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -27,7 +27,7 @@ class CallModel(DiscreetNode):
     dialect: Dialect
     settings: LoopSettings
     voices: Voices
-    tools: frozenset[str]
+    tools: Mapping[str, Any]
     prompt: SystemMessage | None = None
     hook: Runnable[Any, Any] | None = None
     channels: frozenset[str] = frozenset()  # what a hook may write

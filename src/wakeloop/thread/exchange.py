@@ -1,6 +1,6 @@
 """One request and its reply: from a state to its update."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
@@ -38,7 +38,7 @@ class Asker(Protocol):
     @property
     def settings(self) -> LoopSettings: ...  # noqa: D102
     @property
-    def tools(self) -> frozenset[str]: ...  # noqa: D102
+    def tools(self) -> Mapping[str, Any]: ...  # noqa: D102
     @property
     def prompt(self) -> SystemMessage | None: ...  # noqa: D102
     @property

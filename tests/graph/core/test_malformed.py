@@ -61,6 +61,28 @@ def test_one_round_more_than_the_retries_with_nothing_else_ends_the_run(retries:
     assert agent.session == session("dormant", "malformed_calls", 0)
 
 
+def now() -> str:
+    """Tell the time."""
+    return "noon"
+
+
+@pytest.mark.parametrize("nothing", ["", "null", "None", "undefined", None])
+@pytest.mark.parametrize("name", ["look", "todo_update", "gone"])
+def test_nothing_is_malformed_where_something_is_due(name: str, nothing: Any, thread: Make) -> None:
+    agent = thread(*[calls(malformed(name, nothing)) for _ in range(5)], tools=[look, now])
+    agent.run("go")
+    assert (agent.asked, agent.session) == (5, session("dormant", "malformed_calls", 0))
+
+
+@pytest.mark.parametrize("nothing", ["", "null", "None", "undefined", None])
+def test_nothing_is_no_argument_where_none_is_due(nothing: Any, thread: Make) -> None:
+    agent = thread(
+        calls(malformed("now", nothing), malformed("todo_list", nothing)), "bye", tools=[look, now]
+    )
+    agent.run("go")
+    assert [status for status, _ in agent.results()] == ["success"] * 2
+
+
 def test_with_open_items_it_ends_idle_without_a_correction(thread: Make) -> None:
     agent = thread(write("a"), *[update(1, "sideways")] * 3, change=PLAIN)
     assert agent.walk("go") == [*START, *TODO * 3, "validate_todos", "finalization_guard"]

@@ -16,6 +16,11 @@ from wakeloop.testing import calls, malformed, says
 CUT = "Error: cut off"
 
 
+def look(place: str) -> str:
+    """Look at a place."""
+    return place
+
+
 def read(
     raw: AIMessage,
     *,
@@ -27,7 +32,14 @@ def read(
 ) -> Reply:
     chosen = Parley() if dialect is ... else dialect
     return read_reply(
-        raw, chosen, tools, lambda key: key in used, lambda key: key in known, CUT, "(no text)", **more
+        raw,
+        chosen,
+        dict.fromkeys(tools, look),
+        lambda key: key in used,
+        lambda key: key in known,
+        CUT,
+        "(no text)",
+        **more,
     )
 
 
