@@ -71,7 +71,7 @@ class Parley(Dialect):
                 return Change(call.id, MEANING[call.status], call.reason)
             case UpdateSeveral():
                 status = MEANING[call.status]
-                changes = tuple(Change(key, status, call.reason) for key in call.numbers)
+                changes = tuple(Change(key, status, call.reason, as_shown=True) for key in call.numbers)
                 return changes[0] if len(changes) == 1 else ChangeSeveral(changes)
             case _:
                 return Show()

@@ -17,12 +17,13 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Give one item another status."""
+    """Give one item another status; its id may stand `as_shown` in a list, with a sign around it."""
 
     id: int | str
     status: Status
     reason: str | None = None
     evidence: str | None = None
+    as_shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ def _change(
 
 def _changed(board: Board, change: Change) -> tuple[Todo, Todo]:
     """Return an item as it was and as a change wants it. Raises `Refused`."""
-    old = board.find(change.id) or board.find(_bare(change.id))
+    old = board.find(change.id) or (board.find(_bare(change.id)) if change.as_shown else None)
     if old is None:
         known = (
             ", ".join(name_of(todo["id"]) for todo in islice(board.todos, 50)) or "none, the list is empty"

@@ -131,6 +131,13 @@ def test_an_unknown_id_is_an_error_that_names_the_known_ones(stage: Make) -> Non
     assert "1, 2" in str(refused.content)
 
 
+@pytest.mark.parametrize("key", ["#1", "[1]", "1.", "1.0", " 1 ", "1, 2", [1]], ids=str)
+def test_an_id_is_taken_as_it_is_alone(stage: Make, key: Any) -> None:
+    s = stage(NAME).run(write("a", "b"), close(key), close(1, 2), "Done.")
+    assert s.results[1].status == "error"
+    assert "1" in str(s.results[1].content)
+
+
 # -- the prompt ------------------------------------------------------------------------------------------
 
 

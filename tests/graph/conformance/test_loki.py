@@ -160,6 +160,7 @@ SOFT = {
     "an unknown id": ("todo__done", {"id": 7}),
     "an endless id": ("todo__done", {"id": "9" * 5_000}),
     "an unknown numeric string": ("todo__done", {"id": "7"}),
+    **{f"a sign around an id: {key}": ("todo__done", {"id": key}) for key in ("#1", "[1]", "1.", "1.0")},
 }
 
 
