@@ -15,7 +15,8 @@ from wakeloop.errors import ArgumentError, DamagedError
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 LAST_ID = str(UUID(int=2**128 - 1))
-MOST_TORN = 32  # rows that cannot be read, in one thread
+MOST_TORN = 32  # places of a thread with rows that cannot be read: each is looked for
+MOMENT = 2**64  # what ids of two moments differ by, at least: the low half of one is no time
 WHOLE = frozenset(("messages", "todos"))  # where these are stored, they are not changes
 
 
@@ -65,7 +66,7 @@ def past_of(graph: Graph, config: RunnableConfig) -> Past:
     """Read the checkpoints of a thread with one listing of its saver, through which the past is not replayed.
 
     A state rebuilt at each checkpoint, as `get_state_history` does it, takes time with the square of the
-    conversation. Rows that cannot be read are left out.
+    conversation. Rows that cannot be read are left out; behind the 32nd place where some are, all the older.
 
     Raises:
         ArgumentError: The graph keeps no threads, or the config names none that is there.
@@ -128,10 +129,10 @@ def _look_at(row: CheckpointTuple) -> None:
 
 
 def _torn(saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str) -> str | None:
-    """Return the id of the row that cannot be read, the next one before an id; None where none is found.
+    """Return an id right before the next row before an id, which cannot be read; None where none is found.
 
     No saver tells it. Ids are numbers, in the order of their rows: one before which a row can be read, or
-    there is none, is looked for further and further back, and then the first one before which none can.
+    there is none, is looked for further and further back, and then the last one, to the moment.
     """
 
     def is_read(number: int) -> bool:
@@ -146,12 +147,12 @@ def _torn(saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str) 
         above = UUID(before).int
     except ValueError:  # ids of a caller's own
         return None
-    below, step = above, 1
+    below, step = above, MOMENT
     while not is_read(below := max(0, above - step)):
         if below == 0:
             return None
         step *= 2
-    while above - below > 1:
+    while above - below > MOMENT:
         middle = (above + below) // 2
         above, below = (above, middle) if is_read(middle) else (middle, below)
     return str(UUID(int=below))

@@ -7,6 +7,7 @@ from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
+from uuid import UUID
 
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple
@@ -16,7 +17,7 @@ from langgraph.types import interrupt
 from wakeloop import ArgumentError, DamagedError, create_todo_agent, update_todos
 from wakeloop.display import athread_report, thread_report
 from wakeloop.display.folding import picture
-from wakeloop.display.past import past_of
+from wakeloop.display.past import past_in, past_of
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -199,6 +200,46 @@ def test_behind_a_row_that_cannot_be_read_the_rest_is_told(torn: Any) -> None:
     torn.checkpointer.torn = frozenset(row.metadata["step"] for row in rows)
     with pytest.raises(DamagedError):
         thread_report(torn, THREAD)
+
+
+class Counted(Torn):
+    """The same; it counts what it is asked."""
+
+    asked = 0
+
+    def list(self, config: Any, **kwargs: Any) -> Any:
+        self.asked += 1
+        yield from super().list(config, **kwargs)
+
+
+def rows(count: int, apart: int, torn: range) -> Counted:
+    """A saver with rows at moments so far apart, in the high half of an id."""
+    saver, place = Counted(), {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    for step in range(count):
+        key = str(UUID(int=((1 << 60) + step * apart << 64) + (step * 7919 << 20) % 2**64))
+        made: Any = {"v": 4, "id": key, "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
+        made |= {"channel_versions": {}, "versions_seen": {}}
+        place = saver.put(place, made, {"source": "loop", "step": step, "parents": {}}, {})
+    saver.torn = frozenset(torn)
+    return saver
+
+
+@pytest.mark.parametrize(
+    ("apart", "torn", "read", "asked"),
+    [
+        (1, range(50, 51), 99, 12),
+        (2**17, range(50, 51), 99, 46),
+        (2**17, range(50, 70), 80, 54),
+        (2**17, range(5, 100, 10), 90, 421),
+        (2**17, range(0, 100, 2), 32, 1_279),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_found_by_its_moment(
+    apart: int, torn: range, read: int, asked: int
+) -> None:
+    saver = rows(100, apart, torn)
+    past = past_in(saver, {"thread_id": "t"})
+    assert (len(past.steps) + past.beside, past.damaged, saver.asked) == (read, True, asked)
 
 
 def test_what_is_no_thread_is_refused_in_a_sentence() -> None:
