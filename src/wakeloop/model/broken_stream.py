@@ -120,8 +120,7 @@ class Hearing(BaseCallbackHandler):
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
         """Begin anew."""
-        self.chunks = []
-        self.streamed = False
+        self.chunks, self.streamed = [], False
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:  # noqa: ARG002 - langchain passes it by name
         """Keep the pieces of calls."""
@@ -165,8 +164,7 @@ def unreadable(error: BaseException | str, words: str = "") -> ReplyError:
         return ReplyError(f"The request could not be written ({said}): take out the message that holds it.")
     return ReplyError(
         f"The model's reply could not be read ({said}), so nothing of it was stored: {AGAIN}, "
-        "and if it comes again look at the model's address and at what stands before "
-        "its server."
+        "and if it comes again look at the model's address and at what stands before its server."
     )
 
 
