@@ -36,8 +36,9 @@ class Estimate(NamedTuple):
 def estimate(study: Study, ahead: Sequence[Cell], workers: int, a_request: float = USUAL) -> Estimate:
     """Play some of the cells with the weak model at its best, offline, and multiply.
 
-    Nothing of a task of one's own is run: its checks are taken to hold, its programs to say nothing. An agent whose package is not in this environment counts like the others on the same tasks; where there
-    are none, like the plain loop.
+    Nothing of a task of one's own is run: its checks are taken to hold, its programs to say nothing. An agent
+    whose package is not in this environment counts like the others on the same tasks; where there are none,
+    like the plain loop.
     """
     groups: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
     for cell in ahead:

@@ -68,8 +68,8 @@ def load(path: str | Path) -> list[Task]:
     it says none, and where it is not 0 though every line is ok. What is ok before any work has to stay so.
 
     It is run with the rights of this process, in a copy of the world, for a minute at most; what it leaves
-    running in its process group ends with it. Raises SettingsError, with file and line, for a sheet that can't be read, and where
-    there is no task.
+    running in its process group ends with it. Raises SettingsError, with file and line, for a sheet that
+    can't be read, and where there is no task.
     """
     return [_task(folder) for folder in _folders(Path(path).resolve())]
 
@@ -209,9 +209,9 @@ def _left_out(folder: str, names: list[str]) -> list[str]:
 
 
 def _is_copied(path: Path) -> bool:
-    if path.is_symlink():
-        return True
-    return os.access(path, os.R_OK | os.X_OK) if path.is_dir() else path.is_file() and os.access(path, os.R_OK)
+    if path.is_symlink() or not (path.is_dir() or path.is_file()):
+        return path.is_symlink()
+    return os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK)
 
 
 @dataclass

@@ -11,10 +11,13 @@ NAMES = ("model_name", "model", "model_id")  # where clients and replies have a 
 FILE = "wakeloop-profile.json"
 SERVERS = ("OPENAI_API_BASE", "OPENAI_BASE_URL")  # in the order that langchain-openai has
 PROVIDERS = frozenset(  # what LangChain's init_chat_model takes before a colon, but OpenAI
-    "anthropic anthropic_bedrock azure_ai azure_openai baseten bedrock bedrock_converse "
-    "bedrock_mantle_anthropic bedrock_mantle_openai cohere deepseek fireworks google_anthropic_vertex "
-    "google_genai google_vertexai groq huggingface ibm langsmith litellm meta mistralai nvidia ollama "
-    "openrouter perplexity together upstage xai".split()
+    (
+        *("anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock"),
+        *("bedrock_converse", "bedrock_mantle_anthropic", "bedrock_mantle_openai", "cohere", "deepseek"),
+        *("fireworks", "google_anthropic_vertex", "google_genai", "google_vertexai", "groq", "huggingface"),
+        *("ibm", "langsmith", "litellm", "meta", "mistralai", "nvidia", "ollama", "openrouter"),
+        *("perplexity", "together", "upstage", "xai"),
+    )
 )
 ANY = "any"
 """The entry of a model for jobs of unknown length."""

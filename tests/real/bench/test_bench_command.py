@@ -178,17 +178,19 @@ def test_an_estimate_runs_nothing_of_ones_own(tmp_path: Path) -> None:
     task, mark = tmp_path / "tasks" / "copy", tmp_path / "mark"
     (task / "files").mkdir(parents=True)
     (task / "files" / "a.py").write_text(f"open({str(mark)!r}, 'w')")
-    (task / "task.yaml").write_text(f"{SHEET}      - [run_python, {{path: a.py}}]\ntools: programs\n")
+    (task / "task.yaml").write_text(
+        f"{SHEET}  - label: run\n    calls:\n      - [run_python, {{path: a.py}}]\ntools: programs\n"
+    )
     (task / "check.py").write_text(f"open({str(mark)!r}, 'w'); open('b.txt')")
     command = ("bench", "--model", "weak", "--task", "tasks", "--seeds", "1", "--workers", "1")
     three = (*TWO, "--agent", "+ verify")
     code, out, _ = wakeloop(*command, *three, "--estimate")
-    assert (code, out.splitlines()[1]) == (0, "  8 requests, at most 450")
+    assert (code, out.splitlines()[1]) == (0, "  11 requests, at most 450")
     assert not mark.exists()
     assert wakeloop(*command, *three, "--out", "mine")[0] == 0
     assert mark.exists()
     rows = journal.read(tmp_path / "mine" / "cells.jsonl")[1]
-    assert [(row["completed"], row["requests"]) for row in rows] == [(True, 2), (True, 3), (True, 3)]
+    assert [(row["completed"], row["requests"]) for row in rows] == [(True, 3), (True, 4), (True, 4)]
 
 
 def test_a_task_without_steps_is_told_in_an_estimate(tmp_path: Path) -> None:
