@@ -3,7 +3,8 @@
 A start of `wakeloop run` takes two seconds of CPU, nearly all of it for imports. `Nursery` keeps a process
 that has made them and runs nothing. For a start it is sent arguments, environment, folder and the three
 streams; it forks twice, so that the new process becomes a child of the tests', which wait for it and kill it
-as any other. In the full matrix, and off Linux, every start is one of a new interpreter.
+as any other. One that has a terminal of its own leads a session there. In the full matrix, and off Linux,
+every start is one of a new interpreter.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import array
 import atexit
 import ctypes
+import fcntl
 import gc
 import json
 import os
@@ -19,6 +21,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +29,10 @@ IMPORTED = [  # what takes the time; never the command's own module, which is ru
     "dbos",
     "langchain_openai",
     "langgraph.checkpoint.sqlite",
+    "linkify_it",
+    "markdown_it",
     "openai.resources.chat.completions",
+    "prompt_toolkit",
     "psycopg_pool",
     "rich.console",
     "typer",
@@ -83,6 +89,9 @@ def run(job: Mapping[str, Any], streams: Sequence[int]) -> None:
         os.dup2(stream, number)
     for stream in streams:
         os.close(stream)
+    if job["terminal"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.environ.clear()
     os.environ.update(job["environment"])
     if job["folder"]:
@@ -130,10 +139,21 @@ class Nursery:
         assert self.line.recv(16) == b"ready"
 
     def fork(
-        self, arguments: Sequence[str], environment: Mapping[str, str], folder: Any, streams: list[int]
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Any,
+        streams: list[int],
+        *,
+        terminal: bool = False,
     ) -> int:
         """Run a module with arguments; the id of the new process, a child of this one."""
-        job = {"arguments": arguments, "environment": environment, "folder": folder and str(folder)}
+        job = {
+            "arguments": arguments,
+            "environment": environment,
+            "folder": folder and str(folder),
+            "terminal": terminal,
+        }
         adopts(yes=True)
         try:
             self.line.sendmsg(

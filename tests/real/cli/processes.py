@@ -21,6 +21,11 @@ from wakeloop.cli.commands.app import app
 COMMAND = [sys.executable, "-m", "wakeloop.cli.commands.app"]
 
 
+def forks() -> bool:
+    """Whether a start is a fork of a process that has imported the command: see nursery.py."""
+    return sys.platform.startswith("linux") and not Level.whole()
+
+
 class Shell:
     """Runs the command in processes of its own, in a folder and with a database of the test."""
 
@@ -41,7 +46,7 @@ class Shell:
         }
         env = {**self.env, **more.pop("env", {})}
         options |= {"text": True, "cwd": self.folder, "env": env, **more}
-        if sys.platform.startswith("linux") and not Level.whole():
+        if forks():
             return Forked(nursery_for(env), [*COMMAND[2:], *args], **options)
         return subprocess.Popen([*COMMAND, *args], **options)
 
