@@ -13,6 +13,7 @@ says how many:
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,7 @@ BELTS = ("pure", "graph", "real")
 PATHS = {"rig", "kept", "bare", "quick", "way", "door", "streaming"}  # what is thinned wherever it stands
 GROUPS = {"engine": {"sync", "async"}}  # of these one, and one of the others
 BOUND = "bound"  # an argument of two values: the one that is enough, and the large one
+SHELLS = {"shell", "world", "shared"}  # fixtures that start the command
 ENOUGH = 16  # combinations of which the smallest covers are searched for
 
 
@@ -55,6 +57,13 @@ def pytest_configure(config: pytest.Config) -> None:
     share = Level.share(settings.default.max_examples)  # type: ignore[union-attr]
     settings.register_profile("share", parent=settings.default, max_examples=share)
     settings.load_profile("share")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Half as many again as cores, where tests of the belt `real` run: these wait a lot."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if config.getoption("--paths") == "one" else cores + cores // 2
 
 
 Combination = tuple[Any, ...]
@@ -117,8 +126,13 @@ def stays(item: pytest.Item) -> bool:
     if Level.name != "rest":
         return Level.whole() or not item.get_closest_marker("large")
     tried = item.get_closest_marker("hypothesis") or item.get_closest_marker("large")
-    forked = hasattr(getattr(item, "module", None), "Shell")  # the command, here in a new interpreter
-    return bool(tried) or forked or id(getattr(item, "callspec", None)) in REST
+    return bool(tried) or is_forked(item) or id(getattr(item, "callspec", None)) in REST
+
+
+def is_forked(item: Any) -> bool:
+    """Whether the test starts the command: elsewhere a fork, in the full matrix a new interpreter."""
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    return bool(SHELLS & {*getattr(item, "fixturenames", ())}) or "Shell" in getattr(code, "co_names", ())
 
 
 def cover(row: Sequence[Any], axes: Sequence[str], number: int) -> Sequence[int]:

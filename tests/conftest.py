@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -50,6 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("loopback"):
             item.add_marker(pytest.mark.allow_hosts(LOOPBACK))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: it is not looked through again and again for what may go."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
 
 
 @pytest.fixture(autouse=True)

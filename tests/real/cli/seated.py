@@ -33,7 +33,7 @@ class Seat(pexpect.spawn):  # type: ignore[type-arg,unused-ignore]
 
 
 def seated(shell: Shell, state: Path, *args: str, rows: int = 40, columns: int = 120, **env: str) -> Any:
-    """Start the command; what it keeps beside threads, such as the history of what is typed, goes to `state`."""
+    """Start the command; what it keeps beside threads, as what was typed before, goes to `state`."""
     command, *rest = COMMAND
     child = Seat(
         command, [*rest, *args], env={**shell.env, "XDG_STATE_HOME": str(state), "TERM": "xterm", **env},
