@@ -25,6 +25,7 @@ from wakeloop.bench.study import Study
 from wakeloop.errors import BenchError
 
 OUTAGES = 3  # in a row, after which the run ends: the server is gone
+TICK = 1.0  # seconds: a signal that comes just before a wait does not wake it
 OPENAI = ("langchain_openai",)  # takes as long to import as all the rest
 
 Told = Callable[[str], None]
@@ -127,7 +128,7 @@ def run(
                         break
                     cell = ahead.pop(0)
                     at_work[start(cell)] = cell
-                for future in wait(at_work, return_when=FIRST_COMPLETED).done:
+                for future in wait(at_work, TICK, FIRST_COMPLETED).done:
                     cell = at_work.pop(future)
                     why = _finish(future, cell, journal, progress, study, told) or why
                     shown(progress, [*at_work.values(), *ahead])

@@ -11,6 +11,7 @@ from langgraph.types import Interrupt
 
 from wakeloop.cli.editor import edited_answer, wants_editor
 from wakeloop.cli.failures import CommandError
+from wakeloop.cli.typed import typed_line
 from wakeloop.display.screen import Line
 from wakeloop.display.words import APPROVAL, PLANNED, plan_in, question, wants_approval
 
@@ -32,7 +33,7 @@ def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callabl
                     say(line)
                 forget_typed(typed)  # an answer is typed by who has seen the question
                 say(hint)
-                entry = typed.readline()
+                entry = typed_line(typed)
                 if not entry:
                     return None
                 answer = answer_of(interrupt.value, entry.rstrip("\r\n"), say)

@@ -8,6 +8,7 @@ from shlex import quote
 
 from wakeloop.cli.around import Around, look_around
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
+from wakeloop.cli.typed import typed_line
 from wakeloop.config.levels import config_folder
 from wakeloop.display.width import tell
 
@@ -81,7 +82,7 @@ def chosen(around: Around) -> tuple[str, Mapping[str, str]]:
 def ask(question: str) -> str:
     """Ask for a line."""
     tell(question, sys.stdout, end="")
-    typed = sys.stdin.readline()
+    typed = typed_line(sys.stdin)
     if not typed:
         raise CommandError("Nothing was answered, and nothing written.")
     return typed.strip()

@@ -232,8 +232,8 @@ def reason(server: Server, error: BaseException, answered: str) -> str:
             said = f"{where} answered {answered}, not as an MCP server"
         case httpx.TransportError():
             said = f"{where} cannot be reached: {said}"
-        case McpError() if error.error == CLOSED:
-            said = "it ended at its start"
+        case _ if getattr(error, "error", None) == CLOSED or (server.command and isinstance(error, GONE)):
+            said = "it ended at its start"  # a read may meet that first, or a write
         case OSError():
             said = f"{server.command!r} cannot be started: {error.strerror}"
     return f"{said}."

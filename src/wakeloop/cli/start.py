@@ -13,6 +13,7 @@ from wakeloop.cli.lookup import continued, looked_up, new_id
 from wakeloop.cli.manner import Manner
 from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.store import Known, Place
+from wakeloop.cli.typed import typed_text
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import tell
 
@@ -134,4 +135,4 @@ def check_text(text: str, empty: str) -> None:
 
 def piped(source: TextIO | None = None) -> str:
     """Read all of stdin; a byte order mark at its head is none of the text."""
-    return (source or sys.stdin).read().removeprefix(MARK)
+    return typed_text(source or sys.stdin).removeprefix(MARK)

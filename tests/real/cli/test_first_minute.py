@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -137,23 +138,17 @@ def test_a_server_that_never_ends_is_none(monkeypatch: pytest.MonkeyPatch) -> No
 # -- at a terminal ----------------------------------------------------------------------------------------
 
 
-class Typed:
+class Typed(io.StringIO):
     """What a person types, at what looks like a terminal."""
-
-    def __init__(self, *lines: str) -> None:
-        self.lines = [f"{line}\n" for line in lines]
 
     def isatty(self) -> bool:
         return True
-
-    def readline(self) -> str:
-        return self.lines.pop(0) if self.lines else ""
 
 
 def begun(monkeypatch: pytest.MonkeyPatch, *lines: str) -> int:
     from wakeloop.cli.init import begin
 
-    monkeypatch.setattr(sys, "stdin", Typed(*lines))
+    monkeypatch.setattr(sys, "stdin", Typed("".join(f"{line}\n" for line in lines)))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     return begin()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import anyio
 import pytest
 from langchain_core.tools import ToolException, tool
 from loopback import Loopback
@@ -22,6 +23,7 @@ from processes import is_gone
 from wakeloop.cli import mcp_servers
 from wakeloop.cli.agent import apart
 from wakeloop.cli.failures import FAILED, USAGE, CommandError
+from wakeloop.cli.mcp_file import Server
 from wakeloop.cli.outside import Outside
 from wakeloop.cli.recipe import Recipe
 
@@ -281,6 +283,17 @@ def test_a_server_that_does_not_start_is_one_sentence(
     assert (str(refused.value), refused.value.code) == (f"The MCP server 'one' cannot be used: {told}", USAGE)
     if server is sleeping:
         assert is_gone(int((held.folder / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [anyio.BrokenResourceError(), anyio.ClosedResourceError(), BrokenPipeError(32, "Broken pipe")],
+    ids=repr,
+)
+def test_a_server_that_ends_before_it_was_asked(error: Exception) -> None:
+    """A write meets its end before a read does: so it is told in the same words."""
+    local = Server("one", command="python")
+    assert mcp_servers.reason(local, ExceptionGroup("", [error]), "") == "it ended at its start."
 
 
 def bare(tool: dict[str, Any], answer: dict[str, Any] | None = None) -> dict[str, Any]:

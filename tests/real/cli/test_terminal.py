@@ -64,8 +64,11 @@ class Terminal:
         os.write(self.ours, text.encode())
 
     def ends(self) -> int:
+        deadline = time.monotonic() + 60
         while self.more(0.1) and self.process.poll() is None:
-            pass
+            if time.monotonic() > deadline:
+                self.process.kill()
+                pytest.fail(f"it does not end: {self.raw!r}")
         code = self.process.wait(timeout=30)
         while select.select([self.ours], [], [], 0)[0] and self.more(0):
             pass

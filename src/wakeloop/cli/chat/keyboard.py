@@ -19,6 +19,7 @@ from wakeloop.cli.chat.ahead import Ahead
 from wakeloop.cli.chat.completion import Names, Offers
 from wakeloop.cli.chat.lines import open_ended
 from wakeloop.cli.start import MARK
+from wakeloop.cli.typed import typed_line
 
 
 class Keyboard(Protocol):
@@ -93,10 +94,10 @@ class Pipe:
 
     def entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:  # noqa: ARG002 - unseen
         """Read a line, or all lines up to the closing marks."""
-        typed = self.source.readline()
+        typed = typed_line(self.source)
         if not self.begun:
             self.begun, typed = True, typed.removeprefix(MARK)
-        while open_ended(typed) and (line := self.source.readline()):
+        while open_ended(typed) and (line := typed_line(self.source)):
             typed += line
         if not typed:
             raise EOFError

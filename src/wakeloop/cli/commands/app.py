@@ -1,5 +1,6 @@
 """The command `wakeloop`: its commands, and nothing slow."""
 
+import signal
 import sys
 import warnings
 from typing import Annotated
@@ -85,6 +86,8 @@ def main() -> None:
             raise
         refuse(error)
         code = USAGE
+    if code == INTERRUPTED:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends: another has nothing to stop
     sys.exit(code)
 
 

@@ -2,7 +2,6 @@
 
 import io
 import os
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,7 +27,6 @@ def sentences() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         os._exit(FAILED)  # nobody reads any more: the run must not go on unseen
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise typer.Exit(INTERRUPTED) from None
     except ModuleNotFoundError as error:
         tell(f"wakeloop: {missing_sentence(error.name or 'a module')}", sys.stderr)

@@ -1,0 +1,94 @@
+"""Waiting for what a person types: a signal that no read wakes at, lines, the end."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import TextIO
+
+import pytest
+from langgraph.types import Interrupt
+
+from wakeloop.cli import init
+from wakeloop.cli.ask import asking
+from wakeloop.cli.chat.keyboard import Pipe
+from wakeloop.cli.start import piped
+from wakeloop.cli.typed import typed_line, typed_text
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, TextIO]]:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs) as source:
+        yield ours, source
+        os.close(ours)
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        pytest.param(
+            lambda source: asking(print, source)([Interrupt("Go on?", "1")]), id="a tool's question"
+        ),
+        pytest.param(lambda _: init.ask("Which one? "), id="a question of init"),
+        pytest.param(lambda source: Pipe(source).entry(""), id="a line of a chat"),
+        pytest.param(piped, id="a whole request"),
+    ],
+)
+def test_a_signal_that_another_thread_got(reads, terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that comes just before a read begins: no read is woken by it."""
+    ours, source = terminal
+    monkeypatch.setattr(sys, "stdin", source)
+    over, unheard = threading.Event(), threading.Event()
+
+    def elsewhere() -> None:
+        time.sleep(0.3)  # by then it reads
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        if not over.wait(10):
+            unheard.set()
+            os.write(ours, b"a key\n\x04")
+
+    sender = threading.Thread(target=elsewhere)
+    sender.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            reads(source)
+    finally:
+        over.set()
+        sender.join()
+    assert not unheard.is_set()
+
+
+def test_lines_and_the_end(terminal) -> None:
+    ours, source = terminal
+    os.write(ours, b"one\ntwo\n")
+    assert (typed_line(source), typed_line(source)) == ("one\n", "two\n")
+    os.write(ours, b"three\nfour\n\x04")
+    assert typed_text(source) == "three\nfour\n"
+    assert signal.set_wakeup_fd(-1) == -1  # whose it was has it again
+
+
+def test_a_signal_that_stops_nothing_is_no_key(terminal) -> None:
+    ours, source = terminal
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
+
+    def types() -> None:
+        for _ in range(3):
+            time.sleep(0.05)
+            signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        os.write(ours, b"typed\n")
+
+    typist = threading.Thread(target=types)
+    typist.start()
+    try:
+        assert typed_line(source) == "typed\n"
+    finally:
+        typist.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert set(seen) == {signal.SIGUSR1}
