@@ -113,8 +113,10 @@ def run(job: Mapping[str, Any], streams: Sequence[int]) -> None:
 class Forked(subprocess.Popen[str]):
     """A process of the nursery's, to be waited for, written to and killed as one of our own."""
 
-    def __init__(self, nursery: Nursery, arguments: Sequence[str], **options: Any) -> None:
-        self.nursery = nursery
+    def __init__(
+        self, nursery: Nursery, arguments: Sequence[str], *, terminal: bool = False, **options: Any
+    ) -> None:
+        self.nursery, self.terminal = nursery, terminal
         super().__init__(arguments, **options)
 
     def _execute_child(self, arguments: Sequence[str], *given: Any) -> None:
@@ -123,7 +125,7 @@ class Forked(subprocess.Popen[str]):
             stream if stream != -1 else own
             for stream, own in zip((given[9], given[12], given[14]), (0, 1, 2), strict=True)
         ]
-        self.pid = self.nursery.fork(arguments, environment, folder, streams)
+        self.pid = self.nursery.fork(arguments, environment, folder, streams, terminal=self.terminal)
         self._child_created = True
         self._close_pipe_fds(*given[9:15])  # type: ignore[attr-defined]
 

@@ -18,6 +18,9 @@ from typer.testing import CliRunner
 
 from wakeloop.cli.commands.app import app
 
+TAKES_IT = (  # the first terminal that a session opens is its own: Ctrl-C arrives as a signal
+    "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
+)
 COMMAND = [sys.executable, "-m", "wakeloop.cli.commands.app"]
 
 
@@ -38,7 +41,8 @@ class Shell:
             "PYTHONUNBUFFERED": "1",
         }
 
-    def start(self, *args: str, **more: Any) -> subprocess.Popen[str]:
+    def start(self, *args: str, terminal: int | None = None, **more: Any) -> subprocess.Popen[str]:
+        """Start the command; with the descriptor of a terminal, that is its own, and all of its streams."""
         options: dict[str, Any] = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
@@ -46,9 +50,12 @@ class Shell:
         }
         env = {**self.env, **more.pop("env", {})}
         options |= {"text": True, "cwd": self.folder, "env": env, **more}
+        if terminal is not None:
+            options |= dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
         if forks():
-            return Forked(nursery_for(env), [*COMMAND[2:], *args], **options)
-        return subprocess.Popen([*COMMAND, *args], **options)
+            return Forked(nursery_for(env), [*COMMAND[2:], *args], terminal=terminal is not None, **options)
+        command = COMMAND if terminal is None else [sys.executable, "-c", TAKES_IT, *COMMAND]
+        return subprocess.Popen([*command, *args], start_new_session=terminal is not None, **options)
 
     def __call__(self, *args: str, typed: str | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
         if typed is not None:
