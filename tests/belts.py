@@ -120,6 +120,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if out:
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if stays(item)]
+    if hasattr(config, "workerinput"):
+        items.sort(key=patience, reverse=True)
+
+
+def patience(item: pytest.Item) -> float:
+    """The time that a test has where it asks for its own: the longest begin first, and none ends alone."""
+    asked = item.get_closest_marker("timeout")
+    return float(asked.args[0]) if asked and asked.args else 0.0
 
 
 def stays(item: pytest.Item) -> bool:

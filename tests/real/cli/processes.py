@@ -100,7 +100,7 @@ def lines(text: str, beginning: str) -> Sequence[str]:
 
 
 def until(
-    reached: Callable[[], object], process: subprocess.Popen[str], seconds: float = 30, pause: float = 0.02
+    reached: Callable[[], object], process: subprocess.Popen[str], seconds: float = 60, pause: float = 0.02
 ) -> None:
     """Wait for a process to come so far; one that ends before, or takes too long, is a failure."""
     deadline = time.monotonic() + seconds
@@ -112,7 +112,7 @@ def until(
         time.sleep(pause)
 
 
-def is_gone(pid: int, seconds: float = 10) -> bool:
+def is_gone(pid: int, seconds: float = 60) -> bool:
     """Wait for a process to end, whoever its parent is: one that is not waited for has ended, too."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

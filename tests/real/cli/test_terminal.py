@@ -30,7 +30,7 @@ class Terminal:
         os.close(theirs)
         self.raw = ""
 
-    def until(self, text: str, seconds: float = 30) -> None:
+    def until(self, text: str, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while text not in ESCAPES.sub("", self.raw):
             if not self.more(0.1) or time.monotonic() > deadline:
@@ -56,7 +56,7 @@ class Terminal:
             if time.monotonic() > deadline:
                 self.process.kill()
                 pytest.fail(f"it does not end: {self.raw!r}")
-        code = self.process.wait(timeout=30)
+        code = self.process.wait(timeout=60)
         while select.select([self.ours], [], [], 0)[0] and self.more(0):
             pass
         os.close(self.ours)
