@@ -134,11 +134,13 @@ def stays(item: pytest.Item) -> bool:
     if Level.name != "rest":
         return Level.whole() or not item.get_closest_marker("large")
     tried = item.get_closest_marker("hypothesis") or item.get_closest_marker("large")
-    return bool(tried) or is_forked(item) or id(getattr(item, "callspec", None)) in REST
+    row = getattr(item, "callspec", None)
+    first = row is None or not any(row.indices.values())
+    return bool(tried) or (first and is_forked(item)) or id(row) in REST
 
 
 def is_forked(item: Any) -> bool:
-    """Whether the test starts the command: elsewhere a fork, in the full matrix a new interpreter."""
+    """Whether it starts the command, in new interpreters in the full matrix: one row of a test will do."""
     code = getattr(getattr(item, "function", None), "__code__", None)
     return bool(SHELLS & {*getattr(item, "fixturenames", ())}) or "Shell" in getattr(code, "co_names", ())
 

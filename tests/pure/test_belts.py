@@ -112,23 +112,24 @@ def test_the_larger_bound_is_for_the_full_matrix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fixtures", "names", "again"),
+    ("fixtures", "names", "row", "again"),
     [
-        (["tmp_path", "shell"], (), True),
-        (["world"], (), True),
-        (["shared"], (), True),
-        ([], ("Shell", "closing"), True),
-        (["tmp_path", "db"], ("wakeloop",), False),
+        (["tmp_path", "shell"], (), None, True),
+        (["world"], (), {"name": 0, "other": 0}, True),
+        (["shared"], (), {"name": 0, "other": 1}, False),
+        ([], ("Shell", "closing"), None, True),
+        (["tmp_path", "db"], ("wakeloop",), None, False),
     ],
 )
 def test_the_rest_starts_the_command_anew_where_a_test_starts_it(
-    monkeypatch: pytest.MonkeyPatch, fixtures: list[str], names: tuple[str, ...], again: bool
+    monkeypatch: pytest.MonkeyPatch, fixtures: list[str], names: tuple[str, ...], row: Any, again: bool
 ) -> None:
     monkeypatch.setattr(Level, "name", "rest")
     code = SimpleNamespace(co_names=names)
     item: Any = SimpleNamespace(
         fixturenames=fixtures,
         function=SimpleNamespace(__code__=code),
+        callspec=row and SimpleNamespace(indices=row),
         get_closest_marker=lambda _: None,
     )
     assert stays(item) is again

@@ -3,8 +3,8 @@
 A start of `wakeloop run` takes two seconds of CPU, nearly all of it for imports. `Nursery` keeps a process
 that has made them and runs nothing. For a start it is sent arguments, environment, folder and the three
 streams; it forks twice, so that the new process becomes a child of the tests', which wait for it and kill it
-as any other. One that has a terminal of its own leads a session there. In the full matrix, and off Linux,
-every start is one of a new interpreter.
+as any other. One that has a terminal of its own leads a session there. In the full matrix the first start of
+each command in each test is one of a new interpreter, and off Linux every start.
 """
 
 from __future__ import annotations

@@ -18,12 +18,12 @@ class Seat(pexpect.spawn):  # type: ignore[type-arg,unused-ignore]
     """A process that pexpect has started, here one of the nursery's."""
 
     def _spawnpty(self, args: Sequence[bytes], **given: Any) -> Any:
-        if not forks():
+        arguments = [os.fsdecode(word) for word in args[2:]]  # behind the interpreter and `-m`
+        if not forks(arguments[1:]):
             return super()._spawnpty(args, **given)
         ours, theirs = pty.openpty()
         seat = PtyProcess(0, ours)
         seat.setwinsize(*given["dimensions"])
-        arguments = [os.fsdecode(word) for word in args[2:]]  # behind the interpreter and `-m`
         environment = given["env"]
         seat.pid = nursery_for(environment).fork(
             arguments, environment, given["cwd"], [theirs] * 3, terminal=True
