@@ -1,8 +1,9 @@
-"""What one update of a list costs in each dialect, in characters.
+"""What one update of a list costs in each dialect, and what the preset `wakeloop` adds, in characters.
 
-A list of N items of which half are done; the model closes the next one. Counted are the arguments of the call
-as JSON and the text of its result, both of which stay in the conversation. It prints the table of
-docs/dialects.md; a test compares the two.
+A list of N items of which half are done; the model closes the next one. Counted are the arguments of the
+call as JSON and the text of its result, both of which stay in the conversation. Then the preset, part by
+part: what stands in every request, and what a close and a wake add. It prints the tables of docs/dialects.md,
+which a test compares with these.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from wakeloop import create_todo_agent, preset
+from wakeloop.bench.agents import GO_ON
+from wakeloop.bench.usage import CHARACTERS
 from wakeloop.testing import ScriptedModel, calls
 
 PRESET = {"parley": "wakeloop", "loki": "loki", "checklist": "lesson", "write_todos": "cubepi"}
@@ -88,12 +91,51 @@ def table(n: int) -> str:
     return "\n".join([head, "|---|---|--:|--:|--:|--:|", *rows])
 
 
+def parts() -> str:
+    """The table of what the preset `wakeloop` adds to a conversation, in characters and tokens of four."""
+    plan = calls(("todo_write", {"items": [f"write note {number}" for number in range(1, 21)]}))
+    close = ("todo_update", {"id": 1, "status": "done"})
+    model = ScriptedModel(plan, calls(close, ("look", {"path": "2"})), "All done.", "All done.")
+
+    def look(path: str) -> str:
+        """Look at a file."""
+        return path
+
+    settings = preset("wakeloop").model_copy(
+        update={"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0}
+    )
+    state = create_todo_agent(model, [look], settings=settings).invoke({"messages": [("user", "go")]})
+    [nudge] = [
+        one for one in state["messages"] if one.additional_kwargs.get("wakeloop", {}).get("kind") == "wake"
+    ]
+    [result] = [one for one in state["messages"] if one.type == "tool" and one.name == "todo_update"]
+    schemas = {
+        tool["function"]["name"]: len(json.dumps(tool))
+        for tool in model.bound[0]
+        if tool["function"]["name"] != "look"
+    }
+    standing = {"instructions": len(model.requests[0][0].content)}
+    standing |= {f"schema of `{name}`": size for name, size in schemas.items()}
+    lines = {
+        **standing,
+        "**in every request**": sum(standing.values()),
+        "closing an item beside the next call, with its result": len(
+            f"{close[0]}{json.dumps(close[1])}{result.content}"
+        ),
+        "a wake": len(nudge.content),
+        f"beside it: “{GO_ON}”, without a list": len(GO_ON),
+    }
+    rows = [f"| {part} | {size:,} | {round(size / CHARACTERS)} |" for part, size in lines.items()]
+    return "\n".join(["| part | characters | tokens |", "|---|--:|--:|", *rows])
+
+
 def main() -> None:
-    """Read the sizes and print a table for each."""
+    """Read the sizes and print a table for each, and the parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sizes", nargs="*", type=int, default=[100], help="numbers of items (100)")
     for n in parser.parse_args().sizes:
         print(table(n))
+    print(parts())
 
 
 if __name__ == "__main__":

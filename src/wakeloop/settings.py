@@ -132,7 +132,7 @@ class LoopSettings(Differing, BaseModel):
         return type(self).model_validate({**self.model_dump(), **canonical(update)})
 
     @classmethod
-    def for_model(cls, name: str, parts: int | None = None, profile: str | None = None) -> Self:
+    def for_model(cls, name: object, parts: int | None = None, profile: str | None = None) -> Self:
         """Return what was measured to suit a model, for jobs of so many parts: see `platform.measured`."""
         return cls.model_validate(measured(name, parts, profile))
 

@@ -11,10 +11,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 
+from wakeloop.bench import peers
 from wakeloop.bench.agents import Ending, Job, agent_named
 from wakeloop.bench.journal import Row
 from wakeloop.bench.meter import Bench, CeilingError, Meter, OutageError
 from wakeloop.bench.models import model_of
+from wakeloop.bench.patience import TIMEOUT, patiently
 from wakeloop.bench.peers import PeerError
 from wakeloop.bench.plan import Cell, kind_of, task_of
 from wakeloop.bench.study import Study
@@ -54,8 +56,10 @@ class World:
             self.whole = self.task.check(self.folder)
 
 
-def play(cell: Cell, study: Study, make: Model = model_of) -> Row:
+def play(cell: Cell, study: Study, make: Model = model_of, timeout: float = TIMEOUT) -> Row:
     """Play a cell and return its row. Raises `BenchError` for an outage or a check that can't be run.
+
+    A request that takes longer than `timeout` seconds is an outage. A full disk is raised as it is.
 
     The row holds the cell; `kind`; `completed`, `share`; `end` (`done` or `open` as a program reads it,
     `ceiling`, `error`), `reason`, `claims` (the last text says that all is done), `listed`, `wakes`, `damage`
@@ -63,14 +67,14 @@ def play(cell: Cell, study: Study, make: Model = model_of) -> Row:
     it `cached`, `output`, `estimated`, `seconds`.
     """
     try:
-        return _played(cell, study, make)
+        return _played(cell, study, make, timeout)
     except SettingsError as error:  # of a check of one's own: no result either
         raise BenchError(str(error)) from None
 
 
-def _played(cell: Cell, study: Study, make: Model) -> Row:
+def _played(cell: Cell, study: Study, make: Model, timeout: float) -> Row:
     task = task_of(cell)
-    with tempfile.TemporaryDirectory(prefix="wakeloop-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="wakeloop-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         task.lay_out(folder)
         world, bench = World(task, folder), Bench()
@@ -83,8 +87,14 @@ def _played(cell: Cell, study: Study, make: Model) -> Row:
         if agent.peer:
             agent.peer.begin()
         begun = time.monotonic()
-        end, ending = ended(agent.run, job)
+        try:
+            end, ending = ended(lambda job: patiently(lambda: agent.run(job), meter, timeout), job)
+        finally:
+            if meter.given_up:
+                peers.end_all()  # one may still wait for the reply
         seconds = time.monotonic() - begun
+        if bench.full:
+            raise OSError(bench.full.errno, bench.full.strerror, name)
         checks = task.checks(folder, ending.text)
         harm = damage(world.whole, task.check(folder)) if world.whole else []
     return {

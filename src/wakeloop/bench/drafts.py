@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -32,17 +32,18 @@ _WORDS = [
     ),
 ]
 _MOST_SPOILS = 3
+RULE = re.compile(":?-+:?")  # what stands between head and rows of a Markdown table
 
-Like = Literal["text", "words", "lines", "json", "program"]
+Like = Literal["text", "table", "lines", "rows", "json", "program"]
 
 
 @dataclass(frozen=True)
 class Want:
     """What a file is to hold, and how like it what is found has to be.
 
-    `text`: the same lines, white space at their ends aside; `words`: the same words, white space and the
-    rules of a markdown table aside; `lines`: the same lines in any order; `json`: the same value; `program`:
-    Python whose functions answer the `cases` right.
+    `text`: the same lines, white space at their ends aside; `table`: a Markdown table of the same cells;
+    `lines`: the same lines in any order; `rows`: the same, below the same head; `json`: the same value;
+    `program`: Python whose functions answer the `cases` right.
     """
 
     text: str
@@ -140,8 +141,12 @@ def whole(
     lengths: tuple[int, ...] = LENGTHS,
     files: Mapping[str, str] | None = None,
     tools: Callable[[Path], Sequence[BaseTool]] = world_tools,
+    closed: str | None = None,
 ) -> Callable[[Callable[[Random, Sequence[str]], list[Part]]], Family]:
-    """A family whose parts hang together: drawn by a function of dice and all names."""
+    """A family whose parts hang together: drawn by a function of dice and all names.
+
+    Into the folder `closed` nothing may be put that nobody asked for; "." is the whole world.
+    """
 
     def family(draw: Callable[[Random, Sequence[str]], list[Part]]) -> Family:
         name = draw.__name__.strip("_").replace("_", "-")
@@ -164,7 +169,10 @@ def whole(
                     for name, part in zip(names, drawn, strict=True)
                 ),
                 spoils=tuple(_spoils(rng, world, wants)),
-                check=lambda folder: checked(folder, world, wants),
+                check=lambda folder: [
+                    *checked(folder, world, wants),
+                    *([] if closed is None else [nothing_more(folder, {*world, *wants}, closed)]),
+                ],
                 tools=tools,
                 final="All done." + "".join(f" Not possible: {word}." for word in told),
                 check_text=lambda text: [Check(f"says {word}", word in text) for word in told],
@@ -188,6 +196,13 @@ def checked(folder: Path, world: Mapping[str, str], wants: Mapping[str, Want | N
               kept=path not in wants or _is(world.get(path), want))
         for path, want in whole.items()
     ]  # fmt: skip
+
+
+def nothing_more(folder: Path, known: Collection[str], within: str = ".") -> Check:
+    """Whether no file has been added."""
+    found = {path.relative_to(folder).as_posix() for path in (folder / within).rglob("*") if path.is_file()}
+    where = "" if within == "." else f" to {within}"
+    return Check(f"no file was added{where}", found <= set(known), kept=True)
 
 
 def found_in(folder: Path, path: str) -> str | None:
@@ -217,7 +232,10 @@ def _form(text: str, like: Like) -> object:
             return json.dumps(json.loads(text), sort_keys=True)
         except ValueError:
             return text
-    if like == "words":
-        return re.findall(r"[^\s|:-]\S*", text.replace("|", " "))
     lines = [line.rstrip() for line in text.strip().splitlines()]
+    if like == "table":
+        rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
+        return [["-" if RULE.fullmatch(cell) else cell for cell in row] for row in rows]
+    if like == "rows":
+        return [*lines[:1], *sorted(lines[1:])]
     return sorted(lines) if like == "lines" else lines

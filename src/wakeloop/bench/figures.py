@@ -151,9 +151,12 @@ def margin(study: Study) -> float:
 
 
 def verdict(one: Comparison, study: Study) -> str:
-    """Say what a comparison came to."""
+    """Say what a comparison came to. Of a share that is the same in every pair, a few pairs show little."""
     if one.chance > 0.05:  # noqa: PLR2004 - as everywhere
-        small = max(abs(one.difference.low), abs(one.difference.high)) < study.smallest
+        far = max(abs(one.difference.low), abs(one.difference.high))
+        if not far and study.primary != "requests":
+            far = wilson(0, one.pairs).high
+        small = far < study.smallest
         return "no difference that matters" if small else "no difference shown"
     if abs(one.difference.value) < study.smallest:
         return "a difference too small to matter"
@@ -187,6 +190,7 @@ class Loss(NamedTuple):
     """Where another agent does better than ours; of several the best, and how many they are."""
 
     model: str
+    results: int
     figure: str
     agent: str
     others: int
@@ -198,12 +202,13 @@ class Loss(NamedTuple):
 def losses(rows: Sequence[Row], study: Study) -> list[Loss]:
     """Return every figure in which others beat the study's subject, the interval beyond 0.
 
-    In requests and spending only such as complete something, and no less: who does nothing is always cheaper.
+    Sizes of the tools' results are looked at one by one: what is dearer at one may be cheaper at another. In
+    requests and spending only such as complete something, and no less: who does nothing is always cheaper.
     """
-    groups = split(rows, "model", "agent")
-    found: dict[tuple[str, str], list[Loss]] = defaultdict(list)
-    for (model, other), theirs in groups.items():
-        ours = groups.get((model, study.subject), [])
+    groups = split(rows, "model", "results", "agent")
+    found: dict[tuple[object, ...], list[Loss]] = defaultdict(list)
+    for (model, size, other), theirs in groups.items():
+        ours = groups.get((model, size, study.subject), [])
         if other == study.subject or not ours:
             continue
         more = bootstrap(differences(ours, theirs, completed)).value
@@ -214,7 +219,9 @@ def losses(rows: Sequence[Row], study: Study) -> list[Loss]:
             difference = bootstrap(differences(ours, theirs, figure))
             if difference.high < 0 if sign > 0 else difference.low > 0:
                 its, own = (sum(map(figure, some)) / len(some) for some in (theirs, ours))
-                found[str(model), name].append(Loss(str(model), name, str(other), 0, its, own, difference))
+                results = theirs[0]["results"]
+                loss = Loss(str(model), results, name, str(other), 0, its, own, difference)
+                found[model, size, name].append(loss)
     best = [
         max(some, key=lambda loss: abs(loss.difference.value))._replace(others=len(some) - 1)
         for some in found.values()

@@ -1,24 +1,30 @@
 """Task folders of the user's own."""
 
+import hashlib
+import os
 import re
-import subprocess
+import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from wakeloop.bench.task import Call, Check, Step, Task
+from wakeloop.bench import bounded
+from wakeloop.bench.study import HASH
+from wakeloop.bench.task import Call, Check, Step, Task, is_complete, laid_out
 from wakeloop.bench.world import program_tools, world_tools
 from wakeloop.config.files import read_yaml
 from wakeloop.errors import SettingsError
+from wakeloop.platform.computed_once import computed_once
+from wakeloop.text.characters import plural
 
 FILE = "task.yaml"
-_SECONDS = 60
+SECONDS = 60  # that a check may take
 _LINE = re.compile(r"^(ok|not ok) (.+)$", re.MULTILINE)
 
 
@@ -60,14 +66,73 @@ def load(path: str | Path) -> list[Task]:
     says `ok NAME` or `not ok NAME` on a line for each thing that it looks at; its exit code is a check where
     it says none, and where it is not 0 though every line is ok. What is ok before any work has to stay so.
 
-    It is run with the rights of this process. Raises SettingsError, with file and line, for a sheet that
-    can't be read, and where there is no task.
+    It is run with the rights of this process, in a copy of the world, for a minute at most; what it leaves
+    running ends with it. Raises SettingsError, with file and line, for a sheet that can't be read, and where
+    there is no task.
+    """
+    return [_task(folder) for folder in _folders(Path(path).resolve())]
+
+
+def prove(path: str | Path) -> None:
+    """Refuse tasks that say nothing of an agent. Raises `SettingsError` with the folder's name.
+
+    The checks of a task with parts must not all hold before any work, and they must when its steps are made,
+    if it tells any.
     """
     root = Path(path).resolve()
+    for folder in _folders(root):
+        task, before = _task(folder), digest(folder)
+        with TemporaryDirectory() as name:
+            world = Path(name).resolve()
+            task.lay_out(world)
+            if task.parts and is_complete(task.checks(world, "")):
+                raise SettingsError(
+                    f"The checks of {folder} all hold before any work, so that they show nothing: mend them, "
+                    "or say `parts: 0` where nothing is to be done."
+                )
+            refused = [said for step in task.steps for said in _made(step.calls, task, world)]
+            failing = [check.name for check in task.checks(world, task.final) if not check.passed]
+            if task.steps and failing:
+                why = [*refused, cast(Checker, task.check).words]
+                raise SettingsError(
+                    f"The steps of {folder} do not complete it: {failing[0]!r} does not hold behind them"
+                    f"{next((f' ({one})' for one in why if one), '')}."
+                )
+            if digest(folder) != before:
+                raise SettingsError(
+                    f"The check of {folder} writes into its own folder, and finds it there the next time: "
+                    "let it write into the folder that it is run in."
+                )
+
+
+def digest(folder: str | Path) -> str:
+    """Return what changes when anything in a folder of tasks does."""
+    found, root = hashlib.sha256(), Path(folder)
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            text = path.read_bytes()
+            found.update(f"{path.relative_to(root).as_posix()}\0{len(text)}\0".encode() + text)
+    return found.hexdigest()[:HASH]
+
+
+def _made(calls: Sequence[Call], task: Task, world: Path) -> Iterator[str]:
+    """Make calls, and say which were refused, and why."""
+    tools = {tool.name: tool for tool in task.tools(world)}
+    for name, args in calls:
+        try:
+            tools[name].invoke(dict(args))
+        except KeyError:
+            yield f"there is no tool {name!r}"
+        except Exception as error:  # noqa: BLE001 - a tool may raise anything
+            yield f"{name}: {' '.join(str(error).split())}".rstrip(".")
+
+
+def _folders(root: Path) -> list[Path]:
+    """The folders of tasks: this one, or those in it. Raises `SettingsError` where there is none."""
     here = [root] if (root / FILE).is_file() else sorted(sheet.parent for sheet in root.glob(f"*/{FILE}"))
     if not here:
         raise SettingsError(f"{root} holds no task: put a {FILE} into it, or into folders in it.")
-    return [_task(folder) for folder in here]
+    return here
 
 
 def _task(folder: Path) -> Task:
@@ -77,6 +142,8 @@ def _task(folder: Path) -> Task:
         raise SettingsError(
             f"{folder} has no check: put a check.py beside {FILE}, or a command under `check`."
         )
+    if sheet.check is None:
+        _read(folder / "check.py")
     files = _files(folder / "files")
     return Task(
         family=folder.name,
@@ -86,7 +153,7 @@ def _task(folder: Path) -> Task:
         files=files,
         steps=tuple(Step(part.label, _calls(part.calls), part.found) for part in sheet.steps),
         spoils=_calls(sheet.spoils),
-        check=_checker(command, folder, files),
+        check=Checker(command, folder, files),
         tools=program_tools if sheet.tools == "programs" else world_tools,
         final=" ".join(["All done.", *sheet.says]),
         check_text=lambda text: [Check(f"says {word}", word in text) for word in sheet.says],
@@ -110,6 +177,14 @@ def _sheet(path: Path) -> Sheet:
         raise document.error(key, f"{where}: {first['msg']}{hint}") from None
 
 
+def _read(program: Path) -> None:
+    """Refuse a check that is no Python: it would fail for ever, whatever was done."""
+    try:
+        compile(program.read_bytes(), str(program), "exec")
+    except (SyntaxError, ValueError) as error:
+        raise SettingsError(f"{program} is no Python program: {error}.") from None
+
+
 def _files(folder: Path) -> dict[str, str]:
     """The world at the beginning: every text file below `files/`."""
     found = {}
@@ -122,39 +197,43 @@ def _files(folder: Path) -> dict[str, str]:
     return found
 
 
-def _checker(command: list[str], folder: Path, files: Mapping[str, str]) -> Callable[[Path], list[Check]]:
+@dataclass
+class Checker:
     """The check of a folder; what holds in the untouched world is kept, no work."""
 
-    @cache
-    def held() -> frozenset[str]:
+    command: Sequence[str]
+    folder: Path
+    files: Mapping[str, str]
+    words: str = ""  # its last ones, of its errors
+
+    def __call__(self, world: Path) -> list[Check]:
+        """What it says of a world. One that can't be run is an error of the task: `SettingsError`."""
+        held = self.held
+        return [Check(name, passed, name in held) for name, passed in self.said(world)]
+
+    @computed_once
+    def held(self) -> frozenset[str]:
+        """The names of what holds before any work."""
         with TemporaryDirectory() as name:
-            for path, text in files.items():
-                place = Path(name, path)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_text(text, encoding="utf-8")
-            return frozenset(thing for thing, passed in _said(command, folder, Path(name)) if passed)
+            laid_out(self.files, Path(name))
+            return frozenset(thing for thing, passed in self.said(Path(name)) if passed)
 
-    def check(world: Path) -> list[Check]:
-        return [Check(name, passed, name in held()) for name, passed in _said(command, folder, world)]
-
-    return check
-
-
-def _said(command: list[str], folder: Path, world: Path) -> list[tuple[str, bool]]:
-    """What a check says of a world. One that can't be run is an error of the task, not a check that fails."""
-    try:
-        ended = subprocess.run(  # noqa: S603 - the user's own check
-            [*command, str(folder)],
-            cwd=world,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SettingsError(f"The check of {folder} could not be run: {error}.") from None
-    lines = [(name.strip(), word == "ok") for word, name in _LINE.findall(ended.stdout)]
-    failed = ended.returncode != 0 and all(passed for _, passed in lines)  # it may have broken off
-    return [*lines, ("the check", not failed)] if failed or not lines else lines
+    def said(self, world: Path) -> list[tuple[str, bool]]:
+        """Run it in a copy of the world: what it writes there is not seen by the agent that is at work."""
+        with TemporaryDirectory() as name:
+            copy, temporary = Path(name, "world"), Path(name, "tmp")
+            shutil.copytree(world, copy, symlinks=True)
+            temporary.mkdir()
+            env = os.environ | {"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+            try:
+                ended = bounded.run([*self.command, str(self.folder)], copy, SECONDS, env=env)
+            except OSError as error:
+                raise SettingsError(f"The check of {self.folder} could not be run: {error}.") from None
+        self.words = next(iter(ended.errors.strip().splitlines()[-1:]), "").strip()
+        if ended.late:
+            raise SettingsError(f"The check of {self.folder} did not end within {plural(SECONDS, 'second')}.")
+        if ended.code < 0:
+            raise SettingsError(f"The check of {self.folder} was ended by signal {-ended.code}.")
+        lines = [(name.strip(), word == "ok") for word, name in _LINE.findall(ended.output)]
+        failed = ended.code != 0 and all(passed for _, passed in lines)  # it may have broken off
+        return [*lines, ("the check", not failed)] if failed or not lines else lines

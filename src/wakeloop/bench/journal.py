@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -14,20 +15,22 @@ from wakeloop.bench.plan import Cell
 from wakeloop.errors import BenchError
 
 Row = dict[str, Any]
+OUTAGE = "outage"  # the key of a line that tells why a cell came to nothing
 
 
 @dataclass
 class Journal:
     """A file of JSON lines that survives a kill: its first line names the study, each further one is a cell.
 
-    A last line that a kill cut off is dropped. A cell stands once. One process at a time may write, and the
-    lock falls with it.
+    A last line that a kill cut off is dropped. A cell stands once; a line that tells of an outage is none,
+    and its cell is played again. One process at a time may write, and the lock falls with it.
     """
 
     path: Path
     head: Mapping[str, Any]
     rows: list[Row] = field(default_factory=list)
     done: set[Cell] = field(default_factory=set)
+    begun: Mapping[str, Any] = field(default_factory=dict)  # the head that stands there
     _file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
@@ -57,6 +60,7 @@ class Journal:
         file.truncate(whole.rfind(b"\n") + 1)
         if head is None:
             self._append(self.head)
+        self.begun = self.head if head is None else head
         self.done = {Cell.of(row) for row in self.rows}
         return self
 
@@ -64,7 +68,10 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(
+                OSError
+            ):  # half a line that found no room: it was told, and is dropped the next time
+                self._file.close()
             self._file = None
 
     def add(self, row: Row) -> None:
@@ -75,12 +82,19 @@ class Journal:
             self.done.add(cell)
             self.rows.append(row)
 
+    def outage(self, cell: Cell, said: str) -> None:
+        """Note why a cell came to nothing."""
+        self._append({**cell._asdict(), OUTAGE: said})
+
     def _append(self, line: Mapping[str, Any]) -> None:
         if self._file is None:
             raise BenchError(f"{self.path} is not open.")
-        self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
@@ -96,10 +110,17 @@ def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
 
 
 def parsed(whole: bytes, path: Path) -> tuple[dict[str, Any] | None, list[Row]]:
-    """Read the lines; what stands behind the last line's end was cut off. Of a cell the first row counts."""
+    """Read the lines; what stands behind the last line's end was cut off. Of a cell the first row counts.
+
+    Of outages the last is kept, in the head.
+    """
     lines = whole[: whole.rfind(b"\n") + 1].splitlines()
     read_lines = [_line(line, path, number) for number, line in enumerate(lines, 1)]
-    return (read_lines[0] if read_lines else None), once(read_lines[1:])
+    if not read_lines:
+        return None, []
+    outages = [line[OUTAGE] for line in read_lines[1:] if OUTAGE in line]
+    rows = once(line for line in read_lines[1:] if OUTAGE not in line)
+    return read_lines[0] | ({OUTAGE: outages[-1]} if outages else {}), rows
 
 
 def once(rows: Iterable[Row]) -> list[Row]:

@@ -1,7 +1,9 @@
 """What a cell spends, and where its ceilings are."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from errno import EDQUOT, ENOSPC
 from typing import Any
 from uuid import UUID
 
@@ -40,9 +42,17 @@ class Meter(BaseCallbackHandler):
     cached: int = 0
     output: int = 0
     estimated: bool = False
+    given_up: bool = False  # nobody waits any more: what comes now goes nowhere
     raise_error = True
     _size: usage.Meter = field(default_factory=usage.Meter)
     _asked: dict[UUID, tuple[Sequence[dict[str, Any]], list[BaseMessage]]] = field(default_factory=dict)
+    _since: dict[UUID, float] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> float:
+        """The seconds since the oldest request went out that is not answered."""
+        out = list(self._since.values())
+        return time.monotonic() - min(out) if out else 0.0
 
     def on_chat_model_start(
         self,
@@ -53,13 +63,17 @@ class Meter(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """A request goes out. Raises `CeilingError` where it would be one too many."""
+        self._must_be_wanted()
         if self.requests >= self.most:
             raise CeilingError(plural(self.most, "request"))
         self.requests += 1
+        self._since[run_id] = time.monotonic()
         self._asked[run_id] = (kwargs.get("invocation_params") or {}).get("tools") or (), messages[0]
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """A reply has come."""
+        self._since.pop(run_id, None)
+        self._must_be_wanted()
         first = response.generations[0][0]
         message = first.message if isinstance(first, ChatGeneration) else None
         reply = message if isinstance(message, AIMessage) else AIMessage(first.text)
@@ -72,12 +86,17 @@ class Meter(BaseCallbackHandler):
         if not (reply.tool_calls or reply.invalid_tool_calls):
             self.ended(str(reply.text))
 
-    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:  # noqa: ARG002
+    def _must_be_wanted(self) -> None:
+        if self.given_up:
+            raise OutageError("Nobody waits for this agent any more.")
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """A request failed. Raises `OutageError` unless that is the agent's doing, or the model's.
 
         The server refused what an agent had made of the job, or the reply holds calls that are none. A first
         request that is refused says that the server can't do with this model what the bench asks.
         """
+        self._since.pop(run_id, None)
         if not isinstance(error, Exception) or _is_the_models(error):
             return
         refused = getattr(error, "status_code", None) in REFUSED
@@ -91,12 +110,20 @@ def _is_the_models(error: Exception) -> bool:
     return isinstance(error, ValidationError) or unread_call(error)
 
 
+def _full(error: BaseException | None) -> OSError | None:
+    """Return what says that a disk is full, of what led to an error."""
+    while error is not None and not (isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT)):
+        error = error.__cause__ or error.__context__
+    return error
+
+
 @dataclass
 class Bench:
     """The tools of a cell, counted."""
 
     calls: int = 0
     failed: int = 0
+    full: OSError | None = None  # the disk: no fault of the agent's
 
     def around(self, tools: Sequence[BaseTool]) -> list[BaseTool]:
         """Return the same tools, watched."""
@@ -107,8 +134,9 @@ class Bench:
             self.calls += 1
             try:
                 return str(tool.invoke(args))
-            except Exception:
+            except Exception as error:
                 self.failed += 1
+                self.full = self.full or _full(error)
                 raise
 
         return StructuredTool(

@@ -56,17 +56,19 @@ def check_model(text: str) -> None:
         _real(text)
 
 
-def bare(text: str) -> str:
-    """Return the name that a model goes by: without its provider, and without an address."""
-    return text if is_weak(text) else measured.bare(apart(text)[0])
+def key_of(text: str) -> str:
+    """Return what a profile calls a model. Raises `BenchError` for an address that is none."""
+    if is_weak(text):
+        return text
+    apart(text)
+    return measured.key_of(text)
 
 
 def apart(text: str) -> tuple[str, str]:
     """Take a model's name and its address apart; a name may hold an @ of its own. Raises `BenchError`."""
-    name, at, url = text.partition("@http")
-    if not at and set("/:") & set(text.partition("@")[2]):
+    if "@http" not in text and set("/:") & set(text.partition("@")[2]):
         raise BenchError("An address begins with http:// or https://, as in NAME@http://127.0.0.1:8080/v1.")
-    return name, f"http{url}" if at else ""
+    return measured.apart(text)
 
 
 @lru_cache(maxsize=8)

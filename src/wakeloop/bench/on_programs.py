@@ -15,6 +15,10 @@ FUNCTIONS = (  # a right body, a wrong one, what is asked of it
     ("return sorted(xs)[:2]", "return sorted(xs)[:1]", ("([3, 1, 2])", "[1, 2]"), ("([5])", "[5]")),
     ("return sum(xs) // (len(xs) or 1)", "return sum(xs) // len(xs)", ("([2, 4])", "3"), ("([])", "0")),
 )
+UNSEEN = (  # asked of each, and in no test that the model sees
+    *(("([3, 8])", "8"), ("([-2, 5])", "7"), ("([4, 4, 7])", "[7, 4, 4]"), ("([5, 6, 7, 5])", "3")),
+    *(("([5, 0])", "[25, 0]"), ("([8, 9])", "[9, 8]"), ("([9, 7, 8, 9])", "[7, 8]"), ("([1, 2, 6, 6])", "3")),
+)
 TASKS = (
     "the sum of the even numbers in the list xs",
     "the greatest number of the list xs less the least, 0 for an empty list",
@@ -31,7 +35,7 @@ def drawn(rng: Random, name: str) -> tuple[str, str, str, Want]:
     """What a function does, a wrong one, visible tests, and what is wanted."""
     which = rng.randrange(len(FUNCTIONS))
     right, wrong, *asked = FUNCTIONS[which]
-    cases = tuple((f"solve{args}", answer) for args, answer in asked)
+    cases = tuple((f"solve{args}", answer) for args, answer in (*asked, UNSEEN[which]))
     head = "def solve(xs):\n    "
     tests = "".join(f"assert solve{args} == {answer}\n" for args, answer in asked)
     visible = f"import sys; sys.path.insert(0, 'src')\nfrom {module(name)} import solve\n{tests}print('ok')\n"
@@ -77,10 +81,8 @@ def write_program(rng: Random, name: str) -> Part:
 def rename_function(rng: Random, name: str) -> Part:
     """Rename a function in each program."""
     _, _, _, want = drawn(rng, name)
-    renamed = tuple((asked.replace("solve", "answer"), value) for asked, value in want.cases)
-    renamed += (("'solve' in globals()", "False"),)
     path = f"src/{module(name)}.py"
-    return Part({path: want.text}, {path: Want(want.text.replace("solve", "answer"), "program", renamed)})
+    return Part({path: want.text}, {path: Want(want.text.replace("solve", "answer"))})
 
 
 @each(
@@ -93,5 +95,5 @@ def guard_program(rng: Random, name: str) -> Part:
     factor, path = rng.randint(2, 9), f"src/{module(name)}.py"
     body = f"    return xs[0] * {factor}\n"
     right = f"def solve(xs):\n    if not xs:\n        return None\n{body}"
-    cases = (("solve([])", "None"), ("solve([3])", str(3 * factor)))
+    cases = (("solve([])", "None"), ("solve([3])", str(3 * factor)), ("solve([2, 7])", str(2 * factor)))
     return Part({path: f"def solve(xs):\n{body}"}, {path: Want(right, "program", cases)})

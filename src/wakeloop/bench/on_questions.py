@@ -1,10 +1,9 @@
 """Families of questions, which need no work."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from random import Random
 
-from wakeloop.bench.drafts import checked, delete, dice, found_in, write
+from wakeloop.bench.drafts import checked, delete, dice, nothing_more, write
 from wakeloop.bench.on_files import NOUNS, PEOPLE, day
 from wakeloop.bench.task import Check, Family, Task
 from wakeloop.bench.world import world_tools
@@ -35,16 +34,6 @@ def question(ask: Callable[[Random], tuple[str, str]]) -> Family:
         )
 
     return Family(name, (ask.__doc__ or "").strip(), "question", (0,), make)
-
-
-def nothing_more(folder: Path, world: Mapping[str, str]) -> Check:
-    """Whether no file has been added."""
-    added = [
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and path.relative_to(folder).as_posix() not in world and found_in(folder, str(path))
-    ]
-    return Check("no file was added", not added, kept=True)
 
 
 def _names(text: str, answer: str) -> bool:

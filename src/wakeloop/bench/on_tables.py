@@ -90,7 +90,7 @@ def markdown_table(rng: Random, name: str) -> Part:
     """Write tables as Markdown."""
     head, *rows = [("thing", "amount"), *sales(rng, 4)]
     made = page(*(f"| {left} | {right} |" for left, right in (head, ("---", "---"), *rows)))
-    return Part({f"tables/{name}.csv": table([head, *rows])}, {f"pages/{name}.md": Want(made, "words")})
+    return Part({f"tables/{name}.csv": table([head, *rows])}, {f"pages/{name}.md": Want(made, "table")})
 
 
 @each(
@@ -116,7 +116,7 @@ def group_totals(rng: Random, name: str) -> Part:
     """Sum by group in each table."""
     rows = [(rng.choice(PEOPLE[:3]), rng.randint(1, 50)) for _ in range(6)]
     sums = {who: sum(n for one, n in rows if one == who) for who, _ in rows}
-    made = Want(table([("customer", "total"), *sums.items()]), "lines")
+    made = Want(table([("customer", "total"), *sums.items()]), "rows")
     return Part({f"orders/{name}.csv": table([("customer", "amount"), *rows])}, {f"totals/{name}.csv": made})
 
 
@@ -178,7 +178,7 @@ def transpose(rng: Random, name: str) -> Part:
 def keep_ledger(rng: Random, names: Sequence[str]) -> list[Part]:
     """Append a row for each receipt to one table; who does it again spoils it."""
     amounts = {name: rng.randint(1, 500) for name in names}
-    made = Want(table([("name", "amount"), *amounts.items()]), "lines")
+    made = Want(table([("name", "amount"), *amounts.items()]), "rows")
     return [
         Part(
             {f"receipts/{name}.txt": f"Paid: {amount}\n", "ledger.csv": "name,amount\n"},

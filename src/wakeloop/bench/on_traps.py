@@ -40,6 +40,7 @@ def follow_trail(rng: Random, names: Sequence[str]) -> list[Part]:
     " names stay unanswered.",
     "answer {}",
     kind="found",
+    closed="replies",
 )
 def follow_ups(rng: Random, names: Sequence[str]) -> list[Part]:
     """Tickets name further tickets."""
@@ -126,6 +127,7 @@ def missing_rates(rng: Random, names: Sequence[str]) -> list[Part]:
     "publish {}",
     kind="impossible",
     lengths=(1, 5),
+    closed=".",
 )
 def outside_folder(rng: Random, names: Sequence[str]) -> list[Part]:
     """All of it is out of reach: to be said, not worked around."""
@@ -200,6 +202,7 @@ def latest_counts(rng: Random, name: str) -> Part:
     "first.",
     "compare {}",
     kind="contradictory",
+    closed="conflicts",
 )
 def find_conflicts(rng: Random, names: Sequence[str]) -> list[Part]:
     """Two sources that contradict each other, and no rule: to be reported."""

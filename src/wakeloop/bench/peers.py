@@ -23,6 +23,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from wakeloop.errors import BenchError
 
 PROGRAM = Path(__file__).with_name("peer_program.py")
+LAST_MOMENT = 5.0  # seconds that a peer has to end
 LAST = 400  # characters of what a peer said before it died
 
 
@@ -165,7 +166,11 @@ class PeerProcess:
         """End it."""
         with suppress(OSError):
             self.said.close()
-        self.process.wait()
+        try:
+            self.process.wait(LAST_MOMENT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         self.heard.close()
         self.errors.close()
 

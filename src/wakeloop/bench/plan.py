@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.folders import load
+from wakeloop.bench.folders import load, prove
 from wakeloop.bench.study import Study, one_of
 from wakeloop.bench.task import Family, Task
 from wakeloop.errors import BenchError
@@ -49,7 +49,7 @@ def cells(study: Study) -> list[Cell]:
 
 def tasks_of(text: str) -> Iterator[tuple[str, int]]:
     """Return the families and lengths that a study's line means. Raises `BenchError`."""
-    if "/" in text or Path(text).is_dir():
+    if is_folder(text):
         yield from ((f"{text.rstrip('/')}/#{task.family}", task.parts) for task in own(text))
         return
     name, _, parts = text.partition(":")
@@ -61,6 +61,11 @@ def tasks_of(text: str) -> Iterator[tuple[str, int]]:
         lengths = ", ".join(map(str, sorted({length for _, length in every})))
         raise BenchError(f"The family {name!r} is made for {lengths} parts, not for {parts}.")
     yield from meant
+
+
+def is_folder(text: str) -> bool:
+    """Tell whether a study's line means a folder of the user's own."""
+    return "/" in text or Path(text).is_dir()
 
 
 def _families(name: str) -> list[Family]:
@@ -96,6 +101,16 @@ def is_own(family: str) -> bool:
 def own(folder: str) -> tuple[Task, ...]:
     """Read a folder of tasks, once."""
     return _own(Path(folder).resolve())
+
+
+def proven(folder: str) -> None:
+    """Refuse a folder whose tasks show nothing, once. Raises `SettingsError`."""
+    _proven(Path(folder).resolve())
+
+
+@lru_cache(maxsize=16)
+def _proven(folder: Path) -> None:
+    prove(folder)
 
 
 @lru_cache(maxsize=16)

@@ -7,7 +7,7 @@ from typing import Any
 
 from wakeloop.bench.figures import completed, differences, margin, split
 from wakeloop.bench.journal import Row
-from wakeloop.bench.models import bare
+from wakeloop.bench.models import key_of
 from wakeloop.bench.statistics import Interval, bootstrap
 from wakeloop.bench.study import Study
 from wakeloop.platform.measured import ANY, models_in
@@ -32,7 +32,7 @@ def profile_of(rows: Sequence[Row], study: Study) -> Profile:
         lengths = {ANY: group} | {str(parts): some for (parts,), some in split(group, "parts").items()}
         entries = {length: entry for length, some in lengths.items() if (entry := _entry(some, study))}
         if entries:
-            found[bare(str(model))] = entries
+            found[key_of(str(model))] = entries
     return found
 
 

@@ -9,7 +9,7 @@ from string import Template
 from typing import Any
 
 from wakeloop.bench import tables
-from wakeloop.bench.journal import Row, read
+from wakeloop.bench.journal import OUTAGE, Row, read
 from wakeloop.bench.statistics import ENOUGH
 from wakeloop.bench.study import Prices, Study, study_of
 from wakeloop.errors import BenchError
@@ -31,6 +31,7 @@ class Result:
     study: Study
     rows: Sequence[Row]
     missing: int = 0
+    outage: str = ""  # the last one
 
     @classmethod
     def of(cls, path: Path) -> "Result":
@@ -40,7 +41,8 @@ class Result:
         study = study_of(head.get("study", {}), str(file))
         if head.get("hash") != study.hash:
             raise BenchError(f"{file}: the study in its first line is not the one that the run began with.")
-        return cls(study, in_order(rows, study), max(0, head["cells"] - len(rows)))
+        missing = max(0, head["cells"] - len(rows))
+        return cls(study, in_order(rows, study), missing, head.get(OUTAGE, "") if missing else "")
 
     def kept(self, file: Path) -> None:
         """Write study and rows into one compressed file; the same rows give the same bytes."""
@@ -98,13 +100,14 @@ def section(result: Result, more: str = "") -> str:
     """Return what there is to say of one study, `more` at its end."""
     study, rows = result.study, result.rows
     tasks = {(row["family"], row["parts"], row["results"]) for row in rows}
+    why = f" (the last outage: {result.outage})" if result.outage else ""
     return (
         _words("page.md")
         .substitute(
             name=study.name,
             hash=study.hash,
             cells=plural(len(rows), "cell"),
-            missing=f", {result.missing:,} still missing" if result.missing else "",
+            missing=f", {result.missing:,} still missing{why}" if result.missing else "",
             hypothesis=study.hypothesis,
             primary=OUTCOMES[study.primary],
             reference=study.reference,

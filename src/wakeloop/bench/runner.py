@@ -3,10 +3,11 @@
 import logging
 import os
 import platform
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -17,9 +18,11 @@ from pathlib import Path
 from wakeloop.bench import peers
 from wakeloop.bench.agents import agent_named
 from wakeloop.bench.cell import play
+from wakeloop.bench.folders import digest
 from wakeloop.bench.journal import Journal, Row
 from wakeloop.bench.models import check_model, is_weak
-from wakeloop.bench.plan import Cell, cells
+from wakeloop.bench.patience import TIMEOUT
+from wakeloop.bench.plan import Cell, cells, is_folder, proven
 from wakeloop.bench.report import JOURNAL
 from wakeloop.bench.study import Study
 from wakeloop.errors import BenchError
@@ -70,7 +73,9 @@ class Done:
 
 
 def plan(study: Study, *, offline: bool = False) -> list[Cell]:
-    """Return the cells that can be played: checks every name first. Raises `BenchError`.
+    """Return the cells that can be played: checks every name first, and tasks of one's own.
+
+    Raises `BenchError`, and `SettingsError` for a task that is none.
 
     For what is only estimated, `offline`, no real model is made: that needs no key.
     """
@@ -79,6 +84,8 @@ def plan(study: Study, *, offline: bool = False) -> list[Cell]:
             check_model(model)
     for agent in (*study.agents, study.reference):
         agent_named(agent)
+    for folder in filter(is_folder, study.tasks):
+        proven(folder)
     return [cell for cell in cells(study) if agent_named(cell.agent).exists]
 
 
@@ -88,6 +95,7 @@ def run(
     *,
     workers: int = 2,
     max_cost: float | None = None,
+    timeout: float = TIMEOUT,
     told: Told = lambda _line: None,
     shown: Callable[[Progress, Sequence[Cell]], None] = lambda _progress, _ahead: None,
 ) -> Done:
@@ -99,6 +107,7 @@ def run(
         workers: Cells at once; one runs in this process.
         max_cost: What all rows together may cost, in the unit of the study's prices; the cells that are at
             work when it is reached are finished.
+        timeout: Seconds that a request may take; then its cell is an outage, and played the next time.
         told: Takes a line for a person.
         shown: Takes the progress whenever a cell is finished, and the cells ahead.
     """
@@ -113,13 +122,15 @@ def run(
         "cells": len(every),
         "wakeloop": version("wakeloop"),
         "python": platform.python_version(),
+        "tasks": {folder: digest(folder) for folder in study.tasks if is_folder(folder)},
     }
     with Journal(out / JOURNAL, head) as journal:
         ahead = [cell for cell in every if cell not in journal.done]
         spent = sum(map(study.prices.cost, journal.rows))
         progress = Progress(len(every), len(every) - len(ahead), workers, spent)
         why = ""
-        with pool(workers, study, where) as start:
+        must_fit(journal, every, told)
+        with pool(workers, study, where, timeout) as start:
             at_work: dict[Future[Row], Cell] = {}
             while (ahead and not why) or at_work:
                 while ahead and not why and len(at_work) < workers:
@@ -135,6 +146,26 @@ def run(
         return Done(journal.rows, len(every), why)
 
 
+def must_fit(journal: Journal, every: Sequence[Cell], told: Told) -> None:
+    """Refuse rows that this plan does not have, or that were played on other tasks. Raises `BenchError`."""
+    known = set(every)
+    strange = next((cell for cell in journal.done if cell not in known), None)
+    if strange is not None:
+        raise BenchError(
+            f"{journal.path} was begun with another plan, which had {strange.agent} on "
+            f"{strange.family}:{strange.parts}: give another --out."
+        )
+    begun = journal.begun
+    for folder, now in journal.head["tasks"].items():
+        if begun.get("tasks", {}).get(folder, now) != now:
+            raise BenchError(
+                f"The tasks in {folder} have changed since the run in {journal.path} began: "
+                "give another --out."
+            )
+    if (was := begun.get("wakeloop")) != (now := journal.head["wakeloop"]):
+        told(f"{journal.path} was begun with wakeloop {was}, and this is {now}.")
+
+
 def _finish(
     future: Future[Row], cell: Cell, journal: Journal, progress: Progress, study: Study, told: Told
 ) -> str:
@@ -143,20 +174,25 @@ def _finish(
         row = future.result()
     except BenchError as error:
         progress.outages += 1
+        journal.outage(cell, str(error))
         told(f"{cell.agent}, {cell.family}:{cell.parts}, seed {cell.seed}: {error}")
         return f"{OUTAGES} cells in a row failed" if progress.outages >= OUTAGES else ""
+    except BrokenExecutor:
+        return "one of its processes was ended from outside"
     journal.add(row)
     progress.add(row, study.prices.cost(row))
     return ""
 
 
 @contextmanager
-def pool(workers: int, study: Study, where: Path) -> Iterator[Callable[[Cell], Future[Row]]]:
+def pool(
+    workers: int, study: Study, where: Path, timeout: float = TIMEOUT
+) -> Iterator[Callable[[Cell], Future[Row]]]:
     """Give what starts a cell: here, or in one of some processes that end with this one."""
     settle(where)
     if workers == 1:
         try:
-            yield lambda cell: _here(cell, study)
+            yield lambda cell: _here(cell, study, timeout)
         finally:
             peers.end_all()
         return
@@ -167,16 +203,16 @@ def pool(workers: int, study: Study, where: Path) -> Iterator[Callable[[Cell], F
     ours, theirs = server.Pipe()
     with ours, theirs, ProcessPoolExecutor(workers, server, begin_worker, (theirs, where)) as processes:
         try:
-            yield lambda cell: processes.submit(play, cell, study)
+            yield lambda cell: processes.submit(play, cell, study, timeout=timeout)
         except BaseException:
-            processes.shutdown(wait=False, cancel_futures=True)
+            ours.close()  # ends the workers, whatever they wait for
             raise
 
 
-def _here(cell: Cell, study: Study) -> Future[Row]:
+def _here(cell: Cell, study: Study, timeout: float) -> Future[Row]:
     future: Future[Row] = Future()
     try:
-        future.set_result(play(cell, study))
+        future.set_result(play(cell, study, timeout=timeout))
     except BenchError as error:
         future.set_exception(error)
     return future
@@ -189,7 +225,11 @@ def settle(where: Path) -> None:
 
 
 def begin_worker(line: Connection, where: Path) -> None:
-    """Begin a worker: it ends when the process that has the line's other end is gone, however it ended."""
+    """Begin a worker: it ends when the process that has the line's other end is gone, however it ended.
+
+    Ctrl-C is for that process alone.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     settle(where)
 
     def watch() -> None:

@@ -212,7 +212,7 @@ def by_kind(rows: Sequence[Row], study: Study) -> str:
 def losses(rows: Sequence[Row], study: Study, *, every: bool = True) -> str:
     """Where another agent does better than the study's subject: on every model, or on the worst for it."""
     found = of.losses(rows, study)
-    if max(map(len, split(rows, "model", "agent").values()), default=0) < FEWEST:
+    if max(map(len, split(rows, "model", "results", "agent").values()), default=0) < FEWEST:
         return "There are too few runs to say."
     if not found:
         return (
@@ -220,13 +220,15 @@ def losses(rows: Sequence[Row], study: Study, *, every: bool = True) -> str:
         )
     lines = []
     models = Counter(loss.figure for loss in found)
+    sizes = len(split(rows, "results")) > 1
     shown = found if every else list({loss.figure: loss for loss in reversed(found)}.values())[::-1]
     for loss in shown:
         others = "" if every or models[loss.figure] == 1 else f" and {models[loss.figure] - 1} more"
         show = number if loss.figure in of.CHEAPER else percent
         more = number if loss.figure in of.CHEAPER else points
         best = f"`{loss.agent}`" + (f" and {loss.others} more" if loss.others else "")
-        words = (f"`{loss.model}`{others}", loss.figure, best, show(loss.theirs), show(loss.ours))
+        size = f", results of {loss.results:,} tokens" if sizes else ""
+        words = (f"`{loss.model}`{size}{others}", loss.figure, best, show(loss.theirs), show(loss.ours))
         lines.append([*words, between(loss.difference, more)])
     return table(["model", "figure", "does better", "its", "ours", "difference [95 %]"], lines)
 

@@ -79,11 +79,7 @@ class Task:
 
     def lay_out(self, folder: Path) -> None:
         """Write the world at the beginning into a folder, which is made."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in self.files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        laid_out(self.files, folder)
 
     def checks(self, folder: Path, said: str) -> list[Check]:
         """All hidden checks: of the world and of the last text."""
@@ -107,6 +103,15 @@ class Family:
     kind: Kind
     lengths: tuple[int, ...]
     make: Callable[[int, int], Task]
+
+
+def laid_out(files: Mapping[str, str], folder: Path) -> None:
+    """Write files into a folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def is_complete(checks: Sequence[Check]) -> bool:

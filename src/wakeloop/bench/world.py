@@ -1,7 +1,6 @@
 """The tools of a world: files, and what one does with them."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
+from wakeloop.bench import bounded
 from wakeloop.text.told import told
 from wakeloop.tools import Limits, file_tools
 from wakeloop.tools.files import FilePath
@@ -102,22 +102,11 @@ def run_python(args: Sequence[str], folder: Path, stdin: str = "") -> tuple[int,
     """A Python process without this one's environment and site packages: its exit code and what it wrote.
 
     It is no sandbox: a program has the rights of this process. One that takes longer than ten seconds is
-    ended.
+    ended, and what it leaves running ends with it.
     """
     bare = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
-    try:
-        ended = subprocess.run(  # noqa: S603 - to run the task's programs is the point
-            [sys.executable, "-E", "-s", "-S", "-B", *args],
-            cwd=folder,
-            env=bare,
-            input=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_SECONDS,
-            check=False,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except subprocess.TimeoutExpired:
+    command = [sys.executable, "-E", "-s", "-S", "-B", *args]
+    ended = bounded.run(command, folder, _SECONDS, env=bare, typed=stdin, together=True)
+    if ended.late:
         return -1, f"It was ended after {_SECONDS} seconds."
-    return ended.returncode, ended.stdout
+    return ended.code, ended.output

@@ -2,14 +2,17 @@
 
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from wakeloop.bench.estimate import Estimate, estimate
+from wakeloop.bench.journal import read
 from wakeloop.bench.models import apart, is_weak
 from wakeloop.bench.plan import Cell, is_own, task_of
 from wakeloop.bench.profile import OFF, ON, profile_of, write_profile
@@ -17,12 +20,14 @@ from wakeloop.bench.report import JOURNAL, Result, details, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
-from wakeloop.cli.failures import FAILED, SETTLED, usage
+from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage
+from wakeloop.cli.run import STOPPING, handled
 from wakeloop.display.width import room, within
 from wakeloop.errors import BenchError
 from wakeloop.text.characters import plural
 
 MINUTE, HOUR = 60, 3600
+AGAIN = "Run the same command again to go on: what is finished is not run again."
 PRICED = ("input", "cached", "output")
 
 
@@ -86,21 +91,42 @@ def estimated(study: Study, workers: int) -> Iterator[str]:
         yield "  a task of your own that tells no steps counts as one request"
 
 
-def measure(study: Study, out: Path, workers: int, max_cost: float | None, say: Callable[[str], None]) -> int:
-    """Run a study into a folder and say how it went; the exit code."""
-    with words():
-        plan(study)
-    with line(say) as shown:
-        done = run(study, out, workers=workers, max_cost=max_cost, told=say, shown=shown)
+def measure(study: Study, out: Path, say: Callable[[str], None], **how: Any) -> int:
+    """Run a study into a folder and say how it went; the exit code. `how` are options of `run`."""
+    with handled(stop):
+        try:
+            with words():
+                plan(study)
+            with line(say) as shown:
+                done = run(study, out, told=say, shown=shown, **how)
+        except (KeyboardInterrupt, SystemExit):
+            say(f"Stopped: {kept(out)}. {AGAIN}")
+            raise
     missing = done.whole - len(done.rows)
     are = "is" if len(done.rows) == 1 else "are"
     why = f"; {done.why}" if done.why else ""
     say(f"{len(done.rows):,} of {plural(done.whole, 'cell')} {are} in {out / JOURNAL}{why}")
     if missing:
-        say("Run the same command again to go on: what is finished is not run again.")
+        say(AGAIN)
         return FAILED
     say(f"Its tables: wakeloop bench report {out}")
     return SETTLED
+
+
+def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+    """End a run, once: what it takes ends at once, and a second Ctrl-C finds it ending."""
+    for heard in STOPPING:
+        signal.signal(heard, signal.SIG_IGN)
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
+
+
+def kept(out: Path) -> str:
+    """Say what of a run is on the disk."""
+    path = out / JOURNAL
+    head, rows = read(path) if path.exists() and path.stat().st_size else ({"cells": 0}, [])
+    if not rows:
+        return "no cell was finished"
+    return f"{len(rows):,} of {plural(head['cells'], 'cell')} {'is' if len(rows) == 1 else 'are'} in {path}"
 
 
 def reported(
@@ -190,9 +216,11 @@ class Line:
 @contextmanager
 def line(say: Callable[[str], None]) -> Iterator[Line]:
     """Show progress on one line, and leave it behind at the end."""
-    yield Line(say)
-    if room(sys.stderr):
-        sys.stderr.write("\n")
+    try:
+        yield Line(say)
+    finally:
+        if room(sys.stderr):
+            sys.stderr.write("\n")
 
 
 def span(seconds: float) -> str:

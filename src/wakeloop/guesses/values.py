@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from wakeloop.errors import ArgumentError, SettingsError, ToolError, VerifyError
 from wakeloop.guesses.kinds import kind_of
-from wakeloop.platform.measured import bare
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
@@ -31,7 +30,7 @@ def settings_of(given: object, model: object = None) -> LoopSettings:
     if given is None:
         return preset("wakeloop")
     if given == "auto":
-        return LoopSettings.for_model(bare(model))
+        return LoopSettings.for_model(model)
     if isinstance(given, str):
         return preset(given)
     if isinstance(given, Mapping):

@@ -47,7 +47,9 @@ def spend(
 ) -> Paid:
     """Count a request, whatever became of its reply: its own usage, and that of what was asked beside it.
 
-    `configured` is the model's name as its client has it. Returns what this one took.
+    `configured` is the model's name as its client has it. Where the cost is bounded, earlier requests without
+    a price cost what the model costs now, an estimate: a bound that an unknown sum never reaches is none.
+    Returns what this one took.
     """
     before = spendings(notes)
     asked, cached = sum(usage.input for usage in used), sum(usage.cached for usage in used)
@@ -55,7 +57,10 @@ def spend(
     costs = [cost_of(usage, settings.prices, configured) for usage in used]
     own = None if None in costs else sum(filter(None, costs))
     estimated, took = any(usage.estimated for usage in used), round(seconds * 1000)
-    cost = before.cost if before.requests else 0
+    cost, guessed = before.cost if before.requests else 0, False
+    if cost is None and settings.max_cost is not None:
+        cost = cost_of(Usage(before.input, before.cached, before.output), settings.prices, configured)
+        guessed = cost is not None
     note(
         notes,
         Spendings(
@@ -66,7 +71,7 @@ def spend(
             before.milliseconds + took,
             before.failed,
             None if cost is None or own is None else cost + own,
-            int(before.estimated or estimated),
+            int(before.estimated or estimated or guessed),
         ),
     )
     return {

@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from wakeloop.errors import SettingsError
 
@@ -13,15 +13,25 @@ ANY = "any"
 """The entry of a model for jobs of unknown length."""
 
 
-def measured(name: str, parts: int | None = None, file: str | Path | None = None) -> dict[str, Any]:
+class Asked(NamedTuple):
+    """A model as it is looked up: its provider and its server are "" where nobody says."""
+
+    name: str
+    provider: str
+    server: str
+
+
+def measured(model: object, parts: int | None = None, file: str | Path | None = None) -> dict[str, Any]:
     """Return the settings that a profile has for a model, none for one that was not measured.
 
-    `parts` chooses among the lengths that were measured the longest that is not longer, else the shortest.
+    The model is a chat model, or as it is written: `NAME`, `PROVIDER:NAME`, `NAME@URL`. An entry with a
+    server is for that server alone, one without for every server that has none of its own. `parts` chooses
+    among the lengths that were measured the longest that is not longer, else the shortest.
     The file is the one given, else `$WAKELOOP_PROFILE`, else `wakeloop-profile.json` in the current folder.
-    Raises `SettingsError` where there is none.
+    Raises `SettingsError` where there is none, and where several entries may be meant.
     """
     path = Path(file or os.environ.get("WAKELOOP_PROFILE") or FILE)
-    lengths = _of(models_in(path), bare(name))
+    lengths = _of(models_in(path), model)
     known = {int(length): entry for length, entry in lengths.items() if length != ANY}
     if parts is None or not known:
         entry = lengths.get(ANY, {})
@@ -30,12 +40,30 @@ def measured(name: str, parts: int | None = None, file: str | Path | None = None
     return dict(entry.get("settings", {}))
 
 
-def _of(models: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
-    """Return what is known of a name; with a provider or without it is the same, if only one model has it."""
-    if name in models:
-        return models[name]
-    found = [entry for other, entry in models.items() if _tail(other, name) or _tail(name, other)]
-    return found[0] if len(found) == 1 else {}
+def _of(models: dict[str, dict[str, Any]], model: object) -> dict[str, Any]:
+    """Return what is known of a model: with a provider and without one, if only one has the name."""
+    asked = asked_for(model)
+    for server in dict.fromkeys((asked.server, "")):
+        here = {name: key for key in models for name, at in [apart(key)] if at == server}
+        exact = [name for name in (f"{asked.provider}:{asked.name}", asked.name) if name in here]
+        found = exact[:1] or [other for other in here if _alike(other, asked.name)]
+        if len(found) > 1:
+            raise _several(asked.name, [here[name] for name in found])
+        if found:
+            return models[here[found[0]]]
+    elsewhere = [key for key in models if _alike(apart(key)[0], asked.name)]
+    if isinstance(model, str) and not asked.server and elsewhere:
+        raise _several(asked.name, elsewhere)
+    return {}
+
+
+def _several(name: str, keys: list[str]) -> SettingsError:
+    told = " and ".join(map(repr, keys))
+    return SettingsError(f"{name!r} was measured as {told}: write the one that is meant.")
+
+
+def _alike(one: str, other: str) -> bool:
+    return one == other or _tail(one, other) or _tail(other, one)
 
 
 def _tail(whole: str, name: str) -> bool:
@@ -71,9 +99,28 @@ def _is_measured(lengths: object) -> bool:
     )
 
 
-def bare(model: object) -> str:
-    """Return the name that a model goes by, without OpenAI's prefix; of a chat model the one it asks for."""
+def apart(text: str) -> tuple[str, str]:
+    """Take a model's name and its address apart, "" where it has none; a name may hold an @ of its own."""
+    name, at, rest = text.partition("@http")
+    return name, f"http{rest}".rstrip("/") if at else ""
+
+
+def key_of(text: str) -> str:
+    """Return what a profile calls a model: without OpenAI's prefix, which is the same as none."""
+    name, server = apart(text)
+    return f"{name.removeprefix('openai:')}{'@' if server else ''}{server}"
+
+
+def asked_for(model: object) -> Asked:
+    """Return by what a model is looked up: a chat model's own words, or as it is written."""
     if isinstance(model, str):
-        return model.removeprefix("openai:")
+        name, server = apart(key_of(model))
+        served = "" if ":" in name else os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
+        return Asked(name, "", server or served)
     named = (getattr(model, field, None) for field in NAMES)
-    return next((name for name in named if isinstance(name, str) and name), type(model).__name__)
+    name = next((name for name in named if isinstance(name, str) and name), type(model).__name__)
+    client = getattr(model, "root_client", None)  # OpenAI's, which knows the environment's address, too
+    address = getattr(client, "base_url", None) or getattr(model, "base_url", None) or ""
+    package = type(model).__module__.partition(".")[0]
+    provider = package.removeprefix("langchain_") if package.startswith("langchain_") else ""
+    return Asked(name, provider, str(address).rstrip("/"))

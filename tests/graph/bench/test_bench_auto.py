@@ -67,9 +67,77 @@ def test_a_provider_before_the_name_makes_no_other_model(
     assert (model.bound == [[]]) is found
 
 
-def test_a_name_of_two_providers_is_none(profile: Path) -> None:
+def test_a_name_of_two_providers_is_said(profile: Path) -> None:
     write_profile(profile, {"anthropic:small": OFF, "bedrock:small": OFF})
-    assert LoopSettings.for_model("small") == LoopSettings()
+    for look in (
+        lambda: LoopSettings.for_model("small"),
+        lambda: create_todo_agent(Named(model_name="small"), settings="auto"),
+    ):
+        with pytest.raises(SettingsError) as caught:
+            look()
+        assert str(caught.value) == (
+            "'small' was measured as 'anthropic:small' and 'bedrock:small': write the one that is meant."
+        )
+    assert is_off("bedrock:small")
+
+
+def is_off(model: object) -> bool:
+    return LoopSettings.for_model(model) != LoopSettings()
+
+
+Spelled = str | tuple[str, str | None]
+ONE, TWO = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"
+
+
+def openai(name: str, url: str | None) -> object:
+    return pytest.importorskip("langchain_openai").ChatOpenAI(model=name, base_url=url, api_key="none")
+
+
+@pytest.mark.parametrize(
+    ("written", "off", "on"),
+    [
+        (  # a server's entry is for that server
+            [f"small@{ONE}"],
+            [f"small@{ONE}", f"openai:small@{ONE}/", ("small", ONE)],
+            [f"small@{TWO}", ("small", TWO), ("small", None)],
+        ),
+        (  # as older files have it, which tell of no server
+            ["small"],
+            ["small", "openai:small", f"small@{TWO}", ("small", ONE), ("small", None)],
+            ["large", ("large", None)],
+        ),
+        (["openai:small"], ["small", "openai:small", ("small", ONE)], []),  # as only a hand writes it
+        (["anthropic:small", "bedrock:small", "small"], ["small", ("small", TWO)], []),
+    ],
+    ids=["a server's", "of no server", "with a prefix", "an exact one"],
+)
+def test_an_entry_is_for_its_own_server_and_one_without_for_all(
+    profile: Path, written: list[str], off: list[Spelled], on: list[Spelled]
+) -> None:
+    """A pair is a client's model, by name and address."""
+    write_profile(profile, dict.fromkeys(written, OFF))
+    for some, expected in ((off, True), (on, False)):
+        models = [openai(*one) if isinstance(one, tuple) else one for one in some]
+        assert [is_off(model) for model in models] == [expected] * len(some)
+
+
+def test_what_has_its_own_entry_does_not_take_the_one_for_all(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_profile(profile, {"small": OFF, f"small@{TWO}": {"any": {"list": "on", "settings": {}}}})
+    assert (is_off(f"small@{ONE}"), is_off(f"small@{TWO}"), is_off(openai("small", TWO))) == (
+        True,
+        False,
+        False,
+    )
+    monkeypatch.setenv("OPENAI_BASE_URL", TWO)
+    assert (is_off("openai:small"), is_off("anthropic:small")) == (False, True)
+
+
+def test_a_name_that_was_measured_on_a_server_alone_is_said(profile: Path) -> None:
+    write_profile(profile, {f"small@{ONE}": OFF})
+    with pytest.raises(SettingsError, match=rf"'small' was measured as 'small@{ONE}': write"):
+        LoopSettings.for_model("openai:small")
 
 
 def test_without_a_profile_it_is_refused_when_the_agent_is_built(profile: Path) -> None:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import tempfile
+import time
+from errno import ENOSPC
+from pathlib import Path
+from threading import Event
+from threading import enumerate as enumerate_threads
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
 from pydantic import SecretStr, ValidationError
 from rows import STUDY
 
 from wakeloop.bench.agents import AGENTS
 from wakeloop.bench.cell import play
 from wakeloop.bench.journal import Row
+from wakeloop.bench.meter import Meter
+from wakeloop.bench.patience import AGENT
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.study import Study
 from wakeloop.bench.task import Task
 from wakeloop.errors import BenchError
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.tools.folder import Folder
 
 HERE = [name for name, agent in AGENTS.items() if agent.exists and agent.peer is None]
 AWAKE = {"wakeloop", "agentparley", "+ wake", "+ nag", "+ guard", "+ idle rounds", "+ verify", "langchain"}
@@ -118,6 +129,57 @@ def test_an_outage_is_no_result(agent: str, status: int | None) -> None:
     with pytest.raises(BenchError, match="The model cannot be reached: ConnectionError") as caught:
         played(agent, calls(WRITE), error)
     assert "abcdef" not in str(caught.value)
+
+
+@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_nothing(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(Meter, "waiting", 181.0)
+    silent = Event()
+
+    def late(_request: object) -> AIMessage:
+        assert silent.wait(30)
+        return calls(WRITE)
+
+    model = ScriptedModel([late, calls(WRITE), says("Done.")])
+    with pytest.raises(BenchError) as caught:
+        play(cell(agent), STUDY, lambda *_: model)
+    assert str(caught.value) == (
+        "The model did not answer within 180 seconds; --timeout says how long is waited for a request."
+    )
+    silent.set()
+    for thread in enumerate_threads():
+        if thread.name == AGENT:
+            thread.join(30)
+            assert not thread.is_alive()
+    assert (len(model.requests), list(tmp_path.iterdir())) == (1, [])  # nobody pays for what nobody waits for
+
+
+def test_a_request_is_waited_for_from_its_beginning_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    meter, one, two = Meter(9, lambda _said: None), uuid4(), uuid4()
+    for run, at in ((one, 1.0), (two, 3.0)):
+        now[0] = at
+        meter.on_chat_model_start({}, [[]], run_id=run)
+    now[0] = 10.0
+    waited = [meter.waiting]
+    meter.on_llm_error(KeyboardInterrupt(), run_id=one)
+    waited.append(meter.waiting)
+    meter.on_llm_end(LLMResult(generations=[[ChatGeneration(message=says("Done."))]]), run_id=two)
+    assert [*waited, meter.waiting] == [9.0, 7.0, 0.0]
+
+
+@pytest.mark.parametrize("agent", ["plain", "wakeloop"])
+def test_a_full_disk_is_no_fault_of_the_agents(agent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(*_args: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Folder, "write", write)
+    with pytest.raises(OSError, match="No space left"):
+        played(agent, calls(WRITE), says("Done."))
 
 
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rows import STUDY
@@ -35,9 +40,9 @@ def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
 
     played: list[Cell] = []
 
-    def play(cell: Cell, study: Study) -> Row:
+    def play(cell: Cell, study: Study, **more: Any) -> Row:
         played.append(cell)
-        return real(cell, study)
+        return real(cell, study, **more)
 
     real = runner.play
     monkeypatch.setattr(runner, "play", play)
@@ -59,10 +64,10 @@ def test_a_limit_that_is_no_number_lets_nothing_be_spent(tmp_path: Path) -> None
 def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     down = {2}
 
-    def play(cell: Cell, study: Study) -> Row:
+    def play(cell: Cell, study: Study, **more: Any) -> Row:
         if plan(SMALL).index(cell) in down:
             raise BenchError("The model cannot be reached: gone")
-        return real(cell, study)
+        return real(cell, study, **more)
 
     real = runner.play
     monkeypatch.setattr(runner, "play", play)
@@ -75,13 +80,28 @@ def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch
 
 
 def test_three_outages_in_a_row_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def play(cell: Cell, study: Study) -> Row:
+    def play(cell: Cell, study: Study, **more: Any) -> Row:
         raise BenchError("gone")
 
     monkeypatch.setattr(runner, "play", play)
     told: list[str] = []
     found = run(SMALL, tmp_path, workers=1, told=told.append)
     assert (found.rows, found.why, len(told)) == ([], "3 cells in a row failed", 3)
+
+
+def test_a_worker_that_was_killed_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def pool(*_given: object) -> Iterator[Callable[[Cell], Future[Row]]]:
+        def start(_cell: Cell) -> Future[Row]:
+            broken: Future[Row] = Future()
+            broken.set_exception(BrokenProcessPool("terminated abruptly"))
+            return broken
+
+        yield start
+
+    monkeypatch.setattr(runner, "pool", pool)
+    found = run(SMALL, tmp_path, workers=2)
+    assert (found.rows, found.why) == ([], "one of its processes was ended from outside")
 
 
 def test_time_and_cost_are_shown_as_they_go(tmp_path: Path) -> None:

@@ -449,6 +449,22 @@ def test_a_running_thread_tells_no_numbers_and_a_parked_one_does(thread: Make) -
     assert spent(agent)["input"] == 200
 
 
+def test_a_bound_that_comes_with_a_resume_holds_for_what_had_no_price() -> None:
+    def ask() -> str:
+        """Ask a person."""
+        return str(interrupt("which?"))
+
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "a"}}
+    first = ScriptedModel([used(calls(("ask", {})))])
+    create_todo_agent(first, [ask], checkpointer=saver).invoke({"messages": [("user", "go")]}, config)
+    second = ScriptedModel([used(looks("a"))])  # 0.12 a request
+    bounded = LoopSettings(max_cost=0.24, prices=PRICES)
+    agent = create_todo_agent(second, [ask, look], settings=bounded, checkpointer=saver)
+    ended = agent.invoke(Command(resume="this"), config)["todo_session"]
+    assert (ended["reason"], ended["spent"]["requests"]) == ("cost_budget", 2)
+    assert (ended["spent"]["cost"], ended["spent"]["estimated"]) == (0.24, True)
+
+
 class Streaming(GenericFakeChatModel):
     """A model that streams, and reports its tokens with the last piece, as OpenAI's client does."""
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from solving import hold_to_account, laid_out, play
 
+from wakeloop.bench.drafts import Want, append, write
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.task import is_complete
+from wakeloop.bench.task import Call, Task, is_complete
 from wakeloop.bench.world import program_tools
 
 SEEDS = (0, 1, 2)
@@ -59,3 +62,62 @@ def test_what_cannot_be_done_is_refused_by_the_world_and_has_to_be_told(name: st
         len(untold) == sum(refused) == {"missing-sources": 2, "outside-folder": 5, "missing-rates": 0}[name]
     )
     assert is_complete(task.checks(tmp_path / "w", task.final))
+
+
+def first(task: Task, folder: str) -> str:
+    """A file of the world in a folder."""
+    return next(path for path in task.files if path.startswith(folder))
+
+
+BROKEN: dict[str, Callable[[Task], tuple[Call, ...]]] = {
+    "follow-ups": lambda task: (
+        write(first(task, "drawer/").replace("drawer/", "replies/").replace(".txt", "-old.txt"), "Done: it"),
+    ),
+    "outside-folder": lambda task: (write("published/all.txt", "a copy"),),
+    "find-conflicts": lambda task: tuple(
+        write(path.replace("north/", "conflicts/"), text)
+        for path, text in task.files.items()
+        if task.files.get(path.replace("north/", "south/")) == text and "north/" in path
+    ),
+    "question-sum": lambda _task: (write("scratch.txt", ""),),
+    "markdown-table": lambda task: tuple(
+        write(args["path"], re.sub(r"[|-]", " ", args["content"]))
+        for step in task.steps
+        for _, args in step.calls
+    ),
+    "group-totals": lambda task: tuple(
+        write(args["path"], "".join(args["content"].splitlines(keepends=True)[::-1]))
+        for step in task.steps
+        for _, args in step.calls
+    ),
+    "keep-ledger": lambda task: (
+        write("ledger.csv", "".join(call.args["content"] for step in task.steps for call in step.calls)),
+        append("ledger.csv", "name,amount\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_a_task_forbids_or_asks_for_is_looked_at(name: str, tmp_path: Path) -> None:
+    """All of it is done, and one thing against what the request says."""
+    task = FAMILIES[name].make(1, FAMILIES[name].lengths[min(1, len(FAMILIES[name].lengths) - 1)])
+    tools = laid_out(task, tmp_path / "w")
+    for step in task.steps:
+        play(tools, step.calls)
+    assert is_complete(task.checks(tmp_path / "w", task.final))
+    assert play(tools, BROKEN[name](task)) == []
+    assert not is_complete(task.checks(tmp_path / "w", task.final))
+
+
+@pytest.mark.parametrize(
+    ("made", "holds"),
+    [
+        ("a | b\n:--- | ---:\n1 | 2\n", True),  # no bars at the ends, and a side to lean to
+        ("|a|b|\n|-|-|\n|1|2|\n", True),
+        ("| a | b |\n| 1 | 2 |\n", False),
+        ("| a | b |\n|---|---|\n| 1 2 |\n", False),
+        ("Here it is:\n| a | b |\n|---|---|\n| 1 | 2 |\n", False),
+    ],
+)
+def test_a_table_is_one_however_it_is_drawn(made: str, holds: bool) -> None:
+    assert Want("| a | b |\n| --- | --- |\n| 1 | 2 |\n", "table").holds(made) is holds

@@ -63,7 +63,7 @@ def many(agent: str, completed: int, **values: Any) -> list[dict[str, Any]]:
         (20, 10, "more"),
         (2, 12, "less"),
         (11, 10, "no difference shown"),
-        (20, 20, "no difference that matters"),
+        (20, 20, "no difference shown"),  # of 20 runs that are alike, one in six may be another yet
     ],
 )
 def test_a_comparison_is_paired_and_judged(ours: int, theirs: int, says: str) -> None:
@@ -72,6 +72,21 @@ def test_a_comparison_is_paired_and_judged(ours: int, theirs: int, says: str) ->
     assert (found.model, found.agent, found.pairs) == ("weak", "wakeloop", 20)
     assert found.difference.value == (ours - theirs) / 20
     assert verdict(found, STUDY) == says
+
+
+@pytest.mark.parametrize(
+    ("pairs", "primary_", "says"),
+    [
+        (34, "completed", "no difference shown"),  # Wilson's bound of none in 34 is 10.2 %
+        (35, "completed", "no difference that matters"),  # 9.9 %
+        (6, "requests", "no difference that matters"),
+    ],
+)
+def test_runs_that_are_all_alike_have_to_be_many(pairs: int, primary_: Any, says: str) -> None:
+    rows = [row(agent, seed) for agent in ("plain", "wakeloop") for seed in range(1, pairs + 1)]
+    study = STUDY.varied(primary=primary_)
+    (found,) = compared(rows, "plain", primary(study))
+    assert verdict(found, study) == says
 
 
 def test_a_difference_can_be_too_small_to_matter() -> None:
@@ -136,20 +151,22 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
     named = [{**one, "model": "openai:small@http://127.0.0.1:1/v1"} for one in (*short, *long)]
     write_profile(file, profile_of(named, STUDY))
     write_profile(file, {"other": {}})
-    assert json.loads(file.read_text())["models"].keys() == {"small", "other"}
+    assert json.loads(file.read_text())["models"].keys() == {"small@http://127.0.0.1:1/v1", "other"}
     (tmp_path / "profile.json.new").mkdir()  # nothing can be written
     with pytest.raises(OSError, match=r"profile\.json\.new"):
         write_profile(file, {"third": {}})
-    assert json.loads(file.read_text())["models"].keys() == {"small", "other"}
+    assert json.loads(file.read_text())["models"].keys() == {"small@http://127.0.0.1:1/v1", "other"}
 
     off = LoopSettings(dialect="loki", auto_continue=False)
     monkeypatch.setenv("WAKELOOP_PROFILE", str(file))
-    assert LoopSettings.for_model("openai:small", 1) == off
-    assert LoopSettings.for_model("small", 19) == off
-    assert LoopSettings.for_model("small", 20) == LoopSettings()
-    assert LoopSettings.for_model("small", 60) == LoopSettings()
-    assert LoopSettings.for_model("small", 0) == off
-    assert LoopSettings.for_model("small") == off  # of two tasks it pays in one: that may be chance
+    assert LoopSettings.for_model("openai:small@http://127.0.0.1:1/v1", 1) == off
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 19) == off
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 20) == LoopSettings()
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 60) == LoopSettings()
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 0) == off
+    assert (
+        LoopSettings.for_model("small@http://127.0.0.1:1/v1") == off
+    )  # of two tasks it pays in one: that may be chance
     assert LoopSettings.for_model("unknown", 1) == LoopSettings()
     assert LoopSettings.for_model("other", 1) == LoopSettings()
 
@@ -172,10 +189,10 @@ def test_no_profile_is_a_sentence(tmp_path: Path, text: str | None, says: str) -
     if text is not None:
         file.write_text(text)
     with pytest.raises(SettingsError, match=says):
-        LoopSettings.for_model("small", profile=str(file))
+        LoopSettings.for_model("small@http://127.0.0.1:1/v1", profile=str(file))
 
 
 def test_a_length_may_be_written_with_a_zero_before_it(tmp_path: Path) -> None:
     file = tmp_path / "profile.json"
     file.write_text('{"models": {"small": {"05": {"settings": {"nag_after": 7}}}}}')
-    assert LoopSettings.for_model("small", 5, str(file)).nag_after == 7
+    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 5, str(file)).nag_after == 7

@@ -12,7 +12,7 @@ from rows import STUDY
 from wakeloop.bench.agents import AGENTS
 from wakeloop.bench.cell import claims
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.models import bare, check_model, knobs_of
+from wakeloop.bench.models import check_model, key_of, knobs_of
 from wakeloop.bench.plan import cells, tasks_of
 from wakeloop.bench.runner import plan
 from wakeloop.bench.study import BUILT_IN, study_named, study_of
@@ -137,16 +137,16 @@ def test_knobs_are_words_numbers_and_switches() -> None:
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("openai:m@http://127.0.0.1/v1", "m"),
+        ("openai:m@http://127.0.0.1/v1/", "m@http://127.0.0.1/v1"),
         ("m", "m"),
         ("anthropic:c", "anthropic:c"),
         ("weak:stop=1", "weak:stop=1"),
         ("google_vertexai:c@20240620", "google_vertexai:c@20240620"),
-        ("c@20240620@http://127.0.0.1/v1", "c@20240620"),
+        ("c@20240620@http://127.0.0.1/v1", "c@20240620@http://127.0.0.1/v1"),
     ],
 )
-def test_a_model_goes_by_its_bare_name(text: str, name: str) -> None:
-    assert bare(text) == name
+def test_a_profile_calls_a_model_by_name_and_server(text: str, name: str) -> None:
+    assert key_of(text) == name
 
 
 def test_a_model_without_a_key_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

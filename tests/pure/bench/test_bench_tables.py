@@ -111,6 +111,19 @@ def test_losses_in_short_are_the_worst_of_each_figure() -> None:
     assert [line.split(" | ")[:2] for line in lines] == [["| `weak` and 1 more", "completed"]]
 
 
+def test_a_loss_at_one_size_of_results_is_not_made_good_by_another() -> None:
+    dear = [row("wakeloop", seed, requests=2, input=1200) for seed in range(1, 11)]
+    large = [row(agent, seed, results=2000, input=9000) for agent in ("plain",) for seed in range(1, 11)]
+    cheap = [row("wakeloop", seed, results=2000, input=5000) for seed in range(1, 11)]
+    plain = [row("plain", seed) for seed in range(1, 11)]
+    for every in (True, False):
+        lines = tables.losses([*plain, *dear, *large, *cheap], STUDY, every=every).splitlines()[2:]
+        assert [line.split(" | ")[:5] for line in lines] == [
+            ["| `weak`, results of 0 tokens", "tokens in", "`plain`", "1,000", "1,200"],
+            ["| `weak`, results of 0 tokens", "spent", "`plain`", "690", "890"],
+        ]
+
+
 def test_numbers_have_the_decimals_that_they_need() -> None:
     assert [tables.number(one) for one in (0.00123, 1.5, 12.6, 1234567, float("inf"), float("nan"))] == [
         "0.00123", "1.5", "12.6", "1,234,567", "never", "",

@@ -199,6 +199,22 @@ def test_costs_add_up_exactly_and_one_without_a_price_makes_the_sum_unknown() ->
     assert told(spent(tenth, Usage(1, 0, 0, model="x"), tenth, base=priced(BARE)))["cost"] is None
 
 
+def test_under_a_bound_what_had_no_price_costs_what_the_model_costs_now() -> None:
+    """As after a resume with an agent that has prices and a bound, and the first had none."""
+    notes = spent(Usage(1000, 400, 100), Usage(1000, 0, 0))
+    assert (told(notes)["cost"], over(notes, priced(BARE, max_cost=1e-6))) == (None, None)
+    unbounded = dict(notes)
+    spend(unbounded, [USED], 0, priced(BARE), "gpt-mini")
+    assert (told(unbounded)["cost"], told(unbounded)["estimated"]) == (None, False)
+    spend(notes, [USED], 0, priced(BARE, max_cost=0.001), "gpt-mini")
+    cost = (1600 * 150 + 400 * 75 + 100 * 600) + 180_000
+    assert (told(notes)["cost"], told(notes)["estimated"]) == (cost / 1e9, True)
+    assert [over(notes, priced(BARE, max_cost=bound / 1e9)) for bound in (cost, cost + 1)] == [
+        "cost_budget",
+        None,
+    ]
+
+
 @pytest.mark.parametrize(
     ("model", "prices", "fits"),
     [("gpt-5", BARE, True), ("x", PRICES, True), ("x", BARE, False), ("", BARE, False), ("gpt", {}, False)],

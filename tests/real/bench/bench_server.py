@@ -1,21 +1,33 @@
 """A server of OpenAI's chat completions that makes files: a program.
 
 It stops at every third reply. What it says follows from the request alone: the same run gets the same
-replies, in whatever order it is asked.
+replies, in whatever order it is asked. From the request on that its first argument says it answers none while
+the file of the second is there, into which it writes that it has come so far; without a second it dies there.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 from chat_server import Reply, Server
 
+FROM = int(sys.argv[1]) if sys.argv[1:] else sys.maxsize
+SILENT = sys.argv[2:]
 DELAY = 0.04  # seconds a reply: time to be killed in
 
 
-def answer(_number: int, asked: dict[str, Any]) -> Reply:
+def answer(number: int, asked: dict[str, Any]) -> Reply:
+    if number >= FROM and not SILENT:
+        os.kill(os.getpid(), signal.SIGKILL)
+    while number >= FROM and (silent := Path(SILENT[0])).exists():
+        silent.write_text("reached")
+        time.sleep(0.1)
     messages = asked["messages"]
     tools = {tool["function"]["name"] for tool in asked.get("tools", ())}
     names = re.findall(r"\w+-\d+", next(m["content"] for m in messages if m["role"] == "user"))

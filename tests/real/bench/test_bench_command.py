@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+from errno import ENOSPC
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from processes import wakeloop
+from rows import STUDY
 
+from wakeloop.bench import journal
+from wakeloop.bench.runner import run
+from wakeloop.errors import BenchError
 from wakeloop.settings import LoopSettings
 
 SHEET = """\
@@ -74,9 +82,39 @@ def test_run_report_and_profile(tmp_path: Path) -> None:
 def test_a_cost_that_is_reached_is_no_success() -> None:
     code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--max-cost", "1")
     assert code == 1
-    assert re.match(r"1 of 4 cells, \d seconds left, cost 1,\d{3}, 4,\d{3} left\n", err)
+    assert re.match(r"1 of 4 cells, \d+ seconds? left, cost 1,\d{3}, 4,\d{3} left\n", err)
     assert "1 of 4 cells is in mine/cells.jsonl; the cost of 1 is reached" in err
     assert "Run the same command again to go on" in err
+
+
+def test_a_full_disk_and_a_run_beside_are_one_sentence_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = (*SMALL, *TWO, "--out", "mine")
+    mine = tmp_path / "mine" / "cells.jsonl"
+
+    def fsync(file: int) -> None:
+        of_the_run = mine.exists() and os.path.samestat(os.fstat(file), mine.stat())
+        if of_the_run and mine.read_bytes().count(b"\n") > 3:  # the head, and two cells
+            raise OSError(ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(journal.os, "fsync", fsync)
+        code, out, err = wakeloop(*command)
+    assert (code, out, err.splitlines()[-1]) == (
+        *(1, ""),
+        "wakeloop: The disk of 'mine/cells.jsonl' is full: make room, then go on where it stopped.",
+    )
+    rows = journal.read(tmp_path / "mine" / "cells.jsonl")[1]
+    with (tmp_path / "mine" / "cells.jsonl").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        code, out, err = wakeloop(*command)
+    assert (code, out, err) == (
+        *(2, ""),
+        "wakeloop: Another run is writing mine/cells.jsonl: wait for it, or give another --out.\n",
+    )
+    assert wakeloop(*command)[0] == 0
+    assert journal.read(tmp_path / "mine" / "cells.jsonl")[1][: len(rows)] == rows
 
 
 def test_tasks_of_ones_own(tmp_path: Path) -> None:
@@ -95,6 +133,32 @@ def test_tasks_of_ones_own(tmp_path: Path) -> None:
     assert [(row["family"], row["kind"], row["completed"]) for row in rows] == [
         ("tasks/#copy", "own", True)
     ] * 2
+
+
+def test_rows_of_another_plan_or_of_other_tasks_are_refused() -> None:
+    Path("task").mkdir()
+    Path("task", "task.yaml").write_text("prompt: Copy.\nparts: 0\ncheck: ['true']\n")
+    study, out = STUDY.varied(tasks=("./task",), seeds=1), Path("run")
+    run(study, out, workers=1)
+    head, *rows = (out / "cells.jsonl").read_text().splitlines()
+    older = head.replace(f'"wakeloop":"{version("wakeloop")}"', '"wakeloop":"0.0.9"')
+    (out / "cells.jsonl").write_text("\n".join([older, *rows, ""]))
+    told: list[str] = []
+    assert len(run(study, out, workers=1, told=told.append).rows) == 2
+    assert told == [f"run/cells.jsonl was begun with wakeloop 0.0.9, and this is {version('wakeloop')}."]
+
+    Path("task", "task.yaml").write_text("prompt: Copy it.\nparts: 0\ncheck: ['true']\n")
+    with pytest.raises(BenchError) as caught:
+        run(study, out, workers=1)
+    assert str(caught.value) == (
+        "The tasks in ./task have changed since the run in run/cells.jsonl began: give another --out."
+    )
+    (out / "cells.jsonl").write_text("\n".join([head, rows[0].replace("./task/#task", "gone"), ""]))
+    with pytest.raises(BenchError) as caught:
+        run(study, out, workers=1)
+    assert str(caught.value) == (
+        "run/cells.jsonl was begun with another plan, which had plain on gone:0: give another --out."
+    )
 
 
 def test_a_task_without_steps_is_told_in_an_estimate(tmp_path: Path) -> None:
@@ -122,16 +186,28 @@ def test_a_model_that_costs_nothing_is_reported(tmp_path: Path) -> None:
     assert "A million tokens cost: input 0, cached 0, output 0." in out
 
 
-def test_a_check_that_cannot_be_run_is_no_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ("no-such-command", "The check of {task} could not be run: "),
+        (
+            "true",
+            "The checks of {task} all hold before any work, so that they show nothing: mend them, or say ",
+        ),
+    ],
+)
+def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(
+    tmp_path: Path, check: str, told: str
+) -> None:
     task = tmp_path / "tasks" / "copy"
     task.mkdir(parents=True)
-    (task / "task.yaml").write_text(f"{SHEET}check: [no-such-command]\n")
-    code, _, err = wakeloop(
+    (task / "task.yaml").write_text(f"{SHEET}check: ['{check}']\n")
+    code, out, err = wakeloop(
         "bench", "--model", "weak", "--task", "tasks", "--seeds", "1", "--workers", "1", *TWO, "--out", "mine"
     )
-    assert code == 1
-    assert "could not be run" in err
-    assert "0 of 2 cells" in err
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith(f"wakeloop: {told.format(task=task)}")
+    assert not (tmp_path / "mine").exists()
 
 
 @pytest.mark.parametrize(

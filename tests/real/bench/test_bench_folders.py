@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from processes import is_gone
 from solving import laid_out, play
 
-from wakeloop.bench.folders import load
+from wakeloop.bench import folders
+from wakeloop.bench.folders import load, prove
 from wakeloop.bench.task import Check, damage, is_complete, share_of
 from wakeloop.errors import SettingsError
 
@@ -111,3 +113,96 @@ def test_no_task_and_a_check_that_cannot_be_run_get_one_sentence(tmp_path: Path)
     [task] = load(folder(tmp_path, "prompt: x\ncheck: [no-such-command]\n", None))
     with pytest.raises(SettingsError, match=r"The check of .*copy could not be run"):
         task.check(tmp_path)
+
+
+# -- folders that show nothing, and checks that do what they should not -----------------------------------
+
+
+HELD = (
+    "The checks of {folder} all hold before any work, so that they show nothing: mend them, or say "
+    "`parts: 0` where nothing is to be done."
+)
+KEPT = (
+    "The check of {folder} writes into its own folder, and finds it there the next time: let it write into "
+    "the folder that it is run in."
+)
+UNDONE = "The steps of {folder} do not complete it: "
+
+
+@pytest.mark.parametrize(
+    ("sheet", "check", "told"),
+    [
+        (
+            SHEET.replace("says: [b.txt]\n", ""),
+            "print('ok a'); print('ok b')",
+            HELD,
+        ),
+        (SHEET, CHECK.replace('"b.txt"', '"c.txt"'), UNDONE + "'c.txt' does not hold behind them."),
+        (
+            SHEET.replace("write_file", "write_fil"),
+            CHECK,
+            UNDONE + "'b.txt' does not hold behind them (there is no tool 'write_fil').",
+        ),
+        (
+            SHEET.replace("write_file, {path: b.txt", "append_file, {path: files/../../b.txt"),
+            CHECK,
+            UNDONE
+            + "'b.txt' does not hold behind them (append_file: 'files/../../b.txt' leads outside the folder;"
+            " only paths inside it are allowed).",
+        ),
+        (
+            SHEET,
+            "open('b.txt'); ok()",
+            UNDONE + "'the check' does not hold behind them (NameError: name 'ok' is not defined).",
+        ),
+        (
+            SHEET,
+            CHECK + "Path(sys.argv[-1], 'log').open('a').write('looked')",
+            KEPT,
+        ),
+        (SHEET, "import time; time.sleep(60)", "The check of {folder} did not end within 1 second."),
+        (SHEET, "import os; os.kill(os.getpid(), 11)", "The check of {folder} was ended by signal 11."),
+        (
+            SHEET,
+            "print('ok a'",
+            "{folder}/check.py is no Python program: '(' was never closed (check.py, line 1).",
+        ),
+    ],
+    ids=["held", "undone", "no tool", "refused", "raised", "kept", "hung", "signal", "no program"],
+)
+def test_a_task_that_shows_nothing_is_refused_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sheet: str, check: str, told: str
+) -> None:
+    if "sleep" in check:
+        monkeypatch.setattr(folders, "SECONDS", 1)
+    made = folder(tmp_path, sheet, check)
+    with pytest.raises(SettingsError) as caught:
+        prove(made)
+    assert str(caught.value) == told.format(folder=made)
+
+
+def test_where_nothing_is_to_be_done_everything_may_hold(tmp_path: Path) -> None:
+    prove(folder(tmp_path, "prompt: Leave it.\nparts: 0\n", "print('ok a')", "still"))
+    prove(folder(tmp_path, SHEET))
+    prove(tmp_path)
+
+
+def test_what_a_check_writes_and_leaves_running_is_gone_with_it(tmp_path: Path) -> None:
+    made = folder(
+        tmp_path,
+        "prompt: x\n",
+        "import subprocess, sys, tempfile\n"
+        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "open('a.txt', 'w').write('by the check'); open('new.txt', 'w')\n"
+        "held = tempfile.mkdtemp()\n"
+        "print('ok', left.pid, held)\n",
+    )
+    [task] = load(made)
+    world = tmp_path / "world"
+    task.lay_out(world)
+    [check] = task.check(world)
+    pid, temporary = check.name.split()
+    assert is_gone(int(pid))
+    assert not Path(temporary).exists()
+    assert {path.name: path.read_text() for path in world.iterdir()} == {"a.txt": "hello"}
+    assert sorted(path.name for path in made.iterdir()) == ["check.py", "files", "task.yaml"]

@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from processes import Shell
+from processes import Shell, is_gone, until, wakeloop
 from rows import STUDY
 
 from wakeloop.bench.journal import Row, read
@@ -23,11 +23,11 @@ TESTS = Path(__file__).parents[2]
 PATIENCE = 60.0
 
 
-@pytest.fixture
-def server() -> Iterator[str]:
+@contextmanager
+def served(*args: str) -> Iterator[str]:
     """The address of a server, in a process of its own."""
     path = os.pathsep.join([str(TESTS), str(TESTS / "real" / "cli"), *sys.path])
-    command = [sys.executable, str(Path(__file__).with_name("bench_server.py"))]
+    command = [sys.executable, str(Path(__file__).with_name("bench_server.py")), *args]
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -37,24 +37,25 @@ def server() -> Iterator[str]:
     )
     assert process.stdout is not None
     yield process.stdout.readline().strip()
-    process.communicate("")
+    with suppress(BrokenPipeError):
+        process.communicate("")
 
 
-def until(reached: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+@pytest.fixture
+def server() -> Iterator[str]:
+    """The address of a server that answers."""
+    with served() as url:
+        yield url
 
 
 def killed(process: subprocess.Popen[str], journal: Path, rows: int) -> None:
     """Kill a run when so many rows stand there, and wait until nobody it began is left to spend money."""
-    until(lambda: lines(journal) > rows)
+    until(lambda: lines(journal) > rows, process, PATIENCE)
     workers = begun_by(process.pid)
     assert len(workers) >= 2
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    until(lambda: not any(map(alive, workers)))
+    assert all(map(is_gone, workers))
 
 
 def lines(journal: Path) -> int:
@@ -68,13 +69,6 @@ def begun_by(pid: int) -> list[int]:
     except OSError:
         return []
     return [*children, *(deeper for child in children for deeper in begun_by(child))]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def timeless(rows: Sequence[Row]) -> list[Row]:
@@ -114,3 +108,113 @@ def test_killed_twice_and_resumed_it_comes_to_the_same(
     completed = {row["agent"]: row["completed"] for row in rows_of}
     assert completed == {"plain": False, "asked 1": True, "wakeloop": True}
     assert "sk-loopback-secret" not in journal.read_text()
+
+
+# -- a server that is silent or dies, and a run that is stopped --------------------------------------------
+
+SMALL = STUDY.varied(agents=("plain", "wakeloop"), tasks=("make-files:5",), seeds=3)
+NOTHING = "no cell was finished"
+AGAIN = "Run the same command again to go on: what is finished is not run again.\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a run is made in this process, with a file that keeps the server silent while it is there."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "silent").touch()
+    return tmp_path
+
+
+def asks(url: str) -> None:
+    """Write a study of a model at this address."""
+    Path("study.json").write_text(SMALL.varied(models=(f"small@{url}",)).model_dump_json())
+
+
+COMMAND = ("bench", "--study", "study.json", "--out", "run", "--workers")
+
+
+def outages(journal: Path) -> list[str]:
+    told = (json.loads(line) for line in journal.read_text().splitlines()[1:])
+    return [line["outage"] for line in told if "outage" in line]
+
+
+@pytest.mark.loopback
+def test_a_server_that_is_silent_holds_no_cell_for_ever(folder: Path) -> None:
+    with served("6", "silent") as url:
+        asks(url)
+        code, out, err = wakeloop(*COMMAND, "1", "--timeout", "2")
+        assert (code, out) == (1, ""), err
+        assert "The model did not answer within 2 seconds; --timeout says how long is waited for" in err
+        assert f"; 3 cells in a row failed\n{AGAIN}" in err
+        found = outages(folder / "run" / "cells.jsonl")
+        assert len(found) >= 3, err
+        assert {said.partition(";")[0] for said in found} == {"The model did not answer within 2 seconds"}
+        told = " still missing (the last outage: The model did not answer within 2 seconds;"
+        assert told in wakeloop("bench", "report", "run")[1]
+        (folder / "silent").unlink()
+        code, _, err = wakeloop(*COMMAND, "1")
+    assert (code, "6 of 6 cells are in run/cells.jsonl\n" in err) == (0, True), err
+    assert "outage" not in wakeloop("bench", "report", "run")[1]
+
+
+@pytest.mark.loopback
+def test_a_server_that_dies_in_the_middle_ends_the_run_in_a_sentence(folder: Path) -> None:
+    with served("6") as url:
+        asks(url)
+        code, _, err = wakeloop(*COMMAND, "1")
+    assert code == 1
+    assert [line.rpartition(": OpenAI")[0] for line in err.splitlines() if ", seed" in line] == [
+        "wakeloop, make-files:5, seed 1: The model cannot be reached",
+        "plain, make-files:5, seed 2: The model cannot be reached",
+        "wakeloop, make-files:5, seed 2: The model cannot be reached",
+    ]
+    assert err.endswith(f"1 of 6 cells is in run/cells.jsonl; 3 cells in a row failed\n{AGAIN}")
+    assert len(outages(folder / "run" / "cells.jsonl")) == 3
+
+
+def told(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What a process has said when it ended; one that does not end is a failure that shows it."""
+    try:
+        return process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail(f"It did not end:\n{process.communicate()}")
+
+
+@pytest.mark.loopback
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
+@pytest.mark.parametrize(
+    ("signals", "workers", "code"),
+    [
+        ([signal.SIGINT], "2", 130),
+        ([signal.SIGINT] * 5, "1", 130),
+        ([signal.SIGTERM], "1", 143),
+        ([signal.SIGHUP], "1", -signal.SIGHUP),  # the terminal is closed: nobody would read a word
+    ],
+    ids=["Ctrl-C", "Ctrl-C again and again", "SIGTERM", "closed terminal"],
+)
+def test_a_run_that_is_stopped_loses_nothing(
+    folder: Path, signals: list[int], workers: str, code: int
+) -> None:
+    """It waits for a server that is silent: it could not end by itself."""
+    journal, silent = folder / "run" / "cells.jsonl", folder / "silent"
+    with served("9", "silent") as url:
+        asks(url)
+        process = Shell(folder, folder / "threads.sqlite").start(*COMMAND, workers)
+        until(silent.read_text, process, PATIENCE)
+        others = begun_by(process.pid)
+        for number in signals:
+            process.send_signal(number)
+        out, err = told(process)
+        assert (process.returncode, out) == (code, ""), err
+        rows = lines(journal) - 1  # of two cells at once neither may be finished, or both
+        kept = f"{rows} of 6 cells {'is' if rows == 1 else 'are'} in run/cells.jsonl" if rows else NOTHING
+        assert rows == 1 or workers == "2"
+        assert err.endswith(f"Stopped: {kept}. {AGAIN}" if code > 0 else ""), err
+        assert "Traceback" not in err, err
+        assert all(map(is_gone, others))
+        silent.unlink()
+        done, _, err = wakeloop(*COMMAND, "1")
+    assert (done, "6 of 6 cells are in run/cells.jsonl\n" in err) == (0, True), err

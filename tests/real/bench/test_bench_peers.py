@@ -6,7 +6,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import CompletedProcess
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from wakeloop.bench import agents, peers
 from wakeloop.bench.agents import OUTER, _peer
 from wakeloop.bench.cell import play
 from wakeloop.bench.journal import Row
+from wakeloop.bench.meter import Meter
 from wakeloop.bench.peers import DEEPAGENTS, Peer, end_all
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.task import Task
@@ -115,6 +116,25 @@ def test_ceilings_are_the_same(played: Any) -> None:
 def test_an_outage_reaches_through_and_the_process_plays_on(played: Any) -> None:
     with pytest.raises(BenchError, match="The model cannot be reached: ConnectionError: gone"):
         played("create_agent", calls(WRITE), ConnectionError("gone"))
+    row, _ = played("create_agent", says("Done."))
+    assert row["end"] == "done"
+
+
+def test_a_silent_model_ends_the_process_that_waits_for_it_and_another_is_started(
+    played: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent, waiting = Event(), peers.process_of(HERE).process
+
+    def late(_request: object) -> AIMessage:
+        assert silent.wait(30)
+        return says("Done.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Meter, "waiting", 181.0)
+        with pytest.raises(BenchError, match="The model did not answer within 180 seconds"):
+            played("create_agent", late)
+    silent.set()
+    assert waiting.poll() is not None
     row, _ = played("create_agent", says("Done."))
     assert row["end"] == "done"
 

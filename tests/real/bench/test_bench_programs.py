@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import is_gone
 from solving import hold_to_account, laid_out, play
 
+from wakeloop.bench.drafts import write
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.programs import agrees
-from wakeloop.bench.task import Call
+from wakeloop.bench.task import Call, is_complete
 from wakeloop.bench.world import program_tools
 
 PROGRAMS = [name for name, family in FAMILIES.items() if family.make(0, 1).tools is program_tools]
@@ -41,3 +45,44 @@ def test_its_tests_fail_before_the_work_and_pass_after_it(tmp_path: Path) -> Non
     assert play(tools, (Call("run_python", {"path": "none.py"}),)) == [
         "There is no 'none.py' in the folder; list_files shows what there is."
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("mend-program", lambda text, tests: by_heart(tests)),
+        ("rename-function", lambda text, tests: f"{text}\nsecond = answer\n"),
+        ("guard-program", lambda text, tests: text.replace("xs[0] *", "sum(xs) *")),
+    ],
+)
+def test_what_stays_and_what_is_not_in_sight_is_looked_at(
+    name: str, broken: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    task = FAMILIES[name].make(1, 1)
+    tools = laid_out(task, tmp_path / "w")
+    [call] = task.steps[0].calls
+    play(tools, (call,))
+    assert is_complete(task.checks(tmp_path / "w", task.final))
+    tests = next((text for path, text in task.files.items() if path.startswith("tests/")), "")
+    play(tools, (write(call.args["path"], broken(call.args["content"], tests)),))
+    assert not is_complete(task.checks(tmp_path / "w", task.final))
+
+
+def by_heart(tests: str) -> str:
+    """A program that answers what the tests in sight ask, and nothing else."""
+    known = re.findall(r"assert solve\((.*)\) == (.*)", tests)
+    return "".join(
+        ["def solve(xs):\n", *(f"    if xs == {asked}: return {answer}\n" for asked, answer in known)]
+    )
+
+
+def test_what_a_program_leaves_running_is_gone_with_it(tmp_path: Path) -> None:
+    tools = {tool.name: tool for tool in program_tools(tmp_path)}
+    (tmp_path / "a.py").write_text(
+        "import subprocess, sys\n"
+        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print(left.pid)\n"
+    )
+    said = tools["run_python"].invoke({"path": "a.py"})
+    assert said.startswith("Exit code 0.\n")
+    assert is_gone(int(said.split()[-1]))

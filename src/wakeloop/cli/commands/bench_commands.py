@@ -59,6 +59,12 @@ def run(
     max_cost: Annotated[
         float | None, typer.Option(min=0, metavar="COST", help="End when all cells together have cost this.")
     ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            min=1, metavar="SECONDS", help="How long a request may take; then its cell is run again later."
+        ),
+    ] = 180,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what it would take, and run nothing.")
     ] = False,
@@ -75,7 +81,8 @@ def run(
         write(estimated(found, workers))
         return
     where = out or Path(f"bench-{found.name.replace(' ', '-')}")
-    raise typer.Exit(measure(found, where, workers, max_cost, lambda line: tell(line, sys.stderr)))
+    how = {"workers": workers, "max_cost": max_cost, "timeout": timeout}
+    raise typer.Exit(measure(found, where, lambda line: tell(line, sys.stderr), **how))
 
 
 @bench.command(cls=Command)
