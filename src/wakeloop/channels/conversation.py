@@ -52,11 +52,18 @@ class Messages(Keyed[Any]):
     def put(self, item: Any) -> int:
         """Replace the message of the same id in its place, or append it; return the place."""
         place = super().put(item)
-        self.sound = min(self.sound, place)
+        if place < self.sound:
+            self.sound = self.round_of(place)
         if place < self.measured[0]:
             self.measured = 0, 0
         if item.type == "tool":
             self.where["call", item.tool_call_id] = place
+        return place
+
+    def round_of(self, place: int) -> int:
+        """Return where the round of a message begins: a result that is replaced is read with its calls."""
+        while place and self[place].type == "tool":
+            place -= 1
         return place
 
     def size(self, of: Callable[[Any], int]) -> int:

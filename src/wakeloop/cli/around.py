@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Timer
@@ -25,6 +26,18 @@ SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000} 
 PATIENCE = 0.7  # seconds that a server may be silent
 WHOLE = 2.0  # seconds that it has to tell all its models
 SHOWN = 20  # models of a server in a line
+USUAL = (
+    "gpt-oss",
+    "gpt-",
+    "claude",
+    "gemini",
+    "qwen",
+    "llama",
+    "mistral",
+    "deepseek",
+    "gemma",
+)  # that call tools
+NO_TALKERS = re.compile(r"embed|rerank|whisper|tts|speech|audio|image|dall-e|moderation|guard|vision-only")
 MOST_BYTES = 1_000_000
 
 
@@ -39,9 +52,7 @@ class ModelServer:
     @property
     def told(self) -> str:
         """The server in a line."""
-        names = ", ".join(self.models[:SHOWN]) or "no model is loaded"
-        more = len(self.models) - SHOWN
-        return f"{self.name} at {self.url}: {names}{f' and {more:,} more' if more > 0 else ''}"
+        return f"{self.name} at {self.url}: {some(self.models)}"
 
 
 @dataclass(frozen=True)
@@ -57,25 +68,39 @@ class Around:
         served = [
             (f"{model} ({server.name})", {"model": f"openai:{model}", "base_url": server.url})
             for server in self.servers
-            for model in server.models
+            for model in sorted(server.models, key=how_usual)
         ]
         return [*served, *((f"{KEYS[key]}, by {key}", {"model": f"{KEYS[key]}:"}) for key in self.keys)]
 
-    def lines(self) -> Iterator[str]:
-        """All of it, a line each."""
-        yield f"keys: {', '.join(self.keys) or 'none'}"
-        yield from (f"server: {server.told}" for server in self.servers)
-        if not self.servers:
-            looked = ", ".join(f"{name} ({port})" for name, port in SERVERS.items())
-            yield f"server: none on this machine; looked for {looked}"
 
-
-def look_around() -> Around:
-    """Look for keys in the environment and for servers on this machine, all at once."""
+def look_around(say: Callable[[str], None] = lambda _: None) -> Around:
+    """Look for keys in the environment and for servers on this machine, and `say` each as it comes."""
     keys = [name for name in KEYS if os.environ.get(name, "").strip()]
+    say(f"keys: {', '.join(keys) or 'none'}")
+    servers = []
     with ThreadPoolExecutor(len(SERVERS)) as pool:
-        found = pool.map(lambda one: asked(*one), SERVERS.items())
-        return Around(keys, [server for server in found if server is not None])
+        for server in pool.map(lambda one: asked(*one), SERVERS.items()):
+            if server is not None:
+                servers.append(server)
+                say(f"server: {server.told}")
+    if not servers:
+        looked = ", ".join(f"{name} ({port})" for name, port in SERVERS.items())
+        say(f"server: none on this machine; looked for {looked}")
+    return Around(keys, servers)
+
+
+def how_usual(model: str) -> int:
+    """Where a model stands in a choice: what is known to call tools first, what never talks last."""
+    name = model.rpartition("/")[2].lower()
+    if NO_TALKERS.search(name):
+        return len(USUAL) + 1
+    return next((place for place, family in enumerate(USUAL) if name.startswith(family)), len(USUAL))
+
+
+def some(models: Sequence[str]) -> str:
+    """Models in a line, not more than one reads."""
+    more = len(models) - SHOWN
+    return (", ".join(models[:SHOWN]) or "no model is loaded") + (f" and {more:,} more" if more > 0 else "")
 
 
 def asked(name: str, port: int) -> ModelServer | None:

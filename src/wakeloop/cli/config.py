@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from wakeloop.cli.configured import Stack, address, stack_of
@@ -10,11 +11,12 @@ from wakeloop.cli.outcome import as_json
 from wakeloop.cli.recipe import Recipe, without_user
 from wakeloop.cli.store import Place
 from wakeloop.config.levels import BESIDE, Held, config_folder, names
-from wakeloop.display.clean import clean, one_line
+from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room
 from wakeloop.display.words import as_text
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import LoopSettings, canonical
+from wakeloop.text.characters import to_copy
 
 UNSAID = {
     **dict.fromkeys(("model", "base_url", "mcp", "system_prompt")),
@@ -23,6 +25,10 @@ UNSAID = {
     "function_calling": True,
 }
 WIDEST = 48  # characters of a value in the table
+COPIED = (
+    "base_url",
+    "mcp",
+)  # values that somebody would copy: whole below the table where they are cut in it
 HEAD = ("KEY", "VALUE", "LEVEL", "FROM")
 
 
@@ -89,22 +95,29 @@ def looked_at(place: Place) -> list[tuple[str, bool]]:
 
 def lines_of(picture: Picture, files: Sequence[tuple[str, bool]] = ()) -> Iterator[str]:
     """A table of four columns, and the files."""
-    rows = [HEAD, *(row(key, held) for key, held in picture.held.items())]
-    yield from columns(rows, room(sys.stdout), texts=(1,))
+    width = room(sys.stdout)
+    short = {path: Path(path).name for path, _ in files} if width else {}  # all of it is below
+    rows = [HEAD, *(row(key, held, short) for key, held in picture.held.items())]
+    table = [*columns(rows, width, texts=(1,))]
+    yield from table
+    for key in COPIED:
+        value = str(picture.held[key].value or "")
+        if not any(value in line for line in table):
+            yield f"{key}: {to_copy(value)}"
     if picture.ignored:
         others = ", ".join(picture.ignored)
-        yield f"The agent file {clean(picture.agent)} overrides all settings; not counted: {others}."
+        yield f"The agent file {to_copy(picture.agent)} overrides all settings; not counted: {others}."
     if files:
         yield ""
     for path, there in files:
-        yield f"file: {clean(path)}{'' if there else ' (not there)'}"
+        yield f"file: {to_copy(path)}{'' if there else ' (not there)'}"
 
 
-def row(key: str, held: Held) -> tuple[str, str, str, str]:
-    """One value as cells; a long text is cut."""
+def row(key: str, held: Held, short: Mapping[str, str]) -> tuple[str, str, str, str]:
+    """One value as cells; a long text is cut, and a place that has a `short` name is called by it."""
     value = held.value
     told = ", ".join(value) or "none" if key == "tools" and value is not None else as_text(value)
-    return key, one_line(told, WIDEST), held.level, one_line(held.source)
+    return key, one_line(told, WIDEST), held.level, one_line(short.get(held.source, held.source))
 
 
 def as_object(picture: Picture, files: Sequence[tuple[str, bool]]) -> dict[str, Any]:

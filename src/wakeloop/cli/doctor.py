@@ -1,21 +1,27 @@
 """What is found, what answers, where threads are kept."""
 
 import platform
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from importlib.metadata import PackageNotFoundError, version
 from threading import Event
 from typing import Any
 
-from wakeloop.cli.around import Around, look_around
+from wakeloop.cli.around import WHOLE, Around, look_around, some
 from wakeloop.cli.configured import recipe_of, stack_of
-from wakeloop.cli.failures import FAILED, SETTLED, USAGE, code_of, sentence_of
-from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, code_of, sentence_of
+from wakeloop.cli.manner import at_a_terminal
+from wakeloop.cli.recipe import Recipe, without_user
 from wakeloop.cli.store import Place, exists, reading
 from wakeloop.config.levels import config_folder
 from wakeloop.display.clean import one_line
-from wakeloop.text.characters import plural
+from wakeloop.display.width import tell
+from wakeloop.errors import ReplyError
+from wakeloop.text.characters import plural, to_copy
 
+VERSION = re.compile(r"/v\d\w*$")  # at the end of an address
 PACKAGES = ("wakeloop", "langgraph", "langchain-core", "langchain-openai", "langgraph-checkpoint-sqlite")
 ASKED = "Call the tool ready once, with ok set to true. Say nothing else."
 READY = {
@@ -32,17 +38,21 @@ def examine(place: Place, given: Mapping[str, Any], say: Callable[[str], None]) 
     """Say how things are, line by line; 0 where a model answers and calls a tool."""
     say(f"versions: python {platform.python_version()}, {', '.join(map(versioned, PACKAGES))}")
     file = config_folder() / "config.yaml"
-    say(f"config: {file}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
-    say(kept(place))
-    around = look_around()
-    for line in around.lines():
-        say(line)
+    say(f"config: {to_copy(file)}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
+    worst = SETTLED
+    try:
+        say(kept(place))
+    except CommandError as error:  # the model is looked at none the less
+        worst = error.code
+        say(f"threads: {sentence_of(error)}")
+    progress("Looking for servers on this machine …")
+    around = look_around(say)
     recipe = chosen(around, given)
     if recipe is None:
         say("model: none; wakeloop init finds one")
-        return USAGE
+        return worst or USAGE
     say(f"model: {one_line(recipe.title)}{f' at {recipe.base_url}' if recipe.base_url else ''}")
-    return tried(recipe, say)
+    return tried(recipe, say) or worst
 
 
 def versioned(package: str) -> str:
@@ -56,9 +66,9 @@ def versioned(package: str) -> str:
 def kept(place: Place) -> str:
     """Where threads are kept, and how many there are."""
     if not exists(place):
-        return f"threads: {place.path} (not there; the first run makes it)"
+        return f"threads: {to_copy(place.path)} (not there; the first run makes it)"
     with reading(place) as store:
-        return f"threads: {place.path}, {plural(len(store.threads()), 'thread')}"
+        return f"threads: {to_copy(place.path)}, {plural(len(store.threads()), 'thread')}"
 
 
 def chosen(around: Around, given: Mapping[str, Any]) -> Recipe | None:
@@ -72,22 +82,57 @@ def chosen(around: Around, given: Mapping[str, Any]) -> Recipe | None:
 
 def tried(recipe: Recipe, say: Callable[[str], None]) -> int:
     """Ask the model for one call of a tool, and say what came of it."""
+    progress("Asking it for one call of a tool …")
     from langchain_core.messages import HumanMessage
 
     from wakeloop.cli.agent import model_of
+    from wakeloop.model.asking import ask
+    from wakeloop.model.broken_stream import Hearing
     from wakeloop.model.named import bound
 
-    try:
-        model = model_of(recipe, Event())
-        with ExitStack() as open_ones:
+    model, heard = None, Hearing({}, streaming=False)
+    with ExitStack() as open_ones:
+        try:
+            model = model_of(recipe, Event())
             if client := getattr(model, "http_client", None):
                 open_ones.callback(client.close)
-            reply = bound(model, [READY]).invoke([HumanMessage(ASKED)])
-    except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
-        say(f"answer: none. {sentence_of(error)}")
-        return code_of(error)
+            reply = ask(bound(model, [READY]), [HumanMessage(ASKED)], heard)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
+            say(f"answer: none. {sentence_of(error)}")
+            answered = isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int)
+            for line in instead(recipe.model, model) if answered else ():
+                say(line)
+            return code_of(error)
+    if heard.unread is not None:
+        say(f"tools: none called. Its call cannot be read: {one_line(heard.unread.why)}.")
+        return FAILED
     if not reply.tool_calls:
         say(f"tools: none called. It answered {one_line(reply.text, 60)!r}; the todo list needs tool calls.")
         return FAILED
     say("tools: called, as asked")
     return SETTLED
+
+
+def instead(name: str, model: Any) -> Iterator[str]:
+    """What a server has in the place of what was asked for: models by other names, or another address."""
+    client: Any = getattr(model, "root_client", None)
+    if client is None:
+        return
+    asked = str(client.base_url).rstrip("/")
+    others = () if VERSION.search(asked) else (f"{asked}/v1", str(client.base_url.join("/v1")))
+    for address in dict.fromkeys((asked, *others)):
+        with suppress(Exception):  # nothing answers there, or something else does
+            at_once = client.with_options(base_url=address, timeout=WHOLE, max_retries=0)
+            names = [one.id for one in at_once.models.list().data]
+            if address != asked:
+                there = without_user(address)
+                yield f"address: a server answers at {there}: try --base-url {there}"
+            elif name.removeprefix("openai:") not in names:
+                yield f"models there: {some(names)}"
+            return
+
+
+def progress(text: str) -> None:
+    """Tell a person at a terminal what takes a moment."""
+    if at_a_terminal():
+        tell(text, sys.stderr)

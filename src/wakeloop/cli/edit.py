@@ -37,7 +37,7 @@ def edited(place: Place, typed: Sequence[str]) -> list[str]:
     thread = known.id
     if action is Action.LIST:
         with reading(place) as store:
-            return listing(stored(store.saver, thread).values.get("todos") or [])
+            return listing(stored(store.saver, thread, rest=True).values.get("todos") or [])
     from wakeloop.cli.reader import reader
     from wakeloop.thread.editing import update_todos
 

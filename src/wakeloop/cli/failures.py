@@ -1,6 +1,7 @@
 """What went wrong, in one sentence, and the exit code for it."""
 
 import os
+import re
 from contextlib import suppress
 from errno import EDQUOT, ENOSPC
 from typing import Any
@@ -13,6 +14,7 @@ from wakeloop.errors import (
     EditError,
     InputError,
     ModelError,
+    ReplyError,
     SettingsError,
     ToolNameError,
     WakeloopError,
@@ -23,13 +25,15 @@ SETTLED, FAILED, USAGE, OPEN, WAITING, TERMINATED, INTERRUPTED = 0, 1, 2, 3, 4, 
 LONGEST = 500  # characters of a server's words
 SHORTEST_SECRET = 6  # a shorter value would be found in innocent words
 REFUSALS = {
-    401: ("The server refused the key", "Set OPENAI_API_KEY to one that it takes."),
-    403: ("The server refused the key", "Set OPENAI_API_KEY to one that it takes."),
-    404: ("The server knows no such model or address", "Look at --model and --base-url."),
-    429: ("The server takes no more requests for now", "Wait a while, or look at the quota."),
+    401: ("refused the key", "Set OPENAI_API_KEY to one that it takes."),
+    403: ("refused the key", "Set OPENAI_API_KEY to one that it takes."),
+    404: ("knows no such model or address", "Look at --model and --base-url."),
+    429: ("takes no more requests for now", "Wait a while, or look at the quota."),
 }
-SERVER_FAILED = 500
+SERVER_FAILED, NOT_THERE, TOO_MANY = 500, 404, 429
+BARE = re.compile(r"Error code: \d+$|\s*<(?:!doctype|html)\b", re.IGNORECASE)  # a status alone, or a page
 FULL = "disk is full"  # of SQLite's words
+NO_ROOM = ("SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_WRITE")  # it means the same, and says "disk I/O error"
 DATABASES = ("sqlite3", "sqlalchemy", "psycopg", "psycopg_pool")
 
 
@@ -62,7 +66,7 @@ def sentence_of(error: BaseException) -> str:
         )
     elif isinstance(error, CommandError | WakeloopError):
         said = str(error).replace(AGAIN, "try again")
-    elif _is_of_a_database(error) and FULL in str(error):
+    elif _is_of_a_database(error) and is_full(error):
         said = full("of the database")
     elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
         said = full(f"of {error.filename!r}" if error.filename else "that the output goes to")
@@ -79,6 +83,12 @@ def sentence_of(error: BaseException) -> str:
     else:
         said = f"The run failed: {type(error).__name__}: {error}"
     return one_line(redacted(said), 2 * LONGEST)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a database says that there is no room, in its own words or SQLAlchemy's."""
+    own = getattr(error, "orig", None) or error
+    return FULL in str(error) or getattr(own, "sqlite_errorname", "") in NO_ROOM
 
 
 def full(which: str) -> str:
@@ -104,27 +114,45 @@ def _is_of_a_server(error: BaseException) -> bool:
 
 def server_sentence(error: Any) -> str:
     """What a model's server or the way to it did; told by status and class name, whatever the provider."""
-    said = one_line(server_words(error), LONGEST)
+    said, where = one_line(server_words(error), LONGEST), server_address(error)
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
-        before, after = REFUSALS.get(status, ("The server refused the request", ""))
-        before = "The server failed" if status >= SERVER_FAILED else before
-        return f"{before} ({status}): {said} {after}".rstrip()
-    where = server_address(error)
+        before, after = REFUSALS.get(status, ("refused the request", ""))
+        before = "failed" if status >= SERVER_FAILED else before
+        if status == NOT_THERE and not said:
+            before, after = nothing_there(error)
+        return f"The server{where} {before} ({status}){f': {said}' if said else '.'} {after}".rstrip()
     if _is_like(error, "Timeout"):
         return f"The server{where} did not answer in time."
     if _is_like(error, "Connect"):
         cause = one_line(str(root_cause(error)), LONGEST).rstrip(".")
         return f"The server{where} cannot be reached: {cause}."
-    return f"The server's answer could not be used: {said}"
+    return f"The server's answer could not be used: {said or type(error).__name__}"
 
 
 def server_words(error: Any) -> str:
-    """The server's own words, ending in a full stop."""
+    """The server's own words, ending in a full stop; "" where it had none but its status."""
     body = getattr(error, "body", None)
     said = body.get("message") if isinstance(body, dict) else None
     said = str(said or error).strip()
+    if BARE.match(said):
+        return ""
     return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def nothing_there(error: Any) -> tuple[str, str]:
+    """What is said of an address at which a server has nothing."""
+    path = ""
+    with suppress(Exception):
+        path = error.request.url.path
+    hint = "Look at --base-url" + ("." if re.search(r"/v\d", path) else ": most servers want /v1 at its end.")
+    return f"has nothing{f' at {path}' if path else ''}", hint
+
+
+def is_the_models(error: BaseException) -> bool:
+    """Whether a model's server, or the way to it, is to be looked into."""
+    status = getattr(error, "status_code", None)
+    return isinstance(error, ReplyError) or (_is_of_a_server(error) and status != TOO_MANY)
 
 
 def server_address(error: Any) -> str:

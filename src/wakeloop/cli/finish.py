@@ -8,7 +8,7 @@ from typing import NoReturn
 from langgraph.types import StateSnapshot
 
 from wakeloop.cli.budgets import to_raise
-from wakeloop.cli.failures import FAILED, SETTLED, code_of, sentence_of
+from wakeloop.cli.failures import FAILED, SETTLED, code_of, is_the_models, sentence_of
 from wakeloop.cli.job import Job
 from wakeloop.cli.manner import Output
 from wakeloop.cli.outcome import again, as_json, as_object, exit_code, last_lines, tokens
@@ -66,10 +66,11 @@ def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | 
     way = f"To try again: {again(job.thread, job.place, *message)}"
     if begun is not None and forgotten(job.thread, agent, begun):
         way = "No thread was kept: nothing was answered. Give the same command again."
-    tell(f"wakeloop: {sentence}\n{way}", sys.stderr)
+    look = [f"To look into it: {job.recipe.doctor}"] if is_the_models(error) else []
+    tell("\n".join([f"wakeloop: {sentence}", way, *look]), sys.stderr)
     if snapshot is not None:
         with suppress(OSError):  # the output may be what is full
-            put_out(job, snapshot, view, sentence)
+            put_out(job, snapshot, view, " ".join([sentence, *look]))
     return code_of(error)
 
 

@@ -11,34 +11,40 @@ from wakeloop.cli.failures import FAILED, SETTLED, CommandError
 from wakeloop.cli.typed import typed_line
 from wakeloop.config.levels import config_folder
 from wakeloop.display.width import tell
+from wakeloop.text.characters import to_copy
 
 USUAL = {"openai:": "gpt-5-mini"}  # a model to begin with
+MENU = 12  # models of servers that are shown to choose from
 
 
 def begin() -> int:
     """Say what was found; at a terminal ask which model it shall be, and write it down."""
-    file, around = config_folder() / "config.yaml", look_around()
-    say(*around.lines())
+    file, around = config_folder() / "config.yaml", look_around(say)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say(*how_to_go_on(around, file))
         return SETTLED
     if not around.choices:
         say(*how_to_go_on(around, file))
         return FAILED
-    if file.exists() and not agreed(f"{file} is there already. Write it anew?"):
-        say(f"{file} stays as it is. Try: wakeloop doctor")
+    if file.exists() and not agreed(f"{to_copy(file)} is there already. Write it anew?"):
+        say(f"{to_copy(file)} stays as it is. Try: wakeloop doctor")
         return SETTLED
     if (chosen := choice(around)) is None:
         say("Nothing is written.")
         return SETTLED
     write(file, chosen)
-    say(f"{file} is written: {', '.join(chosen.values())}", 'Try: wakeloop run "Say what is in this folder"')
+    say(
+        f"{to_copy(file)} is written: {', '.join(chosen.values())}",
+        'Try: wakeloop run "Say what is in this folder"',
+    )
     return SETTLED
 
 
 def how_to_go_on(around: Around, file: Path) -> Iterator[str]:
     """What a person types next."""
-    yield f"config: {file}" + ("" if file.exists() else " (not there; wakeloop init at a terminal writes it)")
+    yield f"config: {to_copy(file)}" + (
+        "" if file.exists() else " (not there; wakeloop init at a terminal writes it)"
+    )
     for _, values in around.choices[:1]:
         address = f" --base-url {values['base_url']}" if "base_url" in values else ""
         model = values["model"] + (
@@ -69,14 +75,27 @@ def choice(around: Around) -> dict[str, str] | None:
 
 
 def chosen(around: Around) -> tuple[str, Mapping[str, str]]:
-    """Ask which of several it shall be."""
-    for number, (shown, _) in enumerate(around.choices, 1):
-        say(f"  {number} {shown}")
+    """Ask which of several it shall be: by its number, or by its name, which may stand for one not shown."""
+    served = [one for one in around.choices if "base_url" in one[1]]
+    shown = [*served[:MENU], *around.choices[len(served) :]]
+    by_name = {name: one for one in reversed(around.choices) for name in names_of(*one)}
+    for number, (title, _) in enumerate(shown, 1):
+        say(f"  {number} {title}")
+    if more := max(len(served) - MENU, 0):
+        say(f"  … and {more} more: type the name of one")
     while True:
-        typed = ask(f"Which one? [1-{len(around.choices)}, Enter is 1] ") or "1"
-        if typed.isdecimal() and 1 <= int(typed) <= len(around.choices):
-            return around.choices[int(typed) - 1]
+        how = f"1-{len(shown)}{' or a name' if more else ''}, Enter is 1"
+        typed = ask(f"Which one? [{how}] ") or "1"
+        if typed.isdecimal() and 1 <= int(typed) <= len(shown):
+            return shown[int(typed) - 1]
+        if typed in by_name:
+            return by_name[typed]
         say(f"There is no {typed!r}.")
+
+
+def names_of(title: str, values: Mapping[str, str]) -> Iterator[str]:
+    """What a person may type for a choice: as it is shown, as it is written, or the model's name alone."""
+    yield from (title, values["model"], values["model"].partition(":")[2])
 
 
 def ask(question: str) -> str:

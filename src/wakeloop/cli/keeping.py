@@ -13,8 +13,9 @@ from wakeloop.cli.store import Place, reading, writing
 from wakeloop.cli.stored import stored
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display.clean import clean, one_line
-from wakeloop.display.words import MARKS, progress
+from wakeloop.display.words import MARKS, ending, progress
 from wakeloop.text.secrets import hidden
+from wakeloop.todos.items import count_open
 
 SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
 
@@ -58,18 +59,19 @@ def exported(place: Place, thread: str | None, *, json: bool) -> str:
     """A thread, or the last, as one text to keep elsewhere, without what looks like a secret."""
     known = looked_up(place, thread)
     with reading(place) as store:
-        view = stored(store.saver, known.id)
+        view = stored(store.saver, known.id, rest=True)
         row = summary(known, view, place, live=store.is_run(known.id))
     messages = view.values.get("messages") or ()
     history = hidden(list(map(as_plain, messages)), redacted)
     if json:
         return as_json({**hidden(as_object(known.id, view), redacted), "history": history}) + "\n"
-    why = f" ({row['reason']})" if row["reason"] else ""
+    why = f" ({row['reason']})" if row["reason"] not in (None, row["state"]) else ""
     todos = hidden(view.values.get("todos") or [], redacted)
     head = [
         f"# Thread {one_line(known.id)}",
         "",
         f"{row['state']}{why}, changed {moment(row['changed'])}.",
+        *([ending({"reason": "damaged", "open": count_open(todos)})] if row["state"] == "damaged" else []),
         "",
     ]
     if todos:

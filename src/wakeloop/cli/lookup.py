@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 
 from wakeloop.cli.failures import CommandError, usage
@@ -10,6 +11,7 @@ from wakeloop.display.clean import one_line
 from wakeloop.text.characters import is_seen
 
 CUT_SHORT = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # of `new_id`
+CUT = "…"  # stands for what a list leaves out
 MOST_NAMED = 5  # threads in a sentence
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
@@ -60,12 +62,33 @@ def must_be(store: Store, thread: str | None) -> Known:
 
 def named(store: Store, beginning: str) -> Known | None:
     """The one thread whose id begins so; refuse where there are several."""
-    found = [known for known in store.threads() if beginning and known.id.startswith(beginning)]
+    known = {one.id: one for one in store.threads()}
+    found = the_one(beginning, known, "threads")
+    return None if found is None else known[found]
+
+
+def the_one(beginning: str, names: Iterable[str], what: str) -> str | None:
+    """The one name that begins so, or is shortened so in a list; refuse where there are several."""
+    head, _, tail = beginning.partition(CUT)
+    found = [name for name in names if head and name.startswith(head) and name.endswith(tail)]
     if len(found) > 1:
-        ids = ", ".join(one_line(known.id) for known in found[:MOST_NAMED])
+        ids = ", ".join(map(one_line, found[:MOST_NAMED]))
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-        raise usage(f"{len(found)} threads begin with {beginning!r}: {ids}{more}; write more of the id.")
+        raise usage(f"{len(found)} {what} begin with {beginning!r}: {ids}{more}; write more of the id.")
     return next(iter(found), None)
+
+
+def old_or_else(typed: str, names: Iterable[str], what: str) -> str:
+    """The id of an old or a new one: only one that was minted, or a list has cut, may be cut short.
+
+    Any other may be a new one's: what is said to `user:1` is not for `user:10`.
+    """
+    if typed in (names := [*names]):
+        return typed
+    if (CUT_SHORT.fullmatch(typed) or CUT in typed) and (found := the_one(typed, names, what)):
+        return found
+    refuse_odd(typed)
+    return typed
 
 
 def continued(place: Place, thread: str | None) -> tuple[str, Known | None]:
@@ -77,10 +100,9 @@ def continued(place: Place, thread: str | None) -> tuple[str, Known | None]:
 
 
 def old_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
-    """The thread of an id that may also be a new one's: only one that was minted may be cut short."""
-    refuse_odd(thread)
-    known = store.find(thread) or (named(store, thread) if CUT_SHORT.fullmatch(thread) else None)
-    return (known.id if known else thread), known
+    """The thread of an id that may also be a new one's."""
+    name = old_or_else(thread, [one.id for one in store.threads()], "threads")
+    return name, store.find(name)
 
 
 def refuse_odd(thread: str) -> None:

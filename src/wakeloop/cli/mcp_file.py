@@ -12,6 +12,7 @@ from typing import Any
 from wakeloop.cli.failures import CommandError, usage
 from wakeloop.cli.recipe import is_address
 from wakeloop.model.redaction import secrets_of
+from wakeloop.text.characters import to_copy
 
 FOUND = ".mcp.json"  # what other tools look for in a working folder
 TEXTS, LISTS, MAPS, SWITCHES = ("type", "command", "cwd", "url"), ("args",), ("env", "headers"), ("disabled",)
@@ -41,10 +42,10 @@ def servers_in(path: Path) -> list[Server]:
     servers = read(path).get("mcpServers")
     if not isinstance(servers, dict):
         shape = '{"mcpServers": {"NAME": {"command": "…", "args": []}}}'
-        raise usage(f"{path}: it names no servers; its form is {shape}.")
-    checked = {name: check(given, f"{path}: the server {name!r}") for name, given in servers.items()}
+        raise usage(f"{to_copy(path)}: it names no servers; its form is {shape}.")
+    checked = {name: check(given, f"{to_copy(path)}: the server {name!r}") for name, given in servers.items()}
     return [
-        filled(name, given, f"{path}: the server {name!r}")
+        filled(name, given, f"{to_copy(path)}: the server {name!r}")
         for name, given in checked.items()
         if not given.get("disabled")
     ]
@@ -55,14 +56,14 @@ def read(path: Path) -> dict[str, Any]:
     try:
         given = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=once(path))
     except UnicodeDecodeError:
-        raise usage(f"{path} is not UTF-8 text.") from None
+        raise usage(f"{to_copy(path)} is not UTF-8 text.") from None
     except (OSError, RecursionError) as error:
         why = getattr(error, "strerror", None) or "it is nested too deeply"
         raise usage(f"{str(path)!r} for --mcp cannot be read: {why}.") from None
     except json.JSONDecodeError as error:
-        raise usage(f"{path}, line {error.lineno}: this is not JSON: {error.msg}.") from None
+        raise usage(f"{to_copy(path)}, line {error.lineno}: this is not JSON: {error.msg}.") from None
     if not isinstance(given, dict):
-        raise usage(f"{path}: a JSON object is due here.")
+        raise usage(f"{to_copy(path)}: a JSON object is due here.")
     return given
 
 
@@ -73,7 +74,7 @@ def once(path: Path) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                raise usage(f"{path}: the key {key!r} stands twice.")
+                raise usage(f"{to_copy(path)}: the key {key!r} stands twice.")
             found[key] = value
         return found
 

@@ -20,6 +20,7 @@ from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.reader import reader
 from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.store import reading, writing
+from wakeloop.cli.stored import stored
 from wakeloop.cli.views import view_of
 from wakeloop.display.clean import one_line
 from wakeloop.display.screen import Line
@@ -46,6 +47,7 @@ def play(job: Job) -> int:
 def left_alone(job: Job) -> int | None:
     """Say that nothing is left to go on with, and leave the thread as it is; None where there is."""
     with reading(job.place) as store:
+        stored(store.saver, job.thread)  # one that is damaged is named
         before = reader(store.saver).get_state(job.config)
         if store.is_held(job.thread) or not at_rest(before):
             return None
@@ -61,6 +63,7 @@ def left_alone(job: Job) -> int | None:
 def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> int:
     """Hold the thread, run it, and report."""
     with writing(job.place) as store, store.held(job.thread) as hold, hold.running():
+        stored(store.saver, job.thread)
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(job.config)
         refuse_unheard(job, before)

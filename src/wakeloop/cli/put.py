@@ -11,7 +11,7 @@ from wakeloop.cli.failures import CommandError, usage
 STDOUT = Path("-")
 
 
-def put(text: str, file: Path, *, force: bool = False, hint: str = "name another") -> list[str]:
+def put(text: str, file: Path, *, force: bool = False) -> list[str]:
     """Write a text to a file, whole or not at all; one that is there stays, unless that is meant.
 
     Returns what is said of it: its name, and nothing of the output itself, `-` or by whatever name.
@@ -27,7 +27,7 @@ def put(text: str, file: Path, *, force: bool = False, hint: str = "name another
             file.write_bytes(written)
             return [str(file)]
         if there and not force:
-            raise usage(f"The file {str(file)!r} is there already: {hint}.")
+            raise usage(f"The file {str(file)!r} is there already: name another with -o, or add --force.")
         place = file.resolve()
         beside = place.with_name(f".wakeloop-{os.getpid()}")
         try:

@@ -15,10 +15,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from wakeloop.agent import create_todo_agent
 from wakeloop.cli.configured import settings_of
 from wakeloop.cli.failures import usage
-from wakeloop.cli.put import put
+from wakeloop.cli.put import STDOUT, put
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run import Graph
 from wakeloop.text.drawing import as_text, edges_of, svg
+
+KINDS = (".svg", ".mmd", ".txt")
 
 
 class Unasked(BaseChatModel):
@@ -62,18 +64,16 @@ def picture(kind: str = ".mmd") -> str:
     )
 
 
-def drawn(out: Path | None, *, ascii_: bool, shown: bool) -> str:
+def drawn(out: Path | None, *, force: bool = False, ascii_: bool = False, shown: bool = False) -> str:
     """The graph as text to print; or where it was written, as the file's name ends, and shown."""
-    if ascii_:
-        return picture(".txt")
-    if out is None and not shown:
-        return picture()
-    out = out or Path(mkdtemp(prefix="wakeloop-")) / "graph.svg"
-    if out.suffix not in (".svg", ".mmd", ".txt"):
-        raise usage(
-            f"The picture is made as .svg, .mmd or .txt: name the file {out.stem}.svg, not {out.name!r}."
-        )
-    told = " ".join(put(picture(out.suffix), out))
+    if out is None and shown:
+        out = Path(mkdtemp(prefix="wakeloop-")) / "graph.svg"
+    if out is None or (out == STDOUT and not shown):
+        return picture(".txt" if ascii_ else ".mmd")
+    if out.suffix not in ((".txt",) if ascii_ else KINDS):
+        kinds, name = (".txt", f"{out.stem}.txt") if ascii_ else (".svg, .mmd or .txt", f"{out.stem}.svg")
+        raise usage(f"The picture is made as {kinds}: name the file {name}, not {out.name!r}.")
+    told = " ".join(put(picture(out.suffix), out, force=force))
     if shown and not webbrowser.open(out.resolve().as_uri()):
         told += " (no browser was found)"
     return told

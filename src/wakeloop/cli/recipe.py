@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -49,9 +50,26 @@ class Recipe:
         """Read one that was stored: what newer versions added is left out, a damaged one is None."""
         known = {one.name for one in fields(cls)}
         try:
-            return cls(**{key: value for key, value in json.loads(text).items() if key in known})
+            made = cls(**{key: value for key, value in json.loads(text).items() if key in known})
         except (ValueError, AttributeError, TypeError):
             return None
+        return made if made.is_sound else None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether each value is of the kind that it has here: another version may write others."""
+        own: dict[str, Any] = vars(self)
+        kinds: dict[type, Any] = {tuple: list | tuple, int: int | float, type(None): str | None}
+        return (
+            all(
+                isinstance(own[key], kinds.get(type(usual), type(usual)))
+                for key, usual in vars(Recipe()).items()
+            )
+            and all(isinstance(name, str) for name in own["tools"])
+            and all(
+                isinstance(one, Mapping) and isinstance(one.get("values"), Mapping) for one in own["levels"]
+            )
+        )
 
     def written(self) -> str:
         """Return it as it is stored: JSON, without a user and password in the address."""
@@ -67,6 +85,12 @@ class Recipe:
     def title(self) -> str:
         """The model as a person is told of it."""
         return self.model or ("offline rule-based auditor, not a language model" if self.demo else "no model")
+
+    @property
+    def doctor(self) -> str:
+        """The command that looks into its model."""
+        given = {"--model": self.model, "--base-url": self.base_url and without_user(self.base_url)}
+        return shlex.join(["wakeloop", "doctor", *(word for two in given.items() if two[1] for word in two)])
 
 
 def without_user(url: str) -> str:

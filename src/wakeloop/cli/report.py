@@ -14,6 +14,7 @@ from wakeloop.demo.job import PAGE
 from wakeloop.display.clean import one_line
 from wakeloop.display.report import thread_report
 from wakeloop.display.screen import Line
+from wakeloop.text.characters import to_copy
 
 
 def written(place: Place, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
@@ -22,7 +23,7 @@ def written(place: Place, thread: str | None, out: Path | None, *, force: bool) 
         known = must_be(store, thread)
         text = page_of(reader(store.saver), known.id)
     file = out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html")
-    return put(text, file, force=force, hint="name another with -o, or add --force")
+    return put(text, file, force=force)
 
 
 def page_of(graph: Graph, thread: str) -> str:
@@ -38,4 +39,4 @@ def of_the_demo(job: Job, agent: Graph) -> Line:
         put(page_of(agent, job.thread), file, force=True)
     except CommandError as error:
         return Line("error", str(error))
-    return Line("note", f"The thread as a page: {one_line(str(file))}")
+    return Line("note", f"The thread as a page: {to_copy(one_line(str(file)))}")

@@ -13,7 +13,7 @@ from wakeloop.cli.stored import Stored, stored
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import plural, to_copy
 from wakeloop.text.marks import kind_of, parts_of, source_of
 from wakeloop.text.secrets import hidden
 from wakeloop.thread.standing import counted
@@ -38,7 +38,7 @@ def details(place: Place, named: str | None, *, history: bool, json: bool) -> It
     with reading(place) as store:
         known = must_be(store, named)
         thread = known.id
-        snapshot = stored(store.saver, thread)
+        snapshot = stored(store.saver, thread, rest=True)
         live = store.is_run(thread)
     messages = snapshot.values.get("messages") or ()
     if json:
@@ -60,7 +60,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
     row, values = summary(known, snapshot, place, live=live), snapshot.values or {}
     session = counted(snapshot)
     yield f"thread: {one_line(known.id)}"
-    why = f" ({one_line(str(row['reason']))})" if row["reason"] else ""
+    why = f" ({one_line(str(row['reason']))})" if row["reason"] not in (None, row["state"]) else ""
     yield f"state: {one_line(str(row['state']))}{why}, changed {moment(row['changed'])}"
     yield f"  {one_line(words.ending(session))}"
     if row["raise"]:
@@ -68,7 +68,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
         yield f"model: {one_line(recipe.title)}"
-        yield f"tools: {one_line(tools)}, below {one_line(recipe.root)}"
+        yield f"tools: {one_line(tools)}, below {to_copy(one_line(recipe.root))}"
         yield f"preset: {one_line(recipe.preset)}"
         yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.who if name)
         if recipe.settings:

@@ -5,10 +5,11 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wakeloop.cli.failures import FAILED, FULL, USAGE, CommandError, full, usage
+from wakeloop.cli.failures import FAILED, USAGE, CommandError, full, is_full, usage
 from wakeloop.cli.locks import RUNNING, Hold, locks
 from wakeloop.cli.recipe import Recipe
 from wakeloop.platform.computed_once import computed_once
@@ -175,7 +176,7 @@ def reading(place: Place) -> Iterator[Store]:
     if not exists(place):
         yield Store(place, None)
         return
-    with sentences(place), closing(connected(place, "ro")) as connection:
+    with sentences(place), closing(to_read(place)) as connection:
         tables = checked(place, connection)
         if TABLE not in tables:  # a program of its own keeps threads there
             connection.execute(f"CREATE TEMP TABLE {NEW_TABLE}")
@@ -210,6 +211,8 @@ def exists(place: Place) -> bool:
             raise place.refuse("is a folder, not a file")
         if place.path.exists() and not place.path.is_file():  # opening a pipe would wait for ever
             raise place.refuse("is a device or a pipe, not a file")
+        if place.path.exists() and not os.access(place.path, os.R_OK):  # SQLite does not say why
+            raise PermissionError(EACCES, os.strerror(EACCES))
         return place.path.exists()
     except (OSError, ValueError) as error:
         raise place.refuse(f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
@@ -233,6 +236,20 @@ def connected(place: Place, mode: str) -> sqlite3.Connection:
     """Connect; the saver calls from threads of its own, under its own lock."""
     uri = f"{place.path.resolve().as_uri()}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY, check_same_thread=False)
+
+
+def to_read(place: Place) -> sqlite3.Connection:
+    """Connect to read; on a full disk to the file alone, where all is in it: SQLite wants room beside."""
+    connection = connected(place, "ro")
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master")
+    except sqlite3.Error as error:
+        connection.close()
+        log = Path(f"{place.path.resolve()}-wal")
+        if not is_full(error) or (log.exists() and log.stat().st_size):
+            raise
+        return connected(place, "ro&immutable=1")
+    return connection
 
 
 def checked(place: Place, connection: sqlite3.Connection) -> set[str]:
@@ -262,7 +279,7 @@ def sentences(place: Place) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         said = str(error)
-        if FULL in said:
+        if is_full(error):
             raise CommandError(full(f"of the database {str(place.path)!r}")) from error
         if "readonly" in said or "read-only" in said:
             said = "it is in a place that may only be read"

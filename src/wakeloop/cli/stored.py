@@ -3,18 +3,21 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, PendingWrite
 
 from wakeloop.channels.writes import AT_ONCE, ONE_BY_ONE, folded
 from wakeloop.cli.failures import CommandError
+from wakeloop.errors import DamagedError
 from wakeloop.thread.held import ASKED, Held, whom
 from wakeloop.thread.standing import session_of
 
 INPUT = "00000000-0000-0000-0000-000000000000"  # whose writes are no task's
 OF_A_TASK = frozenset((ASKED, "__resume__", "__error__", "__error_source_node__"))  # no channels
 SENT = "__pregel_tasks"  # tasks that wait
+DAMAGED = {"state": "damaged", "reason": "damaged"}
 TRIGGERS = ("branch:to:", "__start__")  # a channel that holds something has a task that waits
 
 
@@ -26,8 +29,10 @@ class Stored(Held):
     created_at: str | None = None
 
 
-def stored(saver: BaseCheckpointSaver[Any] | None, thread: str) -> Stored:
+def stored(saver: BaseCheckpointSaver[Any] | None, thread: str, *, rest: bool = False) -> Stored:
     """How a thread is stored. Raises `CommandError` where its rows cannot be read.
+
+    For the `rest` that takes that none can be: its list and conversation are told as far as they are read.
 
     It is what the graph's own `get_state` tells, at a third of the time: importing a graph takes longer than
     all else that is done to show a thread.
@@ -39,10 +44,25 @@ def stored(saver: BaseCheckpointSaver[Any] | None, thread: str) -> Stored:
     except sqlite3.Error:
         raise
     except Exception as error:
+        if rest and saver is not None and (left := _left(saver, thread)):
+            return left
         raise CommandError(
             f"The thread {thread!r} cannot be read: what is stored of it is damaged."
         ) from error
     return view
+
+
+def _left(saver: BaseCheckpointSaver[Any], thread: str) -> Stored | None:
+    """Return what can be read of a damaged thread, if anything can."""
+    from wakeloop.display.folding import what_is_left
+    from wakeloop.display.past import past_in
+
+    try:
+        past = past_in(saver, {"thread_id": thread})
+    except DamagedError:
+        return None
+    changed = datetime.fromtimestamp(past.steps[-1].began, UTC).isoformat()
+    return Stored(what_is_left(past) | {"todo_session": {**DAMAGED}}, created_at=changed)
 
 
 def _read(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> Stored:

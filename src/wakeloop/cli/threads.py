@@ -13,9 +13,9 @@ from wakeloop.cli.outcome import as_json
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.cli.stored import Stored, stored
 from wakeloop.display.clean import one_line
-from wakeloop.display.width import columns, room
+from wakeloop.display.width import columns, cut, room
 from wakeloop.display.words import closed, count_blocked, failed_and_blocked, failed_calls
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import plural, to_copy
 from wakeloop.text.marks import by_model, by_user
 from wakeloop.thread.standing import counted
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 MOST = 20  # threads that are listed unless all are asked for
-HEAD = ("THREAD", "STATE", "REASON", "CLOSED", "WAKES", "CHANGED", "TROUBLE", "REQUEST", "LAST MESSAGE")
+HEAD = ("THREAD", "STATE", "OPEN", "REASON", "WAKES", "CHANGED", "TROUBLE", "REQUEST", "LAST MESSAGE")
 TEXTS = ("REQUEST", "LAST MESSAGE")  # columns that are cut where a terminal is narrow
+SPARE = ("WAKES", "REASON", "TROUBLE", "CHANGED")  # columns that are left out there before
+SHARE, SHORT = 4, 16  # what part of a terminal an id may take, and the columns that it may take in any
 
 
 def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
@@ -37,12 +39,14 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
         yield as_json(rows)
         return
     if not rows:
-        yield f"No threads yet in {one_line(str(place.path))}."
+        yield f"No threads yet in {to_copy(place.path)}."
         return
-    cells, trouble = [HEAD, *map(cells_of, rows)], HEAD.index("TROUBLE")
-    if not any(line[trouble] for line in cells[1:]):  # a column for what most threads do not have
-        cells = [line[:trouble] + line[trouble + 1 :] for line in cells]
-    yield from columns(cells, room(sys.stdout), [cells[0].index(name) for name in TEXTS])
+    width, ids = room(sys.stdout), [one_line(one.id) for one in known]
+    told = [cells_of(one, ids, width) for one in rows]
+    head = [name for name in HEAD if name != "TROUBLE" or any(line[name] for line in told)]
+    lines = [head, *([line[name] for name in head] for line in told)]
+    texts, spare = ([head.index(name) for name in names if name in head] for names in (TEXTS, SPARE))
+    yield from columns(lines, width, texts, spare)
     yield from (f"{one['thread']}: {one['raise']}" for one in rows if one["raise"])
     if len(known) > len(shown):
         yield f"… and {plural(len(known) - len(shown), 'older one')}: --all"
@@ -105,19 +109,29 @@ def last_message(messages: Sequence[BaseMessage]) -> str:
     return next((text for text in spoken if text.strip()), "")
 
 
-def cells_of(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """One thread's cells."""
-    return (
-        one_line(row["thread"]),
-        one_line(str(row["state"]), 20),
-        one_line(str(row["reason"] or "-"), 20),
-        f"{row['closed']}/{row['total']}",
-        str(row["wakes"]),
-        moment(row["changed"]),
-        failed_and_blocked(row["failed_calls"], row["blocked"]),
-        one_line(row["request"], 32),
-        one_line(row["last"], 40) or "-",
-    )
+def cells_of(row: Mapping[str, Any], ids: Sequence[str], width: int | None) -> dict[str, str]:
+    """One thread's cells, by their heads."""
+    name = one_line(row["thread"])
+    return {
+        "THREAD": name if width is None else shortened(name, ids, max(width // SHARE, SHORT)),
+        "STATE": one_line(str(row["state"]), 20),
+        "OPEN": f"{row['open']} of {row['total']}",
+        "REASON": one_line(str(row["reason"] or "-"), 20),
+        "WAKES": str(row["wakes"]),
+        "CHANGED": moment(row["changed"]),
+        "TROUBLE": failed_and_blocked(row["failed_calls"], row["blocked"]),
+        "REQUEST": cut(one_line(row["request"]), 32),
+        "LAST MESSAGE": cut(one_line(row["last"]), 40) or "-",
+    }
+
+
+def shortened(name: str, names: Sequence[str], most: int) -> str:
+    """A name in as many columns: how it begins; where others begin so, how it begins and ends."""
+    short = cut(name, most)
+    begins = short.removesuffix("…")
+    if short == name or not any(other != name and other.startswith(begins) for other in names):
+        return short
+    return cut(name, most - most // 2) + name[-(most // 2) :]
 
 
 def moment(stamp: str | None) -> str:

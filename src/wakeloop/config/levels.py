@@ -18,6 +18,7 @@ from wakeloop.guesses.prices import check_prices
 from wakeloop.loop.overrides import FIXED
 from wakeloop.presets import preset
 from wakeloop.settings import ALIASES, LoopSettings, WholeSettings, canonical
+from wakeloop.text.characters import to_copy
 
 BESIDE = ("model", "base_url", "preset", "tools", "mcp", "system_prompt", "function_calling")  # no settings
 
@@ -165,7 +166,9 @@ def _agent_file(folder: Path, name: str) -> Path:
     agents = folder / "agents"
     if (nested := agents / name / "config.yaml").is_file() and nested.parent.parent == agents:
         if (agents / f"{name}.yaml").is_file():
-            raise SettingsError(f"There are two agents {name!r}, {nested} and {name}.yaml: keep one.")
+            raise SettingsError(
+                f"There are two agents {name!r}, {to_copy(nested)} and {name}.yaml: keep one."
+            )
         return nested
     return _named(agents, name, ".yaml", "agent")
 
@@ -174,7 +177,7 @@ def _named(folder: Path, name: str, suffix: str, what: str) -> Path:
     path = folder / f"{name}{suffix}"
     if path.parent != folder or not path.is_file():
         there = ", ".join(names(folder.parent, folder.name)) or "none"
-        raise SettingsError(f"There is no {what} {name!r} in {folder}; there are: {there}.")
+        raise SettingsError(f"There is no {what} {name!r} in {to_copy(folder)}; there are: {there}.")
     return path
 
 

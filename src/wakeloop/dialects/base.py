@@ -21,7 +21,7 @@ class Misfit(Exception):  # noqa: N818 - a finding about a call, not an error of
     """The arguments of a todo call do not fit its schema; the text says what is expected."""
 
 
-def _parsed(value: Any) -> Any:
+def parsed(value: Any) -> Any:
     """Read a JSON text where a list is due; it is parsed, never evaluated."""
     if not isinstance(value, str):
         return value
@@ -31,7 +31,7 @@ def _parsed(value: Any) -> Any:
         raise ValueError("a list is due here, and this text is no JSON") from None
 
 
-ListOrText = BeforeValidator(_parsed)
+ListOrText = BeforeValidator(parsed)
 Texts = Annotated[list[str], ListOrText]
 
 

@@ -1,10 +1,11 @@
 """The calls of the dialect parley: their schemas."""
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from wakeloop.dialects.base import ListOrText, Texts
+from wakeloop.dialects.base import Texts, parsed
 from wakeloop.text.told import told
 from wakeloop.todos.items import Status
 
@@ -39,6 +40,20 @@ class Plan(Write):
     items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 
 
+_ROW = re.compile(r"\s*(#?\d+|\[\d+\])(\s*[,;\s]\s*(#?\d+|\[\d+\]))*\s*", re.ASCII)
+
+
+def _in_row(value: Any) -> list[str]:
+    """Read the numbers of a text that holds nothing else, as `1, 2` or `[1] [2]`."""
+    return re.findall(r"\d+", value) if isinstance(value, str) and _ROW.fullmatch(value) else []
+
+
+def _several(value: Any) -> Any:
+    """Take numbers that come alone or in a row for the list that they mean."""
+    read = _in_row(value) or parsed(value)
+    return [read] if isinstance(read, int | float) and not isinstance(read, bool) else read
+
+
 Number = Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})]
 
 
@@ -57,12 +72,21 @@ class UpdateSeveral(BaseModel):
     model_config = ConfigDict(title="todo_update")
     id: Annotated[Number | None, WithJsonSchema({"type": "integer"})] = None
     ids: Annotated[
-        list[Number] | None, ListOrText, WithJsonSchema({"type": "array", "items": {"type": "integer"}})
+        list[Number] | None,
+        BeforeValidator(_several),
+        WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
     ] = Field(None, description="Several at once.")
     status: Word
     reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
         None, description="Due for blocked."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _listed(cls, given: dict[str, Any]) -> dict[str, Any]:
+        key = given.get("id")
+        several = isinstance(key, list) or len(_in_row(key)) > 1
+        return {**given, "id": None, "ids": key} if several and given.get("ids") is None else given
 
     @model_validator(mode="after")
     def _which(self) -> Self:

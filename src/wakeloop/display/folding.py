@@ -21,17 +21,7 @@ OPENED = {"activate": "kick", "event": "event"}
 
 def picture(past: Past) -> Picture:
     """Fold a past, step by step; what cannot be read of a step is a moment of its own."""
-    fold = _Fold()
-    for step in past.steps:
-        if step.behind_gap:
-            fold.ending = None
-            fold.moments.append(Moment(step.began, "gap", "Earlier steps cannot be read."))
-        for part in (fold.found, fold.wrote):
-            try:
-                part(step)
-            except Exception as error:  # noqa: BLE001 - a damaged step does not hide the others
-                told = f"A step cannot be read ({type(error).__name__})."
-                fold.moments.append(Moment(step.began, "gap", told))
+    fold = _folded(past)
     helpers = [Helper(one.name, one.began, one.ended) for one in past.nested]
     if past.damaged and not any(one.kind == "gap" for one in fold.moments):
         fold.moments.append(Moment(past.steps[-1].began, "gap", "Some steps cannot be read."))
@@ -47,6 +37,27 @@ def picture(past: Past) -> Picture:
         helpers=sorted([*fold.helpers.values(), *helpers], key=lambda one: one.start),
         times=times,
     )
+
+
+def what_is_left(past: Past) -> dict[str, Any]:
+    """Return the conversation and the list as far as they can be read, of a thread that is damaged."""
+    fold = _folded(past)
+    return {"messages": list(fold.messages), "todos": list(fold.todos)}
+
+
+def _folded(past: Past) -> "_Fold":
+    fold = _Fold()
+    for step in past.steps:
+        if step.behind_gap:
+            fold.ending = None
+            fold.moments.append(Moment(step.began, "gap", "Earlier steps cannot be read."))
+        for part in (fold.found, fold.wrote):
+            try:
+                part(step)
+            except Exception as error:  # noqa: BLE001 - a damaged step does not hide the others
+                told = f"A step cannot be read ({type(error).__name__})."
+                fold.moments.append(Moment(step.began, "gap", told))
+    return fold
 
 
 class _Fold:

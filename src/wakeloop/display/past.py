@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
@@ -13,7 +14,8 @@ from langgraph.graph.state import CompiledStateGraph
 from wakeloop.errors import ArgumentError, DamagedError
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-INPUT = {"source": "input"}
+LAST_ID = str(UUID(int=2**128 - 1))
+MOST_TORN = 32  # rows that cannot be read, in one thread
 WHOLE = frozenset(("messages", "todos"))  # where these are stored, they are not changes
 
 
@@ -63,7 +65,7 @@ def past_of(graph: Graph, config: RunnableConfig) -> Past:
     """Read the checkpoints of a thread with one listing of its saver, through which the past is not replayed.
 
     A state rebuilt at each checkpoint, as `get_state_history` does it, takes time with the square of the
-    conversation. Rows that cannot be read are left out, back to the next input that can.
+    conversation. Rows that cannot be read are left out.
 
     Raises:
         ArgumentError: The graph keeps no threads, or the config names none that is there.
@@ -74,6 +76,11 @@ def past_of(graph: Graph, config: RunnableConfig) -> Past:
         raise ArgumentError("This graph keeps no threads: pass one that was made with a checkpointer.")
     if "thread_id" not in place:
         raise ArgumentError('The config names no thread: pass {"configurable": {"thread_id": …}}.')
+    return past_in(saver, place)
+
+
+def past_in(saver: BaseCheckpointSaver[Any], place: Mapping[str, Any]) -> Past:
+    """Read the checkpoints of the thread at a place; the same, and raises the same."""
     thread, ours = str(place["thread_id"]), str(place.get("checkpoint_ns", ""))
     rows, damaged = _rows(saver, thread)
     mine = {_id(row): row for row in rows if _space(row) == ours}
@@ -85,29 +92,73 @@ def past_of(graph: Graph, config: RunnableConfig) -> Past:
 
 
 def _rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[CheckpointTuple], bool]:
-    """Return the rows that can be read, of every namespace, and whether there are others."""
+    """Return the rows that can be read, of every namespace, and whether there are others.
+
+    They are read at once; behind one that cannot be read, by one and more, since a saver may raise for all.
+    """
     config: RunnableConfig = {"configurable": {"thread_id": thread}}
     rows: list[CheckpointTuple] = []
-    oldest: RunnableConfig | None = None
+    before, many = LAST_ID, 0  # how many at once; 0 for all
+    torn = 0
     fault: Exception | None = None
-    searching = False  # behind a row that cannot be read, for the next input
-    while True:
+    while torn < MOST_TORN:
+        known = len(rows)
         try:
-            for row in saver.list(config, before=oldest, filter=INPUT if searching else None):
+            for row in saver.list(config, before=_at(before) if fault else None, limit=many or None):
+                _look_at(row)
                 rows.append(row)
-                if searching:
-                    break
-            else:
+                before = min(before, _id(row))
+            if not many or len(rows) == known:
                 break
+            many *= 2
         except Exception as error:  # noqa: BLE001 - whatever a damaged row raises, the others are told
-            fault = error
-            if searching:
-                break
-        oldest = min(rows, key=_id).config if rows else None
-        searching = not searching
+            fault, alone, many = error, many == 1, 1
+            if alone:
+                torn += 1
+                if (before := _torn(saver, config, before) or "") == "":
+                    break
     if fault is not None and not rows:
         raise DamagedError("nothing of its rows can be read") from fault
     return rows, fault is not None
+
+
+def _look_at(row: CheckpointTuple) -> None:
+    """Raise where a row is read, and is none."""
+    _time(row), _source(row), row.checkpoint["channel_values"].keys()
+
+
+def _torn(saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str) -> str | None:
+    """Return the id of the row that cannot be read, the next one before an id; None where none is found.
+
+    No saver tells it. Ids are numbers, in the order of their rows: one before which a row can be read, or
+    there is none, is looked for further and further back, and then the first one before which none can.
+    """
+
+    def is_read(number: int) -> bool:
+        try:
+            for row in saver.list(config, before=_at(str(UUID(int=number))), limit=1):
+                _look_at(row)
+        except Exception:  # noqa: BLE001 - as above
+            return False
+        return True
+
+    try:
+        above = UUID(before).int
+    except ValueError:  # ids of a caller's own
+        return None
+    below, step = above, 1
+    while not is_read(below := max(0, above - step)):
+        if below == 0:
+            return None
+        step *= 2
+    while above - below > 1:
+        middle = (above + below) // 2
+        above, below = (above, middle) if is_read(middle) else (middle, below)
+    return str(UUID(int=below))
+
+
+def _at(checkpoint: str) -> RunnableConfig:
+    return {"configurable": {"checkpoint_id": checkpoint}}
 
 
 def _path(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tuple[CheckpointTuple, bool]]:

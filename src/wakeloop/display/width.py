@@ -16,7 +16,10 @@ COMMAND = re.compile(  # what stands before one to copy
     r"""(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:(?:[^'"]|(?<=\w)')*, then )?)"""
     r"(?=wakeloop [a-z])"
 )
-WORD = re.compile(r"\s*\S+(?:(?<=\d) (?:s|ms|min|h|%)(?!\w)\S*)?")  # a number takes its unit along
+WORD = re.compile(  # a path in quotes is one, the name of a command, too; a number takes its unit along
+    r"""\s*(?:(?<!\S)(?:'(?=~?/)[^'\n]*+'|"(?=~?/)[^"\n]*+")\S*"""
+    r"|(?<!\S)wakeloop (?=[a-z])\S+|\S+(?:(?<=\d) (?:s|ms|min|h|%)(?!\w)\S*)?)"
+)
 ARGUMENT = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\S)+""")  # a quoted text stays whole
 
 
@@ -90,30 +93,44 @@ def _broken(words: Iterable[str], lead: int, width: int, hang: int, joint: str =
 
 
 def columns(
-    rows: Sequence[Sequence[str]], width: int | None = None, texts: Collection[int] = ()
+    rows: Sequence[Sequence[str]],
+    width: int | None = None,
+    texts: Collection[int] = (),
+    spare: Sequence[int] = (),
 ) -> Iterator[str]:
     """Rows of cells as lines, each column as wide as its longest cell.
 
-    Where `width` is less, the columns `texts` are cut, and what has no room goes to a further line.
+    Where `width` is less, the columns `spare` are left out, in this order, for as long as that is needed; the
+    columns `texts` are cut, and what has no room then goes to a further line.
     """
     wide = [max(map(cells, column)) for column in zip(*rows, strict=True)]
-    lines = [[*range(len(wide))]] if width is None else _lines(wide, width, texts)
+    kept = [*range(len(wide))]
+    for place in spare:
+        if width is None or sum(_needs(wide, kept, texts), -len(GAP)) <= width:
+            break
+        kept.remove(place)
+    lines = [kept] if width is None else _lines(wide, kept, width, texts)
     shown = [_widths(line, wide, width, texts, first=line is lines[0]) for line in lines]
     for row in rows:
         for line in shown:
             lead = "" if line is shown[0] else GAP
-            yield lead + GAP.join(fitted(row[place], most) for place, most in line.items()).rstrip()
+            yield (lead + GAP.join(fitted(row[place], most) for place, most in line.items())).rstrip()
 
 
-def _lines(wide: Sequence[int], width: int, texts: Collection[int]) -> list[list[int]]:
+def _needs(wide: Sequence[int], kept: Iterable[int], texts: Collection[int]) -> list[int]:
+    """What each column takes at least, with the gap before it."""
+    return [len(GAP) + (min(wide[place], LEAST) if place in texts else wide[place]) for place in kept]
+
+
+def _lines(wide: Sequence[int], kept: Sequence[int], width: int, texts: Collection[int]) -> list[list[int]]:
     """Which columns share a line; texts at the end have one for themselves where not all can."""
-    needs = [len(GAP) + (min(own, LEAST) if place in texts else own) for place, own in enumerate(wide)]
-    apart = next((p for p in range(len(wide)) if all(q in texts for q in range(p, len(wide)))), None)
+    needs = _needs(wide, kept, texts)
+    apart = next((p for n, p in enumerate(kept) if all(q in texts for q in kept[n:])), None)
     lines: list[list[int]] = [[]]
     taken = -len(GAP)
     if sum(needs, taken) <= width:
-        return [[*range(len(wide))]]
-    for place, need in enumerate(needs):
+        return [[*kept]]
+    for place, need in zip(kept, needs, strict=True):
         if lines[-1] and (taken + need > width or place == apart):
             lines.append([])
             taken = 0
@@ -140,8 +157,16 @@ def _widths(
 
 def fitted(text: str, wide: int) -> str:
     """A text in as many columns: filled up, or without its end."""
-    if cells(text) > wide:
-        while cells(text) >= wide:
-            text = text[:-1]
-        text = text.rstrip() + "…"
+    text = cut(text, wide)
     return text + " " * (wide - cells(text))
+
+
+def cut(text: str, wide: int) -> str:
+    """A text in as many columns at most: cut between words, or in one that takes more than half of them."""
+    if cells(text) <= wide:
+        return text
+    last = ""
+    while cells(text) >= wide:
+        text, last = text[:-1], text[-1]
+    head = text if last == " " else text.rpartition(" ")[0]
+    return (head if cells(head) * 2 >= wide - 1 else text).rstrip() + "…"

@@ -40,6 +40,7 @@ ENDINGS = {
     "refused": "The model refused, or its reply was filtered; what it said is above, {open} open.",
     "handed_over": "Handed over to a parent graph, {open} open.",
     "ended_elsewhere": "Another middleware, or a tool, ended the run with {open} open.",
+    "damaged": "What is stored of it is damaged; this is what can be read, {open} open.",
 }
 UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."

@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from wakeloop.guesses.runs import check_place, check_run, without_changes
+from wakeloop.guesses.runs import check_place, check_run, check_written, without_changes
 from wakeloop.platform.traces import as_agent
 from wakeloop.text.drawing import edges_of, svg
 
@@ -43,8 +43,11 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def _check(self, given: Any, config: Any) -> None:
         bound = (self.config or {}).get("configurable", {})
-        keeps = isinstance(self.checkpointer, BaseCheckpointSaver) and "thread_id" not in bound
+        saver = self.checkpointer if isinstance(self.checkpointer, BaseCheckpointSaver) else None
+        keeps = saver is not None and "thread_id" not in bound
         check_run(given, config, self.builder.input_schema.__annotations__, keeps=keeps)
+        if saver is not None and given is not None:
+            check_written(given, config, saver.serde.dumps_typed)
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
         printer.text(self._told())

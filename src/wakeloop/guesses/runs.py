@@ -1,16 +1,17 @@
 """A run's input and config, as they are guessed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import ensure_config
-from langgraph.types import Overwrite
+from langgraph.types import Command, Overwrite
 from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
+from wakeloop.guesses.kinds import kind_of
 from wakeloop.text.characters import half_in, shorten
 from wakeloop.todos.changes import Changes, check_changes
 from wakeloop.todos.items import Refused
@@ -31,6 +32,7 @@ PLACE = ("thread_id", "checkpoint_id", "checkpoint_ns")
 NEAR = 0.85  # `tools`, which chat clients send, is 0.8 of `todos`
 THREADS = frozenset(("thread", "threadid", "thread-id", "id", "session", "session_id", "sessionid"))
 PLACES = {"thread_id", "checkpoint_ns", "checkpoint_id"}  # of a thread: LangGraph wants one of them
+DEEPEST = 8  # places in each other that a sentence names
 OURS = "__pregel"  # how LangGraph's own keys begin, in the config of a graph within another
 
 
@@ -44,7 +46,7 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
     near none of its own, beside some that are.
     """
     where = config.get("configurable") if isinstance(config, Mapping) else None
-    if isinstance(where, Mapping) and any(str(key).startswith(OURS) for key in where):
+    if _is_within(where):
         return
     if config is not None:
         _check_config(config, where, keeps=keeps)
@@ -64,6 +66,59 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
         raise InputError(f"An input of {told} has nothing for this agent; it takes {', '.join(channels)}.")
     if "messages" in given:
         _check_messages(given["messages"])
+
+
+def _is_within(where: object) -> bool:
+    return isinstance(where, Mapping) and any(str(key).startswith(OURS) for key in where)
+
+
+def check_written(given: object, config: object, write: Callable[[Any], object]) -> None:
+    """Refuse what a saver cannot write down: LangGraph raises in the run's first step, and names no place.
+
+    `write` is how the saver does it, and raises where it cannot. Raises `InputError`.
+    """
+    if isinstance(given, Command):
+        given = {"resume": given.resume, "update": given.update}
+    if _is_within(config.get("configurable") if isinstance(config, Mapping) else None):
+        return
+    if (why := fault_of(given, write)) is not None:
+        raise InputError(
+            f"No checkpoint takes what stands in the input ({why}): send it as a text, or leave it out."
+        )
+
+
+def fault_of(given: object, write: Callable[[Any], object]) -> str | None:
+    """Name the place and the kind of what cannot be written down, and why; None where all of it can."""
+    value: Any = given
+    where: list[str] = []
+    why = _unwritten(value, write)
+    while why is not None and len(where) < DEEPEST:
+        parts = ((key, part) for key, part in _parts_of(value) if _unwritten(part, write) is not None)
+        key, part = next(parts, (None, None))
+        if key is None:
+            break
+        where.append(key)
+        value, why = part, _unwritten(part, write)
+    return None if why is None else f"{' > '.join(where)}: {kind_of(value)}; {shorten(why, 100)}"
+
+
+def _unwritten(value: object, write: Callable[[Any], object]) -> str | None:
+    try:
+        write(value)
+    except Exception as error:  # noqa: BLE001 - whatever a saver's serializer says of it
+        return " ".join(f"{error}".split()) or type(error).__name__
+    return None
+
+
+def _parts_of(value: Any) -> Iterable[tuple[str, Any]]:
+    """Return what a value is made of, each part with its name or its place, counted from 1."""
+    if isinstance(value, BaseMessage):
+        return vars(value).items()
+    if isinstance(value, Mapping):
+        return ((shorten(str(key)), part) for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ((str(place), part) for place, part in enumerate(value, 1))
+    return ()
 
 
 def without_changes(given: Any) -> Any:
@@ -88,6 +143,7 @@ def _check_messages(given: Any) -> None:
         raise InputError(f"'messages' takes a message or a list of them, not {shorten(repr(given))}: {SENT}.")
     for place, one in enumerate(given if isinstance(given, list) else [given], 1):
         if isinstance(one, BaseMessage):
+            _check_named(one, place)
             continue
         try:
             convert_to_messages([one])
@@ -98,6 +154,14 @@ def _check_messages(given: Any) -> None:
         else:
             continue
         raise InputError(f"The input's message {place} is none ({shorten(why, 200)}): {SENT}.")
+
+
+def _check_named(message: BaseMessage, place: int) -> None:
+    for name in ("id", "name"):
+        if not isinstance(told := getattr(message, name), str | None):
+            raise InputError(
+                f"The {name} of the input's message {place} is {kind_of(told)}: it has to be a text, or None."
+            )
 
 
 def _meant(key: str, channels: Collection[str], *, known: bool) -> str | None:

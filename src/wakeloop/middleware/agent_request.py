@@ -1,6 +1,7 @@
 """One request of an agent's model, by the graph's rules."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Literal
@@ -13,8 +14,10 @@ from langchain_core.messages import (
     BaseMessage,
     RemoveMessage,
     SystemMessage,
+    ToolMessage,
 )
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langgraph.types import Command
 
 from wakeloop.channels.conversation import Messages, merge_messages
@@ -28,15 +31,17 @@ from wakeloop.loop.ruling import rule
 from wakeloop.middleware.agent_exchange import AgentExchange, Desk
 from wakeloop.middleware.agent_tools import NOT_FIRST, check_tools, in_order_of_calls, is_result
 from wakeloop.middleware.draft import Draft, named_all, whole
+from wakeloop.middleware.hearing import Sent
 from wakeloop.middleware.turns import Turns, step_of
 from wakeloop.model.broken_stream import Hearing
-from wakeloop.model.no_call import no_call
+from wakeloop.model.no_call import answers_whole, is_openai, no_call
 from wakeloop.model.request import Systems
 from wakeloop.model.usage import name_of
 from wakeloop.model.voices import Tools, has_calls, tools_for
 from wakeloop.nodes.nag import Nag
 from wakeloop.routes import after_round
-from wakeloop.text.marks import as_assistant, new_id
+from wakeloop.text.marks import as_assistant, new_id, parts_of, with_suffix
+from wakeloop.todos.items import count_open
 
 
 @dataclass
@@ -53,6 +58,8 @@ class AgentRequest:
     tools: Tools = field(init=False)
     response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
     reply: AIMessage | None = None
+    given: frozenset[str | None] = frozenset()
+    sent: Sent | None = None
 
     def __post_init__(self) -> None:
         check_tools(self.request.tools, self.dialect)
@@ -138,7 +145,10 @@ class AgentRequest:
         changed = [m for m in given if m is not (old := before.get(m.id)) and m != old]
         if changed or len(stored) != len(given):
             own = {id(m) for m in changed}
-            request.seen = Messages(m if id(m) in own else now.get(m.id, m) for m in named_all(given))
+            request.seen = Messages(
+                reworded(m, before.get(m.id), now.get(m.id)) if id(m) in own else now.get(m.id, m)
+                for m in named_all(given)
+            )
             if shown in {m.id for m in changed}:
                 ledger["shown"] = "-"  # it is there without its words
         elif shown and shown not in now:
@@ -148,6 +158,7 @@ class AgentRequest:
         """Put the agent's request together."""
         exchange, request = self.exchange, self.request
         wire = exchange.wire
+        self.given = frozenset(message.id for message in wire)
         system = wire[0] if wire and isinstance(wire[0], SystemMessage) else None
         formats = exchange.asking == "format"
         called = has_calls(wire)
@@ -159,7 +170,9 @@ class AgentRequest:
             if isinstance(request.response_format, ToolStrategy):
                 self.tools = Tools(todos=False, own=False)
         bound: list[Any] = [*request.tools] if self.tools.own else []
-        if self.tools.todos:
+        if self.tools.todos and formats and is_openai(request.model):  # strict there: without the wrapper
+            bound += [schema["function"] for schema in deepcopy(self.turns.schemas)]
+        elif self.tools.todos:
             bound += self.turns.schemas
         choice = request.tool_choice if self.tools.may_call else no_call(request.model) if bound else None
         return request.override(
@@ -171,17 +184,23 @@ class AgentRequest:
         )
 
     def hearing(self) -> Hearing:
-        """Return the ear for the request."""
+        """Return the ear for the request; where it shows the list, another hears whether that gets there."""
         model: BaseChatModel = self.request.model
+        shows = self.exchange.ledger.get("shown") in self.given and count_open(self.exchange.todos)
+        self.sent = Sent() if shows else None
         return Hearing(
-            self.config,
+            merge_configs(self.config, {"callbacks": [self.sent]}) if self.sent else self.config,
             streaming=bool(getattr(model, "streaming", False)),
+            asks_whole=self.exchange.asking != "format" and answers_whole(model),
             finishes=self.exchange.settings.finish_reason == "required",
         )
 
     def again(self, response: ModelResponse[Any] | None, heard: Hearing) -> bool:
         """Take in a reply; tell whether the same request is made again, since nothing of it is stored."""
         self.response = response or ModelResponse([])
+        lost = self.given - self.sent.ids if self.sent and self.given & self.sent.ids - {None} else ()
+        if self.exchange.ledger.get("shown") in lost:
+            self.exchange.ledger["shown"] = "-"  # a wrapper behind this one has cut it off
         raw: Any = next((m for m in self.response.result if isinstance(m, AIMessage)), None)
         said: Any = raw if raw is not None else next(iter(self.response.result), None)
         if self.exchange.asking == "format" and heard.unread is None:
@@ -233,3 +252,11 @@ class AgentRequest:
         none = AIMessage("", id=new_id())
         update["messages"] = [*update.get("messages", []), RemoveMessage(none.id or "")]
         return none
+
+
+def reworded(given: Any, old: Any, new: Any) -> Any:
+    """Return a message as a wrapper has made it, with what was put behind the stored one meanwhile."""
+    if new is old or not (isinstance(given, ToolMessage) and isinstance(old, ToolMessage)):
+        return given
+    added = parts_of(new)[1][len(parts_of(old)[1]) :]
+    return with_suffix(given, added.removeprefix("\n\n")) if added else given

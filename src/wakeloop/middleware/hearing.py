@@ -2,8 +2,11 @@
 
 from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Self
 
+from langchain.agents.middleware.types import ModelRequest, ModelResponse
+from langchain.agents.structured_output import StructuredOutputError, ToolStrategy
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
 from langgraph.types import TracePolicy
@@ -25,26 +28,68 @@ TOLD = TracePolicy(process_inputs=_told)
 """What LangSmith is told of a request: LangChain would tell it all that a model is made with."""
 
 
+class Sent(BaseCallbackHandler):
+    """What truly goes to the model: the ids of its messages, behind all that others have taken out."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.ids: frozenset[str | None] = frozenset()
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **_: Any) -> None:  # noqa: ARG002 - langchain's own
+        """Keep the last request's: of a wrapper that asks a model of its own too, it is the agent's."""
+        self.ids = frozenset(message.id for message in messages[0])
+
+
+class Unfit:
+    """An answer that is not in the provider's format: `said` without a result, where LangChain raises.
+
+    A `ToolStrategy` has a way of its own, `handle_errors`.
+    """
+
+    def __init__(self, request: ModelRequest[Any]) -> None:
+        self.asked = request.response_format
+        self.said: ModelResponse[Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, StructuredOutputError) or isinstance(self.asked, ToolStrategy):
+            return False
+        self.said = ModelResponse([error.ai_message])
+        return True
+
+
 def heard(handler: Callable[[Any], Any], request: Any, ear: Hearing, config: RunnableConfig) -> Any:
     """Return a reply; None where it was not read. What is raised tells no key."""
-    with Discreet(ear.config, request.model) as told, ear:
+    with Discreet(ear.config, request.model) as told, ear, Unfit(request) as unfit:
         if told is None or told is config:
             return handler(request)
         with set_config_context(told) as context:
             return context.run(handler, request)
-    return None
+    if unfit.said is not None:
+        return unfit.said
+    return heard(handler, _whole(request), ear, config) if ear.silent else None
 
 
 async def aheard(
     handler: Callable[[Any], Awaitable[Any]], request: Any, ear: Hearing, config: RunnableConfig
 ) -> Any:
     """Return the same; the model is awaited."""
-    with Discreet(ear.config, request.model) as told, ear:
+    with Discreet(ear.config, request.model) as told, ear, Unfit(request) as unfit:
         if told is None or told is config:
             return await handler(request)
         with set_config_context(told) as context:
             return await get_running_loop().create_task(_coroutine(handler, request), context=context)
-    return None
+    if unfit.said is not None:
+        return unfit.said
+    return await aheard(handler, _whole(request), ear, config) if ear.silent else None
+
+
+def _whole(request: Any) -> Any:
+    """Return a request that is not streamed: its stream never began, and may be a body that is none."""
+    return request.override(model_settings={**request.model_settings, "stream": False})
 
 
 async def _coroutine(handler: Callable[[Any], Awaitable[Any]], request: Any) -> Any:

@@ -161,6 +161,8 @@ def an_assistants(message: Any) -> AIMessage:
 def unreadable(error: BaseException | str, words: str = "") -> ReplyError:
     """Name what no reply could be made of; `words` are the server's own, where it had some."""
     said = f"the server says: {shorten(words, _NAMED)}" if words else _said(error)
+    if "is not JSON serializable" in said:
+        return ReplyError(f"The request could not be written ({said}): take out the message that holds it.")
     return ReplyError(
         f"The model's reply could not be read ({said}), so nothing of it was stored: {AGAIN}, "
         "and if it comes again look at the model's address and at what stands before "
@@ -170,6 +172,8 @@ def unreadable(error: BaseException | str, words: str = "") -> ReplyError:
 
 def _said(error: BaseException | str) -> str:
     said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    if "<html" in said.lower() or "<!doctype html" in said.lower():
+        return "a page of HTML came in its place"
     said = said.partition("For further information visit")[0].partition(" For troubleshooting, visit")[0]
     return shorten(" ".join(said.split()), _NAMED)
 

@@ -16,6 +16,8 @@ from wakeloop.text.characters import shorten, whole
 from wakeloop.text.marks import new_call_id, new_id, text_of, unmarked
 from wakeloop.todos.items import LONGEST, Refused
 
+NOTHING = frozenset(("", "null", '""', "None", "undefined"))  # arguments that servers send for none at all
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -105,6 +107,8 @@ def _sound_calls(
         if not key or key in calls or used(key) or whole(key) != key or len(key) > LONGEST_ID:
             key = next(new for new in iter(new_call_id, "") if new not in calls and not used(new))
         args = halves.get((call["id"], call["name"]), call["args"]) if halves else call["args"]
+        if args is None or (isinstance(args, str) and args.strip() in NOTHING):
+            args = {}
         if not isinstance(args, dict):
             broken[key] = f"the arguments are no JSON object: {shorten(str(args), 200)}"
         elif (why := unstorable(args, "the arguments")) is not None:

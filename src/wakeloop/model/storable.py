@@ -1,6 +1,7 @@
 """What providers and tools tell beside a text, made storable."""
 
 from math import isfinite
+from operator import is_
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -52,10 +53,38 @@ def unstorable(value: object, where: str, room: int = DEEPEST) -> str | None:
 
 
 def sendable(message: BaseMessage) -> BaseMessage:
-    """Return a message of which UTF-8 can be made: itself, most often."""
+    """Return a message of which JSON and UTF-8 can be made: itself, most often.
+
+    What is no JSON is sent as a text; in a content bytes and models are left to the client.
+    """
     parts = ((name, getattr(message, name, None)) for name in _SENT)
-    update = {name: new for name, value in parts if value and (new := whole(value)) != value}
+    update = {
+        name: new
+        for name, value in parts
+        if value and (new := _in_json(value, own=name == "content")) is not value
+    }
     return message.model_copy(update=update) if update else message
+
+
+def _in_json(value: Any, *, own: bool) -> Any:
+    """Return a value as JSON has it: itself, most often; `own` tells that a client has a way of its own."""
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, dict):
+        told = {_key(key): _in_json(part, own=own) for key, part in value.items()}
+        pairs = zip((*told, *told.values()), (*value, *value.values()), strict=False)
+        return value if all(new is old for new, old in pairs) else told
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = [_in_json(part, own=own) for part in value]
+        same = isinstance(value, list | tuple) and all(map(is_, parts, value))
+        return value if same else parts
+    if isinstance(value, int | None) or (isinstance(value, float) and isfinite(value)):
+        return value
+    return value if own and (isinstance(value, bytes) or hasattr(value, "model_dump")) else str(value)
+
+
+def _key(key: Any) -> Any:
+    return whole(key) if isinstance(key, str) else key if isinstance(key, int | float | None) else str(key)
 
 
 def _is_count(usage: Any) -> bool:

@@ -173,7 +173,9 @@ class FinalizationGuard(Node):
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
         rest = at_rest(ledger, tail=(messages[-1].id or "") if messages else None)
-        return {"todo_session": session, "todo_ledger": rest}
+        unformatted = self.formats and "structured_response" not in state
+        value = {"structured_response": None} if unformatted else {}
+        return {"todo_session": session, "todo_ledger": rest, **value}
 
 
 def _run(state: Any, config: RunnableConfig) -> Run | None:

@@ -15,6 +15,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 
 from wakeloop.errors import ToolError
+from wakeloop.guesses.runs import fault_of
 from wakeloop.model.answers import answer, error_answer, given, no_such_tool, sentence_of
 from wakeloop.model.redaction import secrets_of
 from wakeloop.model.timing import TimedNode
@@ -42,6 +43,7 @@ class RunTools(TimedNode):
     clock: Callable[[], float] = monotonic
     todo_tools: frozenset[str] = frozenset()  # which a call to a tool that is gone is told of, too
     reviews: Reviews = field(default_factory=Reviews)  # the tools whose calls are put to a person first
+    saver: Any = None  # of the graph, where it has one of its own
 
     @classmethod
     def of(cls, tools: Mapping[str, BaseTool], model: object = None, **more: Any) -> Self:
@@ -78,10 +80,10 @@ class RunTools(TimedNode):
             )
         try:
             if node := self.injected.get(tool.name):
-                return _update(call, node.invoke([call], config))
+                return self.update(call, node.invoke([call], config))
             if (function := self.direct.get(tool.name)) and unheard(config):
-                return _update(call, function(call))
-            return _update(call, tool.invoke(call, config))
+                return self.update(call, function(call))
+            return self.update(call, tool.invoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
             return _raised(call, error, self.model)
 
@@ -90,12 +92,22 @@ class RunTools(TimedNode):
         tool = self.tools[call["name"]]
         try:
             if node := self.injected.get(tool.name):
-                return _update(call, await node.ainvoke([call], config))
+                return self.update(call, await node.ainvoke([call], config))
             if (function := self.direct.get(tool.name)) and unheard(config):
-                return _update(call, await run_in_executor(None, function, call))  # it may block
-            return _update(call, await tool.ainvoke(call, config))
+                return self.update(call, await run_in_executor(None, function, call))  # it may block
+            return self.update(call, await tool.ainvoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
             return _raised(call, error, self.model)
+
+    def update(self, call: dict[str, Any], result: Any) -> Any:
+        """Turn what a tool returned into an update. Raises `ToolError` for one that no checkpoint takes."""
+        update = _update(call, result)
+        for part in (update if isinstance(update, list) else [update]) if self.saver else ():
+            more = isinstance(part, Command) or any(getattr(m, "artifact", None) for m in part["messages"])
+            kept = part.update if isinstance(part, Command) else part
+            if more and (why := fault_of(kept, self.saver.serde.dumps_typed)) is not None:
+                raise ToolError(f"no checkpoint takes what the tool returned ({why})")
+        return update
 
     def fault(self, call: Mapping[str, Any]) -> str | None:
         """Say why a call is not run: as its reply's reading found, or since an older build had its tool."""

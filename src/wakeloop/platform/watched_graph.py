@@ -1,4 +1,4 @@
-"""A graph whose guard knows the saver it was compiled with.
+"""A graph whose nodes know the saver it was compiled with.
 
 LangGraph tells no node of its saver. A configuration bound to the compiled graph would reach the node, but
 also every snapshot that is read by its checkpoint's id.
@@ -15,11 +15,11 @@ from langgraph.graph.state import CompiledStateGraph
 from wakeloop.platform.child_processes import free_locks_in_children
 from wakeloop.platform.whole_texts import hold_whole_texts
 
-WATCHES = "finalization_guard"
+WATCH = ("finalization_guard", "run_tools")
 
 
 class WatchedGraph(StateGraph[Any, Any, Any, Any]):
-    """A `StateGraph` that gives each compilation a guard of its own, with that compilation's saver.
+    """A `StateGraph` that gives each compilation nodes of its own, with that compilation's saver.
 
     What it compiles to is of the class `compiles_to`.
     """
@@ -29,10 +29,13 @@ class WatchedGraph(StateGraph[Any, Any, Any, Any]):
     def compile(self, checkpointer: Any = None, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Compile; the arguments are `StateGraph`'s own."""
         free_locks_in_children()
-        own, spec = copy(self), self.nodes[WATCHES]
+        own = copy(self)
         if isinstance(checkpointer, BaseCheckpointSaver):
-            guard: Any = spec.runnable
-            own.nodes = {**self.nodes, WATCHES: replace(spec, runnable=replace(guard, saver=checkpointer))}
+            own.nodes = {**self.nodes}
+            for name in WATCH:
+                spec = self.nodes[name]
+                runnable: Any = spec.runnable
+                own.nodes[name] = replace(spec, runnable=replace(runnable, saver=checkpointer))
         compiled = StateGraph.compile(own, checkpointer, **kwargs)
         compiled.__class__ = self.compiles_to
         hold_whole_texts(compiled.channels.values())

@@ -2,6 +2,7 @@
 
 import json
 import re
+from shlex import quote
 from typing import Any
 
 # Default_Ignorable_Code_Point but the joiners of letters, U+200C and U+200D: DerivedCoreProperties.txt of
@@ -62,6 +63,12 @@ def is_seen(text: str) -> bool:
 def escaped(text: str) -> str:
     """The text with all that cannot be seen spelled out: what a person approves must show all of itself."""
     return "".join(one if is_seen(one) or one == "\n" else ascii(one)[1:-1] for one in text)
+
+
+def to_copy(path: object) -> str:
+    """A path as a shell takes it: one with blanks stands in quotes."""
+    text = str(path)
+    return quote(text) if any(map(str.isspace, text)) else text
 
 
 def shorten(text: str, limit: int = 60) -> str:

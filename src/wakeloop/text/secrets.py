@@ -5,50 +5,31 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from wakeloop.text import secret_forms as forms
+
 HIDDEN = "…"
 LONG_WORD = 20  # characters: no word of a sentence has as many
+SHORT, SHORTEST = 8, 4  # characters of what looks like a secret, and of one that is called so
+LONG_CALL = 200  # characters before an argument in which its call begins
 NAMES_A_SECRET = re.compile(
     r"key|token|secret|pass|credential|auth|private|cookie|signature|(?:^|[_.-])(?:pat|sig|dsn)$|[_.-]pwd$",
     re.IGNORECASE,
 )
 """Of a header, a parameter, a field, a variable: the one list of what names a secret."""
-_BEGINS = (
-    r"sk-|[sr]k_(?:live|test)_|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|A[KS]IA|AIza|eyJ[\w-]++\.eyJ"
-    r"|(?:hf_|npm_|gsk_|xai-)(?=[a-zA-Z]*+\d)"
-)
-IS_A_SECRET = re.compile(rf"^(?:{_BEGINS}|-----BEGIN (?:[A-Z]+ )?PRIVATE KEY)")
+IS_A_SECRET = re.compile(rf"^(?:{forms.BEGINS}|-----BEGIN (?:[A-Z0-9]+ ){{0,3}}PRIVATE KEY)")
 """What is a secret under whatever name; a signed token and a private key, too."""
-# What looks like a secret by its place, whatever it is. Each part of a pattern ends where the next begins, so
-# that no text is looked at twice.
-_USER = re.compile(r"(?<=\w://)[^/@\s]++(?=@)")
-_PARAMETER = re.compile(r"([?&#])([\w.-]++)=([^&#\s\"'<>]++)")
-_FIELD = re.compile(r"(?<![\w.-])([\w.-]++)([ \t]{0,9}=(?!=)[ \t]{0,9}+)([^&#;,\s\"'<>]++)")
-_TELLING = re.compile(
-    r"(?:api|access|account|secret|private)[_.-]?key$|passw(?:or)?d$|passphrase$"
-    r"|(?:access|auth|refresh|client)[_.-]?(?:token|secret)$|authorization$|cookie$",
-    re.IGNORECASE,
-)
-_QUOTED = re.compile(
-    r"""(?<![\w.-])([\w.-]++)((?:\\?["'])?[ \t]{0,9}[:=][ \t]{0,9}\\?(["']))([^"'\\\s]++)(?=\\?\3)"""
-)
-_LINE = re.compile(r"(?<![\w.-])([\w.-]++)(:[ \t]{1,9}+)(?=[a-zA-Z]*+\d)([\w.~+/=-]{8,}+)")
-_CODE = re.compile(r"None|null|[Tt]rue|[Ff]alse|[A-Za-z_][\w.]*+(?:\[|\().*")  # `os.environ[` and the like
-_SCHEME = re.compile(
-    r"""\b((authorization["']?[ \t]{0,9}[:=][ \t]{0,9}["']?)?(?:bearer|basic)\s++)([\w.~+/-]{6,}+=*+)""",
-    re.IGNORECASE,
-)
-# What is one by its form; a key is longer than a word that begins like it.
-_FORM = re.compile(rf"(?<![\w-])(?:{_BEGINS})[\w./+=-]{{12,}}+")
-_KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.*?(?:-----END [A-Z ]+-----|\Z)", re.DOTALL)
 
 
 def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
     """Return a text without these secrets, what an address, a field or a header carries, keys and tokens."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
-    text = _SCHEME.sub(_credentials, _KEY.sub(HIDDEN, _USER.sub(HIDDEN, text)))
-    text = _FIELD.sub(_field, _PARAMETER.sub(_parameter, text))
-    return _FORM.sub(HIDDEN, _LINE.sub(_field, _QUOTED.sub(_field, text)))
+    text = forms.USER.sub(HIDDEN, forms.BLOCK.sub(HIDDEN, text))
+    text = forms.SCHEME.sub(
+        _credentials, forms.AUTHORIZATION.sub(_authorization, forms.COOKIES.sub(_cookies, text))
+    )
+    text = forms.FIELD.sub(_field, forms.PARAMETER.sub(_parameter, forms.OPTION.sub(_option, text)))
+    return forms.FORM.sub(HIDDEN, forms.LINE.sub(_line, forms.QUOTED.sub(_quoted, text)))
 
 
 def hidden(value: Any, hide: Callable[[str], str] = without_secrets) -> Any:
@@ -56,13 +37,18 @@ def hidden(value: Any, hide: Callable[[str], str] = without_secrets) -> Any:
     if isinstance(value, str):
         return hide(value)
     if isinstance(value, Mapping):
-        return {
-            key: hidden(part, _gone)
-            if isinstance(part, str | list | tuple) and _TELLING.search(str(key))
+        return {key: _under(str(key), part, hide) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        before = ["", *value]  # what follows an option is its own
+        return [
+            HIDDEN
+            if isinstance(part, str) and _is_option(last) and forms.STANDS_FOR_ONE.fullmatch(part) is None
             else hidden(part, hide)
-            for key, part in value.items()
-        }
-    return [hidden(part, hide) for part in value] if isinstance(value, list | tuple) else value
+            for last, part in zip(before, value, strict=False)
+        ]
+    return (
+        HIDDEN if hide is _gone and isinstance(value, int | float) and not isinstance(value, bool) else value
+    )
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -70,21 +56,95 @@ def is_secret(name: str, value: str) -> bool:
     return bool(NAMES_A_SECRET.search(name) or IS_A_SECRET.search(value)) or without_secrets(value) != value
 
 
+def _under(key: str, value: Any, hide: Callable[[str], str]) -> Any:
+    """A value under its key."""
+    if forms.TELLING.search(key) or (forms.HOLDS.search(key) and not isinstance(value, str)):
+        return hidden(value, _gone)
+    if isinstance(value, str) and forms.MAY_TELL.search(key) and _is_random(value):
+        return HIDDEN
+    return hidden(value, hide)
+
+
+def _is_option(word: Any) -> bool:
+    return isinstance(word, str) and word.startswith("-") and "=" not in word and _tells(word)
+
+
+def _tells(name: str) -> bool:
+    return bool(forms.TELLING.search(name) or forms.MAY_TELL.search(name))
+
+
+def _is_none(value: str) -> bool:
+    """Whether what stands in the place of a secret is a word for one, or code."""
+    return bool(forms.STANDS_FOR_ONE.fullmatch(value) or forms.CODE.fullmatch(value))
+
+
+def _is_random(value: str) -> bool:
+    """Whether a value looks like no word and no number."""
+    mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return len(value) >= SHORT and mixed and " " not in value and not _is_none(value)
+
+
 def _parameter(found: re.Match[str]) -> str:
     sign, name, _ = found.groups()
     return f"{sign}{name}={HIDDEN}" if NAMES_A_SECRET.search(f"_{name}") else found[0]
 
 
+def _option(found: re.Match[str]) -> str:
+    """A list of words in a program has names behind an option, too: `option("--token", "token")`."""
+    name, sign, value = found.groups()
+    code = _is_none(value) or ("," in sign and forms.NAME.fullmatch(value))
+    return f"{name}{sign}{HIDDEN}" if _tells(name) and not code else found[0]
+
+
 def _field(found: re.Match[str]) -> str:
-    name, sign, *_, value = found.groups()
-    return f"{name}{sign}{HIDDEN}" if _TELLING.search(name) and not _CODE.fullmatch(value) else found[0]
+    """`password=x` is a secret, `login(password=x)` and `password = x` are code unless `x` is no name."""
+    name, sign, value = found.groups()
+    line = found.string[max(found.start() - LONG_CALL, 0) : found.start()].rpartition("\n")[2]
+    called = "(" in line and line.rstrip(" ")[-1:] in ("(", ",")
+    plain = forms.NUMBER.fullmatch(value) or (not name.isupper() and forms.NAME.fullmatch(value))
+    code = _is_none(value) or ((called or " " in sign) and plain)
+    sure = forms.TELLING.search(name) or (name.isupper() and forms.MAY_TELL.search(name))
+    hide = (sure and not code) or (forms.MAY_TELL.search(name) and _is_random(value))
+    return f"{name}{sign}{HIDDEN}" if hide else found[0]
+
+
+def _quoted(found: re.Match[str]) -> str:
+    name, sign, _, value = found.groups()
+    hide = (forms.TELLING.search(name) and not _is_none(value)) or (
+        forms.MAY_TELL.search(name) and _is_random(value)
+    )
+    return f"{name}{sign}{HIDDEN}" if hide else found[0]
+
+
+def _line(found: re.Match[str]) -> str:
+    """Behind a colon stands prose as well: only what is no word is a secret."""
+    name, sign, value = found.groups()
+    word = value.rstrip(".:!?)]}")
+    number = any(map(str.isdigit, word)) and len(word) >= SHORTEST and not forms.NUMBER.fullmatch(word)
+    odd = number or (not forms.SIGNS.isdisjoint(word) and any(map(str.isalpha, word)))
+    hide = (forms.TELLING.search(name) and odd and not _is_none(value)) or (
+        forms.MAY_TELL.search(name) and _is_random(word)
+    )
+    return f"{name}{sign}{HIDDEN}" if hide else found[0]
+
+
+def _cookies(found: re.Match[str]) -> str:
+    return f"{found[1]}{HIDDEN}"
+
+
+def _authorization(found: re.Match[str]) -> str:
+    """What a header carries, to its end: a scheme and more, or one word that is none of a sentence."""
+    head, scheme, value = found.groups()
+    first = value.split(maxsplit=1)[0]
+    hide = not _is_none(first) if scheme else _is_random(first)
+    return f"{head}{scheme or ''}{HIDDEN}" if hide else found[0]
 
 
 def _credentials(found: re.Match[str]) -> str:
-    """Behind the name of a scheme a word is none, unless a header says so: "basic knowledge"."""
-    head, header, value = found.groups()
+    """Behind the name of a scheme a word is none: "basic knowledge"."""
+    head, value = found.groups()
     word = len(value) < LONG_WORD and not any(sign.isdigit() or sign == "=" for sign in value)
-    return found[0] if word and not header and not _is_a_pair(value) else f"{head}{HIDDEN}"
+    return found[0] if word and not _is_a_pair(value) else f"{head}{HIDDEN}"
 
 
 def _is_a_pair(value: str) -> bool:

@@ -4,6 +4,7 @@ Operations come from a dialect, a round applies them in order, and the verifier 
 so that a synchronous and an asynchronous caller share one body.
 """
 
+import re
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -166,7 +167,7 @@ def _change(
 
 def _changed(board: Board, change: Change) -> tuple[Todo, Todo]:
     """Return an item as it was and as a change wants it. Raises `Refused`."""
-    old = board.find(change.id)
+    old = board.find(change.id) or board.find(_bare(change.id))
     if old is None:
         known = (
             ", ".join(name_of(todo["id"]) for todo in islice(board.todos, 50)) or "none, the list is empty"
@@ -181,3 +182,8 @@ def _changed(board: Board, change: Change) -> tuple[Todo, Todo]:
             f"{one_line(old.get('reason', ''))}"
         )
     return old, with_status(old, change.status, reason, change.evidence)
+
+
+def _bare(key: int | str) -> str:
+    """Return an id without what stands around it in a list: `[1]`, `#1`, `1.`, and as a number `1.0`."""
+    return re.sub(r"^[#\[]|\]$|\.0*$", "", str(key).strip())

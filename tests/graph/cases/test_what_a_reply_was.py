@@ -131,7 +131,7 @@ def test_c38_for_ever_is_bounded_and_the_text_kept(rig: Rig, thinking: Form) -> 
     rig.speaks(thinking).build("bye", *["It is Bern."] * 5, response_format=City)
     out = rig.run("go")
     rig.model.assert_done()
-    assert out.get("structured_response") is None
+    assert out["structured_response"] is None
     assert rig.ending == ("dormant", "malformed_calls", 0)
     assert [str(m.text) for m in rig.messages if m.type == "ai"] == ["bye", *["It is Bern."] * 5]
 
@@ -225,7 +225,7 @@ def test_c40_a_format_that_is_refused(rig: Rig, form: Form) -> None:
     rig.speaks(form).build("bye", Said("No.", sign="refused"), response_format=City)
     out = rig.run("go")
     rig.model.assert_done()
-    assert out.get("structured_response") is None
+    assert out["structured_response"] is None
     assert rig.ending == ("dormant", "refused", 0)
     assert str(rig.messages[-1].content) == "No."
 

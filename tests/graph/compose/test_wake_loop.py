@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from laid_over import GO, THREAD, busy, ended, kinds, laid, look, looks, over, plan, settled
-from langchain.agents.middleware import ModelCallLimitMiddleware, TodoListMiddleware
-from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain.agents.middleware import AgentMiddleware, ModelCallLimitMiddleware, TodoListMiddleware
+from langchain.agents.structured_output import ProviderStrategy, StructuredOutputValidationError, ToolStrategy
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
@@ -252,8 +252,9 @@ FIT = calls(("Answer", {"text": "hi"}))
         (ProviderStrategy(Answer), [says('{"text": "hi"}')], 5),
         (ToolStrategy(Answer), [calls(("Answer", {"txt": 1})), FIT], 6),
         (ToolStrategy(Answer), [says("so be it"), FIT], 6),
+        (ProviderStrategy(Answer), [says("so be it"), says('{"text": "hi"}')], 6),
     ],
-    ids=["tool", "either", "provider", "unfit", "none"],
+    ids=["tool", "either", "provider", "unfit", "none", "prose"],
 )
 @pytest.mark.filterwarnings("ignore:Deserializing")
 def test_a_format_waits_until_the_list_is_settled(strategy: Any, replies: Any, requests: int) -> None:
@@ -267,11 +268,26 @@ def test_a_format_waits_until_the_list_is_settled(strategy: Any, replies: Any, r
     model.assert_done()
 
 
-def test_an_answer_that_never_fits_ends_the_run() -> None:
+@pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])
+def test_an_answer_that_never_fits_ends_the_run(strategy: Any) -> None:
     model = ScriptedModel(*settled(), says("no"), says("no"))
-    agent = laid(model, response_format=ToolStrategy(Answer), settings={"reply_retries": 1})
+    agent = laid(model, response_format=strategy(Answer), settings={"reply_retries": 1})
     assert agent.invoke(GO, THREAD)["structured_response"] is None
     assert ended(agent) == ("dormant", "malformed_calls", 6)
+
+
+async def test_an_answer_in_prose_is_asked_for_again_awaited_too() -> None:
+    model = ScriptedModel(*settled(), says("so be it"), says('{"text": "hi"}'))
+    agent = laid(model, response_format=ProviderStrategy(Answer))
+    assert (await agent.ainvoke(GO, THREAD))["structured_response"] == Answer(text="hi")
+    model.assert_done()
+
+
+def test_an_answer_by_tool_raises_where_the_caller_wants_it() -> None:
+    unfit = calls(("Answer", {"txt": 1}))
+    agent = laid(ScriptedModel(*settled(), unfit), response_format=ToolStrategy(Answer, handle_errors=False))
+    with pytest.raises(StructuredOutputValidationError):
+        agent.invoke(GO, THREAD)
 
 
 @tool(return_direct=True)
@@ -386,3 +402,30 @@ def test_another_run_on_the_thread_is_not_seen() -> None:
     )
     agent.invoke(GO, THREAD)
     assert ended(agent) == ("dormant", "settled", 2)
+
+
+class Short(AgentMiddleware[Any, Any, Any]):
+    """Sends the first message and the last few, as a wrapper of somebody else's does."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request.override(messages=[request.messages[0], *request.messages[-4:]]))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request.override(messages=[request.messages[0], *request.messages[-4:]]))
+
+
+@pytest.mark.parametrize("door", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("place", ["behind", "before"])
+async def test_a_list_that_a_wrapper_cuts_off_is_shown_again(door: str, place: str) -> None:
+    """Of one behind it that is heard when the request has gone: the next one shows the list."""
+    rounds = [calls(looks(n)) for n in range(8)]
+    model = ScriptedModel(calls(plan("a")), *rounds, calls(plan("a!")), says("bye"))
+    layer = WakeLoopMiddleware(settings={"max_idle_rounds": 0, "nag_after": 0})
+    agent = over(model, *([layer, Short()] if place == "behind" else [Short(), layer]))
+    _ = agent.invoke(GO, THREAD) if door == "invoke" else await agent.ainvoke(GO, THREAD)
+    model.assert_done()
+    shown = [n for n, sent in enumerate(model.requests) if "[pending] a" in sent[-1].text]
+    assert shown == ([4, 7] if place == "behind" else [3, 5, 7, 9])
+    assert len([m for m in agent.get_state(THREAD).values["messages"] if "[pending] a" in m.text]) == len(
+        shown
+    )

@@ -61,6 +61,12 @@ def test_the_result_is_the_rendered_list(stage: Make) -> None:
     assert s.results[0].status == "success"
 
 
+@pytest.mark.parametrize("key", ["1", 1, 1.0, " 1 "])
+def test_a_number_is_the_id_that_is_written_so(stage: Make, key: Any) -> None:
+    s = stage(NAME).run(todo(item("1", "one")), todo(item(key, "one", "completed")), "Bye.")
+    assert s.todos == [{"id": "1", "content": "one", "status": "completed"}]
+
+
 # -- checks ----------------------------------------------------------------------------------------------
 
 

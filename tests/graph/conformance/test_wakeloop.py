@@ -102,6 +102,8 @@ def test_one_call_closes_several(stage: Make) -> None:
             {"ids": "[1", "status": "done"},
             "todo_update: ids: a list is due here, and this text is no JSON, not '[1'",
         ),
+        ({"ids": "1-2", "status": "done"}, "this text is no JSON, not '1-2'"),
+        ({"ids": True, "status": "done"}, "todo_update: ids: input should be a valid list, not True"),
         ({"ids": [], "status": "done"}, "todo_update: arguments: id or ids is due"),
         ({"status": "done"}, "todo_update: arguments: id or ids is due"),
         (
@@ -119,6 +121,46 @@ def test_a_call_for_several_applies_whole_or_not_at_all(stage: Make, args: Any, 
     s.run(write("a", "b"), calls(("todo_update", args)), "Stopping.")
     assert error in s.result
     assert [todo["status"] for todo in s.todos] == ["pending", "pending"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        *({"ids": ids} for ids in (1, "1", "#1", "[1]", 1.0, ["[1]"], ["#1"], [" 1 "], ["1."])),
+        *({"id": key} for key in ("[1]", "#1", " 1", "1.", "1.0", 1.0, [1])),
+    ],
+    ids=str,
+)
+def test_an_item_is_meant_as_lists_show_it(stage: Make, args: Any) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write("a", "b"), calls(("todo_update", {**args, "status": "done"})), "Stopping.")
+    assert [todo["status"] for todo in s.todos] == ["completed", "pending"]
+    assert s.result == "[1] done, 1 open. Next: [2] b"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        *({"ids": ids} for ids in ("1,3", "1, 3", "1 3", "1; 3", "#1 #3", "[1], [3]")),
+        *({"id": key} for key in ([1, 3], ["1", 3], "1, 3")),
+    ],
+    ids=str,
+)
+def test_numbers_in_a_row_are_several(stage: Make, args: Any) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(write("a", "b", "c"), calls(("todo_update", {**args, "status": "done"})), "Stopping.")
+    assert [todo["status"] for todo in s.todos] == ["completed", "pending", "completed"]
+
+
+@pytest.mark.parametrize("key", ["#1", "[1]", "1."])
+def test_an_id_that_is_written_so_comes_before_what_may_be_meant(stage: Make, key: str) -> None:
+    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(
+        update(key, "done"),
+        "Stopping.",
+        todos=[{"id": 1, "content": "a"}, {"id": key, "content": "b"}],
+    )
+    assert [todo["status"] for todo in s.todos] == ["pending", "completed"]
 
 
 def test_the_verifier_is_asked_for_each_of_several_and_for_none_of_a_refused_call() -> None:

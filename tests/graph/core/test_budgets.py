@@ -245,14 +245,14 @@ def test_a_format_is_not_asked_for_behind_a_spent_budget(
     agent = thread(*replies, response_format=Answer, change={"max_requests": most})
     result = agent.run("go")
     assert (agent.asked, agent.session) == (asked, session("dormant", reason))
-    assert result.get("structured_response") == ({"number": 7} if asked > 1 else None)
+    assert result["structured_response"] == ({"number": 7} if asked > 1 else None)
 
 
 def test_an_unfit_format_is_not_asked_for_again(thread: Make) -> None:
     agent = thread("hi", says("seven"), response_format=Answer, change={"max_requests": 2})
     result = agent.run("go")
     assert agent.session == session("dormant", "request_budget")
-    assert result.get("structured_response") is None
+    assert result["structured_response"] is None
 
 
 @pytest.mark.parametrize(("limit", "walked"), [(6, [*AGAIN, *END]), (5, END)])

@@ -110,14 +110,14 @@ def test_at_other_ends_the_value_is_none(replies: Any, changes: Any, reason: str
     agent = thread(replies, response_format=City, change=changes)
     output = agent.run("go")
     assert output["todo_session"]["reason"] == reason
-    assert output.get("structured_response") is None
+    assert output["structured_response"] is None
     assert not any("response_format" in options for options in agent.model.options)
 
 
 def test_a_value_of_an_earlier_activation_is_not_shown_again(thread: Make) -> None:
     agent = thread("hi", GOOD, write("a"), ".", ".", response_format=City, change={"max_wake_cycles": 0})
     agent.run("go")
-    assert agent.run("more").get("structured_response") is None
+    assert agent.run("more")["structured_response"] is None
 
 
 def test_each_settled_activation_asks_anew(thread: Make) -> None:
@@ -144,14 +144,14 @@ def test_a_result_that_never_fits_ends_the_run(thread: Make) -> None:
     agent = thread("hi", *["no json"] * 5, response_format=City)
     assert agent.walk("go") == [*START, *AGAIN * 5, *END]
     assert agent.session == session("dormant", "malformed_calls", 0)
-    assert agent.values.get("structured_response") is None
+    assert agent.values["structured_response"] is None
 
 
 def test_a_cut_result_is_none(thread: Make) -> None:
     agent = thread("hi", *[says(GOOD, finish_reason="length")] * 5, response_format=City)
     agent.run("go")
     assert agent.session == session("dormant", "truncated", 0)
-    assert agent.values.get("structured_response") is None
+    assert agent.values["structured_response"] is None
 
 
 def test_after_a_correction_a_settled_end_is_formatted_too(thread: Make) -> None:

@@ -372,7 +372,7 @@ class Answer(BaseModel):
 
 def test_no_format_is_asked_for(thread: Make) -> None:
     agent = thread(repeat(X), tools=[look], left=True, response_format=Answer)
-    assert agent.run("go").get("structured_response") is None
+    assert agent.run("go")["structured_response"] is None
     assert (agent.session["reason"], agent.asked) == ("looping", 11)
 
 

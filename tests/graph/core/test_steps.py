@@ -139,7 +139,7 @@ def test_a_format_needs_three_steps(limit: int, thread: Make) -> None:
     output = agent.run("go", limit=limit)
     if limit < 6:  # activate, call_model, guard; then call_model, guard, and one to spare
         assert output["todo_session"] == session("dormant", "step_limit", 0)
-        assert output.get("structured_response") is None
+        assert output["structured_response"] is None
     else:
         assert output["todo_session"] == session("dormant", "settled", 0)
         assert output["structured_response"] == {"text": "x"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import Any
 
@@ -52,6 +53,31 @@ def test_a_recipe_survives_and_keeps_no_password() -> None:
     assert read.base_url == "http://host:1/v1"
     assert Recipe.read('{"model": "m", "of the future": 1}').model == "m"
     assert without_user("http://host/v1?x=1") == "http://host/v1?x=1"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *(
+            {"model": {"v": 2}},
+            {"settings": []},
+            {"tools": "files"},
+            {"tools": [1]},
+            {"demo": "yes"},
+            {"mcp": 1},
+        ),
+        *({"levels": ["x"]}, {"levels": [{"values": 1}]}, {"delay": None}),
+    ],
+    ids=str,
+)
+def test_a_recipe_of_another_version_is_none(more: dict[str, Any]) -> None:
+    levels = [{"kind": "global", "source": "x", "values": {"max_items": 1}}]
+    recipe = Recipe(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
+    whole = json.loads(recipe.written())
+    read = Recipe.read(json.dumps(whole))
+    assert read is not None
+    assert json.loads(read.written()) == whole
+    assert Recipe.read(json.dumps({**whole, **more})) is None
 
 
 def test_secrets_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeloop.display.width import GAP, cells, columns, tell, within
+from wakeloop.display.width import GAP, cells, columns, cut, tell, within
 
 WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=30), min_size=1)
 
@@ -80,9 +82,9 @@ ROW = ("t-12345678", "idle", "Say what is in this folder", "Two files and a half
     [
         (None, "t-12345678  idle   Say what is in this folder  Two files and a half, and 東京 as well"),
         (85, "t-12345678  idle   Say what is in this folder  Two files and a half, and 東京 as well"),
-        (84, "t-12345678  idle   Say what is in this folder  Two files and a half, and 東京 as we…"),
-        (60, "t-12345678  idle   Say what is in thi…  Two files and a hal…"),
-        (40, "t-12345678  idle\n  Say what is in th…  Two files and a h…"),
+        (84, "t-12345678  idle   Say what is in this folder  Two files and a half, and 東京 as…"),
+        (60, "t-12345678  idle   Say what is in…      Two files and a…"),
+        (40, "t-12345678  idle\n  Say what is in…     Two files and a…"),
     ],
 )
 def test_a_table_cuts_its_texts_and_then_folds_its_rows(width: int | None, row: str) -> None:
@@ -91,6 +93,37 @@ def test_a_table_cuts_its_texts_and_then_folds_its_rows(width: int | None, row: 
     assert told[len(lines) :] == lines
     assert [line.startswith(GAP) for line in told] == 2 * [number > 0 for number in range(len(lines))]
     assert width is None or max(map(cells, told)) <= width
+
+
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (None, ROW),
+        (85, ROW),
+        (45, (ROW[0], ROW[1], "Say what is…", "Two files…")),
+        (44, (ROW[0], "Say what is in…", "Two files and…")),
+        (37, ("Say what is in…", "Two files and a…")),
+    ],
+)
+def test_what_may_be_spared_goes_before_a_row_is_folded(width: int | None, row: Sequence[str]) -> None:
+    told = [*columns([HEAD, ROW], width, texts=(2, 3), spare=(1, 0))]
+    assert [re.split(" {2,}", line) for line in told[1:]] == [[*row]]
+
+
+@pytest.mark.parametrize(
+    ("text", "wide", "shown"),
+    [
+        ("one two three", 13, "one two three"),
+        ("one two three", 12, "one two…"),
+        ("one two three", 8, "one two…"),
+        ("one two three", 7, "one…"),
+        ("a incomprehensibilities", 12, "a incompreh…"),
+        ("東京の資料をまとめて", 11, "東京の資料…"),
+        ("東京の資料をまとめて", 10, "東京の資…"),
+    ],
+)
+def test_a_text_is_cut_between_words_where_that_leaves_half_of_it(text: str, wide: int, shown: str) -> None:
+    assert cut(text, wide) == shown
 
 
 class Terminal(io.StringIO):

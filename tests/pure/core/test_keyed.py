@@ -3,12 +3,14 @@
 from copy import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.channels.indexed_list import FORKED
+from wakeloop.model.legality import is_legal
 from wakeloop.model.wire_order import Lines, legal
 from wakeloop.testing import calls, wire_faults
 
@@ -88,3 +90,19 @@ def test_a_history_that_loses_messages_is_looked_at_anew() -> None:
     shorter: Any = merge_messages(messages, [[RemoveMessage("t")]])
     assert shorter.sound == 0
     assert legal(shorter, [], LINES)[-1].text == "(unanswered)"
+
+
+@pytest.mark.parametrize("replaced", [0, 1])
+def test_a_result_that_is_replaced_is_read_with_its_calls(replaced: int) -> None:
+    """A reminder behind a result: the history stays sound, and no request looks at all of it again."""
+    reply = AIMessage("", id="r", tool_calls=[{"name": "look", "args": {}, "id": key} for key in "ab"])
+    results = [ToolMessage("seen", name="look", id=f"t{key}", tool_call_id=key) for key in "ab"]
+    messages = Messages([HumanMessage("go", id="h"), reply, *results])
+    assert is_legal(messages)
+    assert messages.sound == 4
+    changed: Any = merge_messages(
+        messages, [[results[replaced].model_copy(update={"content": "seen, and more"})]]
+    )
+    assert changed.sound == 1
+    assert is_legal(changed)
+    assert changed.sound == 4

@@ -3,13 +3,19 @@
 import re
 import sys
 import unicodedata
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessageChunk
 
+import wakeloop
+from wakeloop.cli.around import KEYS
 from wakeloop.display.clean import clean
 from wakeloop.display.screen import SHOWN, Screen
-from wakeloop.display.words import question
+from wakeloop.display.words import call, item, question
 from wakeloop.text.characters import UNSEEN, escaped, is_seen, one_line
 from wakeloop.text.secrets import hidden, is_secret, without_secrets
 from wakeloop.tools.folder import shown
@@ -115,6 +121,32 @@ FIELDS = [
     "password: X",
     "client_secret=X",
     "Authorization: Bearer X",
+    "Authorization: Token X",
+    "{'Authorization': 'X'}",
+    "run --api-key X now",
+    "--token=X",
+    '["--password", "X"]',
+    "API key: X",
+    "GITHUB_TOKEN=X",
+    "export DB_PASS=X",
+    "AWS_SECRET_ACCESS_KEY=X",
+    "aws_secret_access_key = X",
+    "Uid=sa;Pwd=X;",
+    "secret: X",
+]
+BLOCK = "PRIVATE KEY BLOCK-----"
+LINES = [  # what goes to the end of a line, or of what quotes it
+    ('curl -H "Cookie: a=X; b=X" https://h', 'curl -H "Cookie: …" https://h'),
+    ("Set-Cookie: sid=X; Path=/\nleft", "Set-Cookie: …\nleft"),
+    ("{'Cookie': 'a=X; b=X'}", "{'Cookie': '…'}"),
+    ('Authorization: Digest username="X", response="X"\nleft', "Authorization: Digest …\nleft"),
+    ("https://user:p@X@host/x", "https://…@host/x"),
+    ("postgresql://user:a/X@host/x", "postgresql://…@host/x"),
+    (
+        f"-----BEGIN PGP {BLOCK}\nVersion: GnuPG v2\n\nlQOYBF\n=X\n-----END PGP {BLOCK}\nleft",
+        "…\nleft",
+    ),
+    ("-----BEGIN ENCRYPTED PRIVATE KEY-----\n0123456789abcdefX\nX", "…"),
 ]
 FORMS = [
     "ASIAIOSFODNN7EXAMPLE",
@@ -130,6 +162,16 @@ ORDINARY = [
     "def login(password: str, api_key: SecretStr = None)",
     "The password: see the note. Das Passwort: 12 Zeichen. 密码: 无",
     "token: 5, hf_hub_download_file, npm_config_registry",
+    "token count: 300; the api key is missing; password: required; the api key: see the docs",
+    "password: 8-20 characters; secret: none; cookie: a small text; Authorization: needed since v2",
+    "use --token to authenticate; --api-key is required; --token TOKEN  the token to use",
+    'parser.add_argument("--token", "token", required=True); option("--password", "-p")',
+    "login(user=user, password=pw, access_token=tok); connect(password=pw)",
+    "self.password = password; password = user_input; token = tokens[0]; next_token = 5; PER_TOKEN = 1_000",
+    'if "-----BEGIN PRIVATE KEY-----" in text',
+    'find("-----BEGIN PRIVATE KEY-----.*?-----END PRIVATE KEY-----")',
+    "https://unpkg.com/react@18 http://host:8080/x@v1 git@github.com:a/b.git PWD=/home/x",
+    "cookie: str = None; Cookie: SimpleCookie[str]; %s=%s",
     "3f786850e387550fdb8836ed6dead88aec2a0f9c 123e4567-e89b-12d3-a456-426614174000",
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
 ]
@@ -157,6 +199,7 @@ def test_a_command_is_not_given_what_counts_as_a_secret(name: str) -> None:
         ),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nleft", "…\nleft"),
         *((secret.replace("X", "hunter22"), secret.replace("X", "…")) for secret in FIELDS),
+        *((text.replace("X", "hunter22"), left) for text, left in LINES),
         *((form, "…") for form in FORMS),
         ("Basic dXNlcjpwYXNz", "Basic …"),
         *((text, text) for text in ORDINARY),
@@ -167,9 +210,94 @@ def test_a_text_is_left_without_its_secrets(text: str, left: str) -> None:
 
 
 def test_a_list_under_a_telling_name_goes_whole() -> None:
-    given = {"password": ["a", ("b",)], "token": 5, "headers": {"Cookie": "a=b", "Accept": "*"}}
+    told = {"password": ["a", ("b",)], "token": 5, "headers": {"Cookie": "a=b", "Accept": "*"}}
     left = {"password": ["…", ["…"]], "token": 5, "headers": {"Cookie": "…", "Accept": "*"}}
-    assert hidden(given) == left
+    assert hidden(told) == left
+    told = {"secret": {"a": ["b"], "n": 5, "on": True}, "credentials": {"user": "x"}, "token": "a word"}
+    left = {"secret": {"a": ["…"], "n": "…", "on": True}, "credentials": {"user": "…"}, "token": "a word"}
+    assert hidden(told) == left
+    assert hidden({"args": ["--token", "x1", "-n", "x1"], "github_token": "abcdefg1"}) == {
+        "args": ["--token", "…", "-n", "x1"],
+        "github_token": "…",
+    }
+
+
+ITEM: Any = {"id": 1, "status": "pending"}
+PLACES = [*FIELDS, *(text for text, _ in LINES), "password = X", "{'client_secret': 'X'}"]
+PROSE = st.text(st.sampled_from("ab \n.,;:()"), max_size=12)
+
+
+@given(st.from_regex(r"[a-z]{2}[0-9][A-Za-z0-9]{8,20}", fullmatch=True), PROSE, PROSE)
+def test_what_is_hidden_is_hidden_wherever_it_stands_and_once(secret: str, before: str, after: str) -> None:
+    for place in PLACES:
+        text = f"{before} {place.replace('X', secret)}\n{after}"
+        for left in (without_secrets(text), call("look", {"at": text}), item({**ITEM, "content": text})):
+            assert secret not in left, (place, left)
+        assert without_secrets(without_secrets(text)) == without_secrets(text)
+
+
+WORDS = (
+    "the",
+    "a",
+    "password",
+    "token",
+    "key",
+    "api",
+    "secret",
+    "is",
+    "of",
+    "in",
+    "5",
+    "300",
+    "cookie",
+    "see",
+)
+
+
+@given(st.lists(st.sampled_from(WORDS)))
+def test_words_about_secrets_are_none(words: list[str]) -> None:
+    for text in (" ".join(words), ", ".join(words), "; ".join(words)):
+        assert without_secrets(text) == text
+
+
+def test_source_code_is_left_whole() -> None:
+    source = Path(wakeloop.__file__).parent
+    changed = [
+        (str(file.relative_to(source)), before.strip())
+        for file in sorted(source.rglob("*.py"))
+        for text in [file.read_text(encoding="utf-8")]
+        for before, after in zip(text.splitlines(), without_secrets(text).splitlines(), strict=True)
+        if before != after
+    ]
+    assert changed == [("cli/around.py", f'"{key}": "{name}",') for key, name in KEYS.items()]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "x://a:b",
+            "--token ",
+            "password: ",
+            "password=",
+            "f(password=a,",
+            "cookie: a=",
+            'authorization: x="',
+        ),
+        *(
+            "-----BEGIN PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----Ab-c: d ",
+            "api key: ",
+            "a!",
+            "1:",
+            "key_a",
+        ),
+    ],
+)
+def test_what_looks_for_secrets_takes_no_time(piece: str) -> None:
+    for head in ("", "password: ", "-----BEGIN PRIVATE KEY-----\n0123456789abcdef"):
+        without_secrets(head + piece * (300_000 // len(piece)))
 
 
 # -- costs -------------------------------------------------------------------------------------------------

@@ -199,7 +199,9 @@ def test_a_failure_is_a_sentence_and_resume_tries_again(chat, serve) -> None:
     typist = chat(server)
     typist.ready()
     shown = typist.enters("hello")
-    assert "The server refused the request (400): no." in shown
+    at = server.url.removesuffix("/v1")
+    assert f"The server at {at} refused the request (400): no." in " ".join(shown.split())
+    assert shown.count("wakeloop doctor") == 1
     assert "Traceback" not in shown
     assert "has not finished: .resume goes on" in typist.enters(".set nag_after 1")
     typist.enters(".resume")

@@ -38,6 +38,7 @@ class Reply:
         ]
 
 
+# Beside `/v1` it has nothing: a page at `/page/…`, 404 at any other address.
 MODEL = "loopback:1b"  # the only one that it tells of
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 Script = Callable[[int, dict[str, Any]], Reply]
@@ -68,7 +69,15 @@ class Server:
 
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.answer(self, asked)
+                if self.path.startswith("/v1/"):
+                    outer.answer(self, asked)
+                    return
+                page = b"<!DOCTYPE html><html><h1>Welcome</h1></html>"
+                self.send_response(200 if self.path.startswith("/page/") else 404)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(page)))
+                self.end_headers()
+                self.wfile.write(page)
 
         self.http = Loopback(Handler)
 

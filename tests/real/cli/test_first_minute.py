@@ -20,8 +20,9 @@ import pytest
 from chat_server import Reply, Server
 from processes import Shell, wakeloop
 
-from wakeloop.cli import around
+from wakeloop.cli import around, doctor
 from wakeloop.cli.around import KEYS
+from wakeloop.cli.store import Place
 from wakeloop.guesses.models import is_here
 
 pytestmark = pytest.mark.loopback
@@ -180,6 +181,42 @@ def test_it_asks_and_writes_what_was_chosen(
     assert wakeloop("config")[1].splitlines()[1].split()[:3] == ["model", '"openai:gpt-5-mini"', "global"]
 
 
+MANY = [
+    "text-embedding-3",
+    "whisper-1",
+    *(f"odd-{n}" for n in range(193)),
+    "vendor/Qwen3-8B",
+    "llama3.2",
+    "gpt-5",
+]
+TAKEN = [
+    ("1", "openai:gpt-5"),
+    ("12", "openai:odd-8"),
+    ("13", "groq:mine"),
+    ("odd-192", "openai:odd-192"),
+    ("openai:whisper-1", "openai:whisper-1"),
+    ("vendor/Qwen3-8B (Ollama)", "openai:vendor/Qwen3-8B"),
+]
+
+
+@pytest.mark.parametrize(("typed", "model"), TAKEN)
+def test_of_many_models_the_usual_ones_are_shown_and_any_is_taken_by_its_name(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, model: str
+) -> None:
+    server = around.ModelServer("Ollama", "http://127.0.0.1:1/v1", MANY)
+    monkeypatch.setattr(around, "asked", lambda *_: server)
+    monkeypatch.setenv("GROQ_API_KEY", "x")
+    assert begun(monkeypatch, "odd-193", typed, "mine") == 0
+    shown = ["gpt-5", "vendor/Qwen3-8B", "llama3.2", *(f"odd-{number}" for number in range(9))]
+    assert capsys.readouterr().out.splitlines()[2:17] == [
+        *(f"  {number} {name} (Ollama)" for number, name in enumerate(shown, 1)),
+        "  13 groq, by GROQ_API_KEY",
+        "  … and 186 more: type the name of one",
+        "Which one? [1-13 or a name, Enter is 1] There is no 'odd-193'.",
+    ]
+    assert here.read_text().splitlines()[0] == f'model: "{model}"'
+
+
 def test_an_input_that_ends_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wakeloop.cli.failures import CommandError
 
@@ -212,7 +249,11 @@ def test_a_model_that_is_alone_is_taken_or_left(
             1,
             "tools: none called. It answered 'I am ready.'; the todo list needs tool calls.",
         ),
-        (Reply(status=400), 1, "answer: none. The server refused the request (400): the server says no."),
+        (
+            Reply(status=400),
+            1,
+            "answer: none. The server at HERE refused the request (400): the server says no.",
+        ),
     ],
     ids=["calls", "talks", "refuses"],
 )
@@ -230,7 +271,7 @@ def test_the_doctor_asks_a_model_once(
         "keys: none",
         f"server: Ollama at {server.url}: loopback:1b",
         f"model: openai:loopback:1b at {server.url}",
-        told,
+        told.replace("HERE", server.url.removesuffix("/v1")),
     ]
     assert len(server.requests) == 1
 
@@ -252,6 +293,72 @@ def test_what_the_doctor_finds_wrong_in_a_setting_is_2_as_in_a_run(
     code, out, _ = wakeloop("doctor", *option)
     assert (code, wakeloop("run", "x", *option)[0]) == (2, 2)
     assert out.splitlines()[-1].startswith(told)
+
+
+NOTHING = (
+    "The server at HERE has nothing at /chat/completions (404). "
+    "Look at --base-url: most servers want /v1 at its end."
+)
+A_PAGE = (
+    "The model's reply could not be read (a page of HTML came in its place), so nothing of it was stored: "
+    "try again, and if it comes again look at the model's address and at what stands before its server."
+)
+UNKNOWN = (
+    "The server at HERE knows no such model or address (404): the server says no. "
+    "Look at --model and --base-url."
+)
+ITSELF = "openai:loopback:1b"
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "told"),
+    [("m", "", NOTHING), ("m", "/page", A_PAGE), ("m", "/v1", UNKNOWN), (ITSELF, "/v1", UNKNOWN)],
+    ids=["no /v1", "a page", "another model", "the model itself"],
+)
+def test_the_doctor_names_what_there_is_instead(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, model: str, path: str, told: str
+) -> None:
+    server = serve(Reply(status=404))
+    at = server.url.removesuffix("/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    code, out, err = wakeloop("doctor", "--model", model, "--base-url", at + path)
+    more = [f"address: a server answers at {at}/v1: try --base-url {at}/v1"]
+    if path == "/v1":
+        more = ["models there: loopback:1b"] if model == "m" else []
+    assert (code, err) == (1, "")
+    assert out.splitlines()[6:] == [f"answer: none. {told.replace('HERE', at)}", *more]
+
+
+def test_the_doctor_tells_of_a_database_and_goes_on(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, tmp_path: Path
+) -> None:
+    served(monkeypatch, serve, CALLED)
+    code, out, err = wakeloop("doctor", "--db", str(tmp_path))
+    told = f"threads: The database {str(tmp_path)!r} is a folder, not a file: name another file with --db."
+    assert (code, out.splitlines()[2], out.splitlines()[-1], err) == (2, told, "tools: called, as asked", "")
+
+
+def test_at_a_terminal_the_doctor_says_what_it_waits_for(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
+) -> None:
+    """Each finding comes before the next one is looked for."""
+    served(monkeypatch, serve, CALLED)
+    monkeypatch.setattr(doctor, "at_a_terminal", lambda: True)
+    code, _, err = wakeloop("doctor")
+    assert (code, err) == (0, "Looking for servers on this machine …\nAsking it for one call of a tool …\n")
+    order: list[str] = []
+    found = around.asked
+
+    def asked(*given: Any) -> Any:
+        order.append("asked")
+        return found(*given)
+
+    monkeypatch.setattr(around, "asked", asked)
+    monkeypatch.setattr(doctor, "progress", order.append)
+    assert doctor.examine(Place.of(None), {}, order.append) == 0
+    assert [line.partition(":")[0].partition(" ")[0] for line in order] == [
+        *("versions", "config", "threads", "Looking", "keys", "asked", "server", "model", "Asking", "tools")
+    ]
 
 
 def test_the_doctor_without_a_model(here: Path) -> None:

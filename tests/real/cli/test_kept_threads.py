@@ -17,8 +17,10 @@ from chat_server import Reply
 from processes import COMMAND, Shell, until, wakeloop
 
 from wakeloop import create_todo_agent
+from wakeloop.cli import threads
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Place, writing
+from wakeloop.display.width import cells
 from wakeloop.testing import ScriptedModel, calls, says
 
 pytestmark = pytest.mark.loopback
@@ -191,17 +193,45 @@ def test_the_list_has_the_last_message_and_an_idle_chat_does_not_run(db: Path) -
     assert held[0].split() == [
         "THREAD",
         "STATE",
+        "OPEN",
         "REASON",
-        "CLOSED",
         "WAKES",
         "CHANGED",
         "REQUEST",
         "LAST",
         "MESSAGE",
     ]
-    assert held[1].split()[:5] == ["t-1", "idle", "stalled", "0/2", "5"]
+    assert held[1].split()[:7] == ["t-1", "idle", "2", "of", "2", "stalled", "5"]
     assert held[1].endswith("  go t-1   I stop")
     assert (row["state"], row["request"], row["last"]) == ("idle", "go t-1", "I stop")
+
+
+LONG = "report-of-a-customer-whose-name-is-long-"
+KEPT = ["t-12345678", "demo-12345678", LONG + "alpha", LONG + "beta-" + "x" * 50, "plan-" + "y" * 50]
+REQUEST = "Say which of the files in this folder are unexpectedly long, 東京の資料も全部"
+
+
+@pytest.mark.parametrize(("width", "rows"), [(40, 2), (80, 1), (120, 1)])
+def test_a_thread_has_one_row_at_80_and_two_at_40(
+    db: Path, monkeypatch: pytest.MonkeyPatch, width: int, rows: int
+) -> None:
+    """Its state and what is open are there; what is shown of its name finds it."""
+    script = [
+        calls(("todo_write", {"items": ["a", "b"]})),
+        calls(("nothing", {})),
+        calls(("todo_update", {"id": 1, "status": "blocked", "reason": "none"})),
+        *[says("I stop here, 次に何をしますか教えてください")] * 7,
+    ]
+    keep(db, *KEPT, script=script, request=REQUEST)
+    monkeypatch.setattr(threads, "room", lambda _: width)
+    head, *lines = wakeloop("threads")[1].splitlines()[rows - 1 :]
+    assert [cells(line) for line in lines if cells(line) > width] == []
+    assert len(lines) == len(KEPT) * rows
+    for name, line in zip(reversed(KEPT), lines[::rows], strict=True):
+        shown, _, rest = line.partition("  ")
+        assert rest.split()[:4] == ["idle", "1", "of", "2"]
+        assert wakeloop("show", shown)[1].splitlines()[0] == f"thread: {name}"
+    assert head.split()[-3:] == ["REQUEST", "LAST", "MESSAGE"]
 
 
 def states() -> list[str]:
@@ -310,8 +340,11 @@ def test_a_thread_is_taken_out(db: Path, tmp_path: Path) -> None:
     assert file.read_text() == out
     assert wakeloop("export", "t-1", "-o", str(file))[::2] == (
         2,
-        f"wakeloop: The file '{file}' is there already: name another.\n",
+        f"wakeloop: The file '{file}' is there already: name another with -o, or add --force.\n",
     )
+    file.write_text("mine")
+    assert wakeloop("export", "t-1", "-o", str(file), "--force") == (0, f"{file}\n", "")
+    assert file.read_text() == out
     whole = wakeloop("show", "t-1", "--json", "--history")[1]
     assert wakeloop("export", "t-1", "--json") == (0, whole, "")
 
@@ -335,7 +368,10 @@ def test_what_looks_like_a_secret_leaves_by_no_door(
     db: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRETS[3])
-    told = f"use {SECRETS[0]}, TOKEN={SECRETS[1]}, password = {SECRETS[2]} or {SECRETS[3]}"
+    told = (
+        f"use {SECRETS[0]}, TOKEN={SECRETS[1]}, password = {SECRETS[2]} or {SECRETS[3]} --token {SECRETS[2]}"
+    )
+    told += f" https://a:{SECRETS[2]}@host password: {SECRETS[2]} Cookie: a={SECRETS[2]}; b={SECRETS[2]}"
     script = [
         calls(("todo_write", {"items": [told]})),
         calls(("todo_update", {"id": 1, "status": "blocked", "reason": told})),
@@ -490,6 +526,35 @@ def test_a_full_database_is_told_as_a_full_disk(shell: Shell, serve: Any) -> Non
     )
     shown = json.loads(shell("show", "t", "--json").stdout)
     assert (shown["session"]["state"], shown["answer"]) == ("dormant", "bye")
+
+
+IN_A_FULL_FOLDER = """
+import json, resource, sys
+from typer.testing import CliRunner
+from wakeloop.cli.commands.app import app
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))  # as on a disk without room: no file may grow
+for words in json.loads(sys.argv[1]):
+    ran = CliRunner().invoke(app, words)
+    print(json.dumps([ran.exit_code, ran.stdout, ran.stderr]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a limit of POSIX")
+def test_on_a_full_disk_a_thread_is_still_looked_at(db: Path) -> None:
+    """SQLite wants room beside its file, also to read: what only looks does without."""
+    keep(db, "t")
+    looks = [["show", "t"], ["threads"], ["export", "t"], ["report", "t", "-o", "-"], ["todo", "t", "list"]]
+    writes = [["todo", "t", "add", "x"], ["rm", "t"], ["rename", "t", "u"], ["demo", "."], ["ps"]]
+    (db.parent / "a.md").write_text("# A\n")
+    before = [[*wakeloop(*words)] for words in looks]
+    command = [sys.executable, "-c", IN_A_FULL_FOLDER, json.dumps(looks + writes)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=db.parent)
+    told = [*map(json.loads, ran.stdout.splitlines())]
+    assert told[: len(looks)] == before
+    full = (
+        f"wakeloop: The disk of the database {str(db)!r} is full: make room, then go on where it stopped.\n"
+    )
+    assert told[len(looks) :] == [[1, "", full]] * len(writes)
 
 
 def test_a_terminal_that_is_closed_leaves_the_thread_whole(shell: Shell, serve: Any) -> None:

@@ -92,7 +92,7 @@ def test_threads_and_show_say_which_budget_and_how_to_raise_it(
     told = f"To give it more: wakeloop resume mine {way}"
     name = way.split(maxsplit=1)[0].removeprefix("--").replace("-", "_")
     listed = wakeloop("threads")[1].splitlines()
-    assert listed[1].split()[:5] == ["mine", "idle", reason, "0/2", "2"]
+    assert listed[1].split()[:7] == ["mine", "idle", "1", "of", "2", reason, "2"]
     assert listed[2:] == [f"mine: {told}"]
     assert json.loads(wakeloop("threads", "--json")[1])[0]["raise"] == told
     shown = wakeloop("show", "mine")[1].splitlines()

@@ -85,8 +85,14 @@ def test_a_failure_ends_the_events_too(does) -> None:
     code, out, err = does([Reply(status=400, words="no")], "--output", "stream-json", "--quiet")
     *events, result = map(json.loads, out.splitlines())
     assert ([event["type"] for event in events], result["type"]) == (["activated"], "result")
-    assert (code, result["error"], result["answer"]) == (1, "The server refused the request (400): no.", "")
-    assert err.splitlines()[0] == "wakeloop: The server refused the request (400): no."
+    said, kept, look = err.splitlines()
+    assert re.fullmatch(
+        r"wakeloop: The server at http://127\.0\.0\.1:\d+ refused the request \(400\): no\.", said
+    )
+    assert kept.startswith("No thread was kept: ")
+    assert look.startswith("To look into it: wakeloop doctor --model m --base-url http://127.0.0.1:")
+    told = f"{said.removeprefix('wakeloop: ')} {look}"
+    assert (code, result["error"], result["answer"]) == (1, told, "")
 
 
 def test_json_is_an_output(does) -> None:

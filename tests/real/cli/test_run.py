@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -14,6 +15,9 @@ from unittest.mock import ANY
 import pytest
 from chat_server import Reply
 from processes import COMMAND, Shell, lines, until
+
+from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.store import Place, writing
 
 pytestmark = pytest.mark.loopback
 
@@ -152,11 +156,14 @@ def test_text_that_is_not_utf_8(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        (400, "The server refused the request (400): the server says no."),
-        (401, "The server refused the key (401): the server says no. Set OPENAI_API_KEY"),
-        (404, "The server knows no such model or address (404)"),
-        (429, "The server takes no more requests for now (429)"),
-        (500, "The server failed (500): the server says no."),
+        (400, "refused the request (400): the server says no."),
+        (401, "refused the key (401): the server says no. Set OPENAI_API_KEY to one that it takes."),
+        (404, "knows no such model or address (404): the server says no. Look at --model and --base-url."),
+        (
+            429,
+            "takes no more requests for now (429): the server says no. Wait a while, or look at the quota.",
+        ),
+        (500, "failed (500): the server says no."),
     ],
 )
 def test_a_refusal_is_one_sentence_and_the_thread_goes_on(
@@ -165,10 +172,13 @@ def test_a_refusal_is_one_sentence_and_the_thread_goes_on(
     server = serve(PLAN, *[Reply(status=status)] * (1 if status in (400, 401, 404) else 3), DONE, BYE)
     failed = shell("run", "x", "--model", "m", "--base-url", server.url)
     assert failed.returncode == 1
-    assert says in failed.stderr
-    assert len(failed.stderr.splitlines()) == 2
     thread = thread_of(failed.stdout)
-    assert f"To try again: wakeloop resume {thread} --db {shell.db}" in failed.stderr
+    look = f"To look into it: wakeloop doctor --model m --base-url {server.url}"
+    assert failed.stderr.splitlines() == [
+        f"wakeloop: The server at {server.url.removesuffix('/v1')} {says}",
+        f"To try again: wakeloop resume {thread} --db {shell.db}",
+        *([look] if status != 429 else []),  # it would ask once more
+    ]
     shown = json.loads(shell("show", thread, "--json").stdout)
     assert (shown["session"]["state"], [todo["status"] for todo in shown["todos"]]) == (
         "running",
@@ -188,7 +198,7 @@ def test_keys_are_never_shown(shell: Shell, serve) -> None:
         assert "hunter22" not in text
         assert "\x1b" not in text
     assert json.loads(failed.stdout)["error"].startswith(
-        "The server refused the key (401): bad key …, really"
+        f"The server at {server.url.removesuffix('/v1')} refused the key (401): bad key …, really"
     )
     assert b"hunter22" not in shell.db.read_bytes()
     with sqlite3.connect(shell.db) as connection:
@@ -201,8 +211,44 @@ def test_keys_are_never_shown(shell: Shell, serve) -> None:
 def test_nobody_there(shell: Shell) -> None:
     failed = shell("run", "x", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
     assert failed.returncode == 1
-    assert "The server at http://127.0.0.1:9 cannot be reached:" in failed.stderr
-    assert len(failed.stderr.splitlines()) == 2
+    assert failed.stderr.splitlines() == [
+        "wakeloop: The server at http://127.0.0.1:9 cannot be reached: [Errno 111] Connection refused.",
+        "No thread was kept: nothing was answered. Give the same command again.",
+        "To look into it: wakeloop doctor --model m --base-url http://127.0.0.1:9/v1",
+    ]
+
+
+UNREAD = (
+    "The model's reply could not be read (a page of HTML came in its place), so nothing of it was stored: "
+    "try again, and if it comes again look at the model's address and at what stands before its server."
+)
+NOTHING = (
+    "The server at HERE has nothing at /chat/completions (404). Look at --base-url: most servers want /v1 at "
+    "its end."
+)
+
+
+@pytest.mark.parametrize("door", ["json", "stream-json", "chat", "resume"])
+@pytest.mark.parametrize(("path", "said"), [("/page", UNREAD), ("", NOTHING)], ids=["a page", "no /v1"])
+def test_every_door_says_once_what_did_not_answer_and_what_to_try(
+    shell: Shell, serve, door: str, path: str, said: str
+) -> None:
+    at = serve().url.removesuffix("/v1")
+    model = ["--model", "m", "--base-url", at + path]
+    told = [said.replace("HERE", at), f"To look into it: wakeloop doctor {shlex.join(model)}"]
+    if door == "chat":
+        failed = shell("chat", *model, typed="x\n")
+        assert failed.stderr.splitlines() == told
+    elif door == "resume":
+        with writing(Place(shell.db, named=True)) as store:
+            store.remember("mine", Recipe(model="m", base_url=at + path, root=str(shell.folder)), "x")
+        failed = shell("resume", "mine")
+        assert failed.stderr.splitlines()[::2] == [f"wakeloop: {told[0]}", told[1]]
+    else:
+        failed = shell("run", "x", *model, "--output", door)
+        assert failed.stderr.splitlines()[-3::2] == [f"wakeloop: {told[0]}", told[1]]
+        assert json.loads(failed.stdout.splitlines()[-1])["error"] == " ".join(told)
+    assert failed.returncode == 1
 
 
 def test_a_reply_cut_again_and_again(shell: Shell, serve) -> None:

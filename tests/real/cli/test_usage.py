@@ -7,10 +7,14 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from processes import wakeloop
+
+from wakeloop.cli.store import Place, writing
 
 
 @pytest.fixture
@@ -162,7 +166,7 @@ def test_threads_of_a_program_of_ones_own_are_seen(db: Path) -> None:
         agent.invoke({"messages": [HumanMessage("do \x1b[31mthis")]}, {"configurable": {"thread_id": "own"}})
     code, out, _ = wakeloop("threads")
     assert code == 0
-    assert out.splitlines()[1].split()[:5] == ["own", "idle", "stalled", "0/2", "5"]
+    assert out.splitlines()[1].split()[:5] == ["own", "idle", "2", "of", "2"]
     assert out.endswith("  do this  no\n")
     assert wakeloop("todo", "own", "done", "1")[1] == "list: 1/2 closed\n  [x] 1 a\n  [ ] 2 b\n"
     assert wakeloop("todo", "own", "done", "7")[0] == 2
@@ -238,3 +242,90 @@ def test_a_damaged_thread_is_named_and_hides_no_other(db: Path) -> None:
     code, out, err = wakeloop("show", first)
     assert (code, out) == (1, "")
     assert err == f"wakeloop: The thread '{first}' cannot be read: what is stored of it is damaged.\n"
+
+
+@pytest.mark.parametrize("newest", [True, False])
+def test_of_a_thread_with_a_torn_row_all_else_is_shown(db: Path, newest: bool) -> None:
+    (db.parent / "a.md").write_text("# A\n")
+    assert wakeloop("demo", ".")[0] == 0
+    whole = wakeloop("show")[1]
+    with sqlite3.connect(db) as connection:
+        ids = connection.execute(
+            "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id DESC"
+        ).fetchall()
+        torn = ids[0 if newest else len(ids) // 2]
+        connection.execute("UPDATE checkpoints SET checkpoint = x'00' WHERE checkpoint_id = ?", torn)
+        (name,) = connection.execute("SELECT thread_id FROM wakeloop_threads").fetchone()
+    connection.close()
+    sentence = "What is stored of it is damaged; this is what can be read, 0 open."
+    items = [line for line in whole.splitlines() if line.startswith("  [x]")]
+    code, out, _ = wakeloop("show", name)
+    assert (code, len(items) > 1) == (0, True)
+    assert "state: damaged, changed " in out
+    assert sentence in out
+    assert [line for line in out.splitlines() if line.startswith("  [x]")] == items
+    code, out, _ = wakeloop("export", name)
+    assert (code, sentence in out, out.count("- [x]")) == (0, True, len(items))
+    assert wakeloop("todo", name, "list")[1].splitlines()[1:] == items
+    told = f"wakeloop: The thread '{name}' cannot be read: what is stored of it is damaged.\n"
+    assert wakeloop("resume", name) == (1, "", told)
+
+
+# -- a database that is none -----------------------------------------------------------------------------
+
+HERE = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"]  # which is not asked
+EVERY = [
+    *(["run", "x", *HERE], ["resume", "t"], ["chat", "--thread", "t", *HERE], ["config", "--thread", "t"]),
+    *(["threads"], ["show", "t"], ["todo", "t"], ["todo", "t", "add", "x"], ["report", "t", "-o", "-"]),
+    *(["rm", "t"], ["rename", "t", "u"], ["export", "t"], ["demo", "."], ["send", "t", "x"], ["ps"]),
+    *(["cron", "list"], ["drain", "--timeout", "0"], ["serve", "--demo", "."]),
+]
+
+
+def another_version(db: Path) -> None:
+    with writing(Place(db)) as store:
+        assert store.connection is not None
+        store.connection.execute("ALTER TABLE checkpoints RENAME COLUMN metadata TO more")
+        store.connection.commit()
+
+
+def another_program(db: Path) -> None:
+    with closing(sqlite3.connect(db)) as connection:
+        connection.execute("CREATE TABLE bookmarks (x)")
+
+
+def unreadable(db: Path) -> None:
+    db.touch()
+
+
+STATES: list[tuple[Callable[[Path], object], int, str]] = [
+    (Path.mkdir, 2, "is a folder, not a file: name another file with --db."),
+    (os.mkfifo, 2, "is a device or a pipe, not a file: name another file with --db."),
+    (another_version, 1, "is of another version (checkpoints): name a new file with --db."),
+    (another_program, 2, "belongs to another program: name another file with --db."),
+    (unreadable, 2, "cannot be opened (Permission denied): name another file with --db."),
+    (
+        lambda db: db.write_bytes(b"this is no database " * 100),
+        1,
+        "cannot be used: file is not a database. Name another file with --db.",
+    ),
+]
+
+
+KINDS = ("folder", "pipe", "version", "other", "mode", "text")
+
+
+@pytest.mark.parametrize(("make", "code", "told"), STATES, ids=KINDS)
+def test_every_command_says_the_same_of_a_database_that_is_none(
+    db: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object], code: int, told: str
+) -> None:
+    (db.parent / "a.md").write_text("# A\n")
+    monkeypatch.setenv("WAKELOOP_CONFIG", str(db.parent / "config"))
+    make(db)
+    if make is unreadable:  # a superuser may read anything
+        readable = os.access
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != db and readable(path, mode))
+    said = (code, "", f"wakeloop: The database {str(db)!r} {told}\n")
+    told_by = {" ".join(args): wakeloop(*args, "--db", str(db)) for args in EVERY}
+    assert told_by == dict.fromkeys(told_by, said)
+    assert sorted(path.name for path in db.parent.iterdir()) == ["a.md", db.name]

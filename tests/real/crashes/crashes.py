@@ -4,6 +4,7 @@ import argparse
 import gc
 import json
 import os
+import random
 import signal
 import tempfile
 import threading
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from job import JOBS
 from points import Points, saver_at
 from runs import SECOND, LoopedRun, Run, in_a_process
 
@@ -76,6 +78,8 @@ def faults_of(found: dict[str, Any], whole: dict[str, Any], *, message: bool) ->
     yield from found["faults"]
     if found["twice"]:
         yield f"{found['twice']} messages twice"
+    if found["unequal"]:
+        yield f"calls without one result each: {found['unequal']}"
     if found["todos"] != whole["todos"]:
         yield f"another list: {found['todos']}"
     if found["session"]["reason"] != "settled":
@@ -107,9 +111,11 @@ def crashes(
     ways: Sequence[str],
     in_turn: bool,
     every: int,
+    draw: int | None = None,
+    seed: int = 0,
     **how: Any,
 ) -> dict[str, Any]:
-    """Kill at every point, or every so many; go on by each way, or by the ways in turn."""
+    """Kill at every point, every so many, or some drawn ones; go on by each way, or by the ways in turn."""
     assert in_a_process(set_up, where, folder)[0] == 0
     first = kind(where, folder, "whole", durability, **how)
     whole = json.loads(json.dumps(first.begin()))  # here: children share what a first run sets up
@@ -117,6 +123,8 @@ def crashes(
     gc.freeze()
     points = first.lines("begun")
     assert len(points) == len(set(points))
+    if draw is not None:
+        points = random.Random(seed).sample(points, min(draw, len(points)))
     kills = [
         kill(kind(where, folder, f"{n}-{way}", durability, **how), whole, point, message=way == "message")
         for n, point in enumerate(points[::every])
@@ -124,7 +132,7 @@ def crashes(
         if not in_turn or n % len(ways) == m
     ]
     stuck = None
-    if durability == "async":
+    if durability == "async" and first.exact:
         stall, point = STUCK
         stuck = kill(
             kind(where, folder, "stuck", durability, **how), whole, point, message=False, stall=stall
@@ -180,6 +188,10 @@ def main() -> None:
     parser.add_argument("--way", choices=("resume", "message"), action="append")
     parser.add_argument("--in-turn", action="store_true", help="the ways in turn: half the kills")
     parser.add_argument("--every", type=int, default=1, help="of so many points one")
+    parser.add_argument("--draw", type=int, help="so many points, drawn")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--form", choices=("graph", "layer"), default="graph")
+    parser.add_argument("--preset", choices=JOBS, default="wakeloop")
     parser.add_argument(
         "--fsync", action="store_true", help="SQLite waits for the disk, as it does by default"
     )
@@ -200,6 +212,10 @@ def main() -> None:
                     ways=given.way or ("resume", "message"),
                     in_turn=given.in_turn,
                     every=given.every,
+                    draw=given.draw,
+                    seed=given.seed,
+                    form=given.form,
+                    preset=given.preset,
                     fsync=given.fsync,
                     think=given.think,
                 )

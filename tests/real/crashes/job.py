@@ -8,14 +8,16 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from points import Points
 
 from wakeloop import create_todo_agent, preset
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 
-SETTINGS = preset("wakeloop").model_copy(update={"max_idle_wakes": 1, "nag_after": 1, "nag_every": 1})
+SHORT = {"max_idle_wakes": 1, "nag_after": 1, "nag_every": 1}
 Step = str | list[tuple[str, dict[str, Any]]]
 STEPS: list[Step] = [
     [("todo_write", {"items": ["a", "b", "c"]})],
@@ -29,7 +31,52 @@ STEPS: list[Step] = [
 LAST = "Everything is done."
 
 
-def next_reply(request: Sequence[BaseMessage]) -> Any:
+def closed(name: str, text: str, ids: bool, *statuses: str) -> Step:
+    """A write of the whole list, whose items are a, b and c."""
+    items = [
+        {**({"id": key} if ids else {}), text: key, "status": status}
+        for key, status in zip("abc", statuses, strict=True)
+    ]
+    return [(name, {"items" if ids else "todos": items})]
+
+
+def rewritten(name: str, text: str, *texts: Step, ids: bool = False) -> list[Step]:
+    """The same job where the whole list is written."""
+    p, i, c = "pending", "in_progress", "completed"
+    return [
+        closed(name, text, ids, i, p, p),
+        [("edit", {"what": "x"}), ("edit", {"what": "y"}), *closed(name, text, ids, c, i, p)],
+        *texts,
+        closed(name, text, ids, c, c, i),
+        [("edit", {"what": "z"})],
+        closed(name, text, ids, c, c, c),
+    ]
+
+
+JOBS: dict[str, list[Step]] = {  # what each preset's model does: those that stop are sent on
+    "wakeloop": STEPS,
+    "agentparley": STEPS,
+    "loki": [
+        [("todo__init", {"goal": "g"}), *(("todo__add", {"task": key}) for key in "abc")],
+        [("edit", {"what": "x"}), ("edit", {"what": "y"}), ("todo__done", {"id": 1})],
+        *STEPS[2:4],
+        [("todo__done", {"id": 2})],
+        [("edit", {"what": "z"})],
+        [("todo__done", {"id": 3})],
+    ],
+    "lesson": rewritten("todo", "text", ids=True),
+    "cubepi": rewritten("write_todos", "content", STEPS[2]),
+    "langchain": rewritten("write_todos", "content", *STEPS[2:4]),
+}
+
+
+def settings_of(name: str) -> Any:
+    """A preset, as short as it may be where it is awake by itself."""
+    more = SHORT if name in ("wakeloop", "langchain") else {"auto_continue": True}
+    return preset(name).model_copy(update=more)
+
+
+def next_reply(request: Sequence[BaseMessage], steps: Sequence[Step] = STEPS) -> Any:
     """The first step that the conversation does not show as done; a call's id tells its attempt."""
     attempt = sum(isinstance(message, AIMessage) for message in request)
     said = {str(m.content) for m in request if isinstance(m, AIMessage)}
@@ -38,7 +85,7 @@ def next_reply(request: Sequence[BaseMessage]) -> Any:
         for m in request
         if isinstance(m, ToolMessage) and "may or may not" not in str(m.content) and m.status != "error"
     }
-    for step in STEPS:
+    for step in steps:
         if isinstance(step, str):
             if step not in said:
                 return says(step)
@@ -55,7 +102,10 @@ def next_reply(request: Sequence[BaseMessage]) -> Any:
 
 
 def slug(name: str, args: dict[str, Any]) -> str:
-    return f"{name}-{args.get('what') or args.get('id') or 'all'}"
+    listed = "".join(
+        item["status"][0] for key in ("items", "todos") for item in args.get(key, ()) if "status" in item
+    )
+    return f"{name}-{args.get('what') or args.get('id') or args.get('task') or listed or 'all'}"
 
 
 def asked(request: Sequence[BaseMessage]) -> str:
@@ -72,19 +122,19 @@ def change(effects: Path, what: str, attempt: int) -> None:
 
 
 def agent_of(
-    points: Points, effects: Path, saver: Any, think: float, *, looped: bool
+    points: Points, effects: Path, saver: Any, think: float, *, looped: bool, form: str, name: str
 ) -> tuple[Any, ScriptedModel]:
     """The agent and its model, which thinks for so many seconds; both tell where they are."""
 
     def reply(request: list[BaseMessage]) -> Any:
         points.at(asked(request))
         time.sleep(think)
-        return next_reply(request)
+        return next_reply(request, JOBS[name])
 
     async def areply(request: list[BaseMessage]) -> Any:
         await points.aat(asked(request))
         await asyncio.sleep(think)
-        return next_reply(request)
+        return next_reply(request, JOBS[name])
 
     @tool("edit")
     def edit(what: str, attempt: int) -> str:
@@ -103,7 +153,11 @@ def agent_of(
         return f"{what} is changed"
 
     model = ScriptedModel(repeat(areply if looped else reply))
-    return create_todo_agent(model, [aedit if looped else edit], settings=SETTINGS, checkpointer=saver), model
+    tools, settings = [aedit if looped else edit], settings_of(name)
+    if form == "layer":
+        layer = WakeLoopMiddleware(settings=settings)
+        return create_agent(model, tools, middleware=[layer], checkpointer=saver), model
+    return create_todo_agent(model, tools, settings=settings, checkpointer=saver), model
 
 
 def told(message: BaseMessage) -> list[Any]:

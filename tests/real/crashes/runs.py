@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import traceback
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -61,6 +62,17 @@ class Run:
     durability: Any
     fsync: bool = False
     think: float = 0.0
+    form: str = "graph"
+    preset: str = "wakeloop"
+
+    @property
+    def exact(self) -> bool:
+        """Whether what happens at the same time is put in an order, so that each kill leaves the same."""
+        return (self.form, self.preset) == ("graph", "wakeloop")
+
+    @property
+    def job(self) -> dict[str, str]:
+        return {"form": self.form, "name": self.preset}
 
     @property
     def config(self) -> Any:
@@ -78,7 +90,7 @@ class Run:
     def agent(self, part: str, **how: Any) -> Iterator[tuple[Any, ...]]:
         points = Points(self.folder / f"{self.name}.{part}", **how)
         with saver_at(self.where, points, fsync=self.fsync) as saver:
-            yield *agent_of(points, self.effects, saver, self.think, looped=False), points
+            yield *agent_of(points, self.effects, saver, self.think, looped=False, **self.job), points
 
     def begin(self, die: str | None = None, stall: str | None = None) -> dict[str, Any]:
         """Run from the first message to the end, or to the point."""
@@ -99,6 +111,8 @@ class Run:
 
     def kill(self, die: str | None, stall: str | None) -> dict[str, Any]:
         """Where to end, where to wait, and what comes after what."""
+        if not self.exact:
+            return {"die": die, "stall": stall, "turns": {str(die): STALLED} if stall else {}}
         turns = IN_TURN if self.durability != "exit" else {"tool y, before": "tool x, after"}
         return {"die": die, "stall": stall, "turns": {**turns, str(die): STALLED} if stall else turns}
 
@@ -110,7 +124,7 @@ class LoopedRun(Run):
     async def aagent(self, part: str, **how: Any) -> AsyncIterator[tuple[Any, ...]]:
         points = Points(self.folder / f"{self.name}.{part}", **how)
         async with asaver_at(self.where, points, fsync=self.fsync) as saver:
-            yield *agent_of(points, self.effects, saver, self.think, looped=True), points
+            yield *agent_of(points, self.effects, saver, self.think, looped=True, **self.job), points
 
     def begin(self, die: str | None = None, stall: str | None = None) -> dict[str, Any]:
         return asyncio.run(self._begin(die, stall))
@@ -178,11 +192,14 @@ def without_time(session: Mapping[str, Any]) -> dict[str, Any]:
 def found(values: Mapping[str, Any], model: Any) -> dict[str, Any]:
     """What it has come to in the end."""
     ids = [m.id for m in values["messages"]]
+    made = [call["id"] for m in values["messages"] for call in getattr(m, "tool_calls", ())]
+    told_of = [m.tool_call_id for m in values["messages"] if isinstance(m, ToolMessage)]
     return {
         "messages": [told(m) for m in values["messages"]],
         "todos": values["todos"],
         "session": without_time(values["todo_session"]),
         "twice": len(ids) - len(set(ids)),
+        "unequal": sorted((Counter(made) - Counter(told_of)) + (Counter(told_of) - Counter(made))),
         "users": users(values["messages"]),
         "faults": wire_faults(model.requests),
         "requests": len(model.requests),

@@ -173,3 +173,33 @@ def test_with_exit_a_killed_run_begins_anew(crashes: Crashes, saver: str) -> Non
             assert (kill["lost"], kill["again"]) == (0, [])
         else:  # nothing is there, or an empty checkpoint: as if the message had never come
             assert step in (None, -2)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.rotating("durability")
+@pytest.mark.parametrize("durability", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("form", "preset"),
+    [
+        ("layer", "langchain"),
+        ("layer", "wakeloop"),
+        ("layer", "lesson"),
+        ("graph", "loki"),
+        ("graph", "cubepi"),
+    ],
+)
+def test_other_forms_at_drawn_points(crashes: Crashes, form: str, preset: str, durability: str) -> None:
+    """An agent with the middleware, other presets: the same list, and no finished call runs again."""
+    found = crashes("sqlite", durability, "--in-turn", "--draw", "8", "--form", form, "--preset", preset)
+    whole = found["whole"]
+    assert [todo["status"] for todo in whole["todos"]] == ["completed"] * 3
+    assert (whole["twice"], whole["faults"], len(found["kills"])) == (0, [], 8)
+    for kill in found["kills"]:
+        where, known = (kill["point"], kill["message"]), set(kill["left"]["calls"])
+        assert (where, kill["faults"]) == (where, [])
+        if not kill["message"]:
+            assert (where, kill["again"]) == (where, kill["unstored"])
+        else:
+            assert (where, known & set(kill["again"])) == (where, set())
+        if durability == "sync":
+            assert (where, kill["lost"], kill["finished"]) == (where, 0, [])

@@ -17,6 +17,7 @@ from wakeloop import create_todo_agent
 from wakeloop.cli.report import written
 from wakeloop.cli.store import Place, writing
 from wakeloop.display import athread_report, thread_report
+from wakeloop.display.past import past_of
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -55,6 +56,23 @@ async def test_asynchronous_sqlite(tmp_path: Path, expected: list[str]) -> None:
         agent = agent_on(saver)
         await agent.ainvoke(GO, THREAD)
         assert told(await athread_report(agent, THREAD)) == expected
+
+
+@pytest.mark.parametrize("above", [0, 1, 3, 9])
+def test_postgres_with_a_row_that_is_torn(postgres: str, expected: list[str], above: int) -> None:
+    """Postgres reads all rows before it gives out one: those above and below are told all the same."""
+    with PostgresSaver.from_conn_string(postgres) as saver:
+        saver.setup()
+        agent = agent_on(saver)
+        agent.invoke(GO, THREAD)
+        ids = [row.config["configurable"]["checkpoint_id"] for row in saver.list(THREAD)]
+        where = ("UPDATE checkpoints SET checkpoint = '[]' WHERE checkpoint_id = %s", [ids[above]])
+        assert saver.conn.execute(*where).rowcount == 1
+        past = past_of(agent, THREAD)
+        page = thread_report(agent, THREAD)
+    assert (past.damaged, len(past.steps)) == (True, len(ids) - 1)
+    assert "<h1>go</h1>" in page
+    assert f"{'Earlier' if above else 'Some'} steps cannot be read." in page
 
 
 @pytest.mark.parametrize(

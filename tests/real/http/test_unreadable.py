@@ -22,6 +22,11 @@ STREAMED_OR_NOT = pytest.mark.parametrize("streaming", [False, True], ids=["whol
 HTML = {"body": "<html><h1>Bad gateway</h1></html>", "type": "text/html"}
 
 
+def now() -> str:
+    """Tell the time."""
+    return "noon"
+
+
 def answer(**body: Any) -> dict[str, Any]:
     return {"body": json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "m", **body})}
 
@@ -133,6 +138,39 @@ async def test_c37_a_reply_that_is_lost_with_a_call(serve: Serve, reply: dict[st
     await is_asked_again(agent, server, door)
     assert answer_of(await through(door, agent, user("third"))) == "Second."
     assert wire_faults(server.requests) == []
+
+
+NOTHING = [None, "", "null", " ", '""', "None"]
+
+
+@pytest.mark.rotating("door")
+@pytest.mark.parametrize("door", ["invoke", "astream"])
+@pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
+@STREAMED_OR_NOT
+async def test_c22_arguments_that_are_nothing_are_none(
+    serve: Serve, streaming: bool, layer: bool, door: str
+) -> None:
+    """Servers send so what OpenAI sends as {}; a tool that takes something says what it lacks."""
+    made = (
+        [("now", args) for args in NOTHING] + [("todo_list", args) for args in NOTHING] + [("look", "null")]
+    )
+    server = serve(called(*made), said("Done."))
+    model, kept = server.model(streaming=streaming), InMemorySaver()
+    agent: Any = (
+        create_agent(
+            model, [now, look], middleware=[WakeLoopMiddleware(settings="wakeloop")], checkpointer=kept
+        )
+        if layer
+        else create_todo_agent(model, [now, look], checkpointer=kept)
+    )
+    out = await through(door, agent, user("go"))
+    told = [(m.name, m.status) for m in results(out["messages"])]
+    assert sorted(told) == sorted(
+        [("now", "success")] * 6 + [("todo_list", "success")] * 6 + [("look", "error")]
+    )
+    sent = [call["function"]["arguments"] for m in server.requests[1] for call in m.get("tool_calls", ())]
+    assert sent == ["{}"] * 13
+    assert out["todo_session"]["reason"] == "settled"
 
 
 LLAMA = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] at line 1, column 74"

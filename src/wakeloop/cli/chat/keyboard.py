@@ -11,6 +11,7 @@ from typing import Protocol, TextIO
 from platformdirs import user_state_path
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app_or_none
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -20,6 +21,9 @@ from wakeloop.cli.chat.completion import Names, Offers
 from wakeloop.cli.chat.lines import open_ended
 from wakeloop.cli.start import MARK
 from wakeloop.cli.typed import typed_line
+from wakeloop.display.width import cells, tell
+
+AFTER = "  "  # before each further row of an entry
 
 
 class Keyboard(Protocol):
@@ -54,7 +58,7 @@ class Terminal:
                 complete_while_typing=False,
                 multiline=True,
                 key_bindings=bindings(),
-                prompt_continuation="  ",
+                prompt_continuation=AFTER,
                 enable_suspend=True,
             )
             for kept in (history(where), InMemoryHistory())  # what was answered is nobody's history
@@ -66,10 +70,14 @@ class Terminal:
         session = self.answers if answer else self.texts
         session.bottom_toolbar = beside or None
         while True:
+            session.app.erase_when_done = False
             try:
-                return session.prompt(prompt)
+                typed = session.prompt(prompt)
             except KeyboardInterrupt:
                 continue
+            if session.app.erase_when_done:
+                tell(prompt + typed, sys.stdout, whole=True)
+            return typed
 
     def kept(self) -> AbstractContextManager[None]:
         """Keep what is typed meanwhile."""
@@ -135,6 +143,7 @@ def bindings() -> KeyBindings:
         if open_ended(buffer.text):
             buffer.insert_text("\n")
         else:
+            event.app.erase_when_done = is_taller(buffer.text, event.app.output.get_size())
             buffer.validate_and_handle()
 
     @keys.add("escape", "enter")
@@ -142,6 +151,12 @@ def bindings() -> KeyBindings:
         event.current_buffer.insert_text("\n")
 
     return keys
+
+
+def is_taller(text: str, size: Size) -> bool:
+    """Whether a text has no room on the screen: prompt_toolkit draws what it shows of it twice at its end."""
+    room = max(size.columns - len(AFTER), 1)
+    return sum(1 + cells(line) // room for line in text.expandtabs().split("\n")) >= size.rows - 1
 
 
 def history(path: Path) -> History:

@@ -15,7 +15,15 @@ from wakeloop.cli.chat.completion import Names
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.keyboard import Keyboard, Pipe, Terminal, interrupted
-from wakeloop.cli.failures import INTERRUPTED, SETTLED, TERMINATED, code_of, sentence_of, usage
+from wakeloop.cli.failures import (
+    INTERRUPTED,
+    SETTLED,
+    TERMINATED,
+    code_of,
+    is_the_models,
+    sentence_of,
+    usage,
+)
 from wakeloop.cli.finish import forgotten, leave
 from wakeloop.cli.manner import at_a_terminal
 from wakeloop.cli.outcome import MOST_ITEMS, exit_code
@@ -136,6 +144,8 @@ class Repl:
     def told(self, error: Exception) -> None:
         """Say what went wrong, in a sentence."""
         self.err.say(Line("error", sentence_of(error)))
+        if is_the_models(error):
+            self.err.say(Line("way", f"To look into it: {self.talk.recipe.doctor}"))
         self.worst, self.failed = max(self.worst, code_of(error)), True
 
     def left(self) -> int:

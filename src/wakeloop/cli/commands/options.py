@@ -29,6 +29,7 @@ Thread = Annotated[
         autocompletion=ids,
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 LastThread = Annotated[
     str | None,
     typer.Argument(
@@ -46,7 +47,9 @@ ThreadOption = Annotated[
 ]
 Db = Annotated[
     Path | None,
-    typer.Option("--db", envvar="WAKELOOP_DB", metavar="FILE", help="SQLite file of the threads."),
+    typer.Option(
+        "--db", envvar="WAKELOOP_DB", metavar="FILE", help="SQLite file of the threads.", readable=False
+    ),  # what cannot be read is told where it is read
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Told = Annotated[
@@ -66,7 +69,9 @@ Model = Annotated[
 BaseUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="Address of an OpenAI-like server; else $OPENAI_BASE_URL.")
 ]
-System = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the system prompt.")]
+System = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="File with the system prompt.", readable=False)
+]
 Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Named settings to begin with.")]
 Set = Annotated[
     list[str] | None,
@@ -113,7 +118,11 @@ Verify = Annotated[
 ]
 Todos = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="The list to work through: a text a line, or .json or .yaml items."),
+    typer.Option(
+        metavar="FILE",
+        help="The list to work through: a text a line, or .json or .yaml items.",
+        readable=False,
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands and MCP calls without asking for each.")]
 Database = Annotated[

@@ -9,6 +9,7 @@ from wakeloop.cli.commands.options import (
     OF_AN_AGENT,
     Agent,
     Db,
+    Force,
     Given,
     Json,
     LastThread,
@@ -181,14 +182,14 @@ def report(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="The page; else report-THREAD.html. - is stdout."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Force = False,
     db: Db = None,
 ) -> None:
     """Write a thread as a page of HTML: its list over time, and its conversation."""
     from wakeloop.cli.report import written
     from wakeloop.cli.store import Place
 
-    write(written(Place.of(db), thread, out, force=force))
+    write(written(Place.of(db), thread, out, force=force), whole=True)
 
 
 @sentences()
@@ -223,8 +224,9 @@ def rename(
 def export(
     thread: LastThread = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="A new file; else it is printed.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file; else it is printed.")
     ] = None,
+    force: Force = False,
     db: Db = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON instead of Markdown.")] = False,
 ) -> None:
@@ -234,24 +236,23 @@ def export(
     from wakeloop.cli.store import Place
 
     text = exported(Place.of(db), thread, json=json)
-    write(put(text, out) if out else text.splitlines(), whole=json)
+    write(put(text, out, force=force) if out else text.splitlines(), whole=json or out is not None)
 
 
 @sentences()
 def graph(
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="A new file: .svg, .mmd or .txt; else it is printed."
-        ),
+        typer.Option("--out", "-o", metavar="FILE", help="A file: .svg, .mmd or .txt; else it is printed."),
     ] = None,
+    force: Force = False,
     ascii_: Annotated[bool, typer.Option("--ascii", help="Print it as plain text.")] = False,
     shown: Annotated[bool, typer.Option("--open", help="Show it in a browser, as an SVG.")] = False,
 ) -> None:
     """Draw the graph, without a network: as Mermaid text, plain text, or an SVG."""
     from wakeloop.cli.reader import drawn
 
-    write(drawn(out, ascii_=ascii_, shown=shown).splitlines(), whole=not ascii_)
+    write(drawn(out, force=force, ascii_=ascii_, shown=shown).splitlines(), whole=not ascii_)
 
 
 @sentences()

@@ -32,7 +32,7 @@ def overview(where: Where, *, json: bool) -> Iterator[str]:
     if not found:
         yield "No sessions yet."
         return
-    yield from columns([HEAD, *map(cells_of, found)], room(sys.stdout), texts=(7,))
+    yield from columns([HEAD, *map(cells_of, found)], room(sys.stdout), texts=(7,), spare=(4,))
     for status in found:
         yield from (to_answer(status.thread, question) for question in status.asks)
 

@@ -2,10 +2,11 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from wakeloop.cli.failures import FAILED, SETTLED, usage
-from wakeloop.cli.lookup import refuse_odd
+from wakeloop.cli.lookup import CUT, refuse_odd, the_one
 from wakeloop.cli.outcome import as_json, exit_code
 from wakeloop.cli.sessions.ps import line_of
 from wakeloop.cli.sessions.where import LOOK, Where, typed
@@ -14,6 +15,7 @@ from wakeloop.display.clean import clean, one_line
 from wakeloop.display.width import tell
 from wakeloop.display.words import question, trouble
 from wakeloop.loop.inbox import WakeEvent
+from wakeloop.sessions.dbos import Post
 from wakeloop.thread.standing import answer_of, counted
 
 
@@ -31,6 +33,11 @@ def event_of(text: str, kind: str, key: str | None, answers: str | None) -> Wake
     return event
 
 
+def asks(post: Post, thread: str) -> Sequence[str]:
+    """The ids of the questions that a session has put to a person; none where there is no such session."""
+    return post.status(thread).asks if post.mailbox.sessions(thread) else ()
+
+
 def send(
     where: Where,
     thread: str,
@@ -43,12 +50,15 @@ def send(
     json: bool,
 ) -> tuple[list[str], int]:
     """Store an event for a session, and `wait` until its run has ended; return lines and exit code."""
-    refuse_odd(thread)
+    refuse_odd(thread.replace(CUT, ""))
     if text or kind != "kick":
         check_text(text, "The text is empty: say what is to be sent.")
     event = event_of(text, kind, key, answers)
     with where.post() as post:
+        thread = where.session(post, thread, old=answers is not None)
         with typed():
+            if answers is not None and (whole := the_one(answers, asks(post, thread), "questions")):
+                event["correlation_id"] = whole
             key = post.send(thread, event)
         if not wait:
             line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."

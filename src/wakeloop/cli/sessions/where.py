@@ -10,8 +10,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from sqlalchemy.exc import DatabaseError
 
 from wakeloop.cli.failures import CommandError, database_words, usage
+from wakeloop.cli.lookup import old_or_else, the_one
 from wakeloop.cli.reader import reader
-from wakeloop.cli.store import Place, Store, exists, made, writing
+from wakeloop.cli.store import Place, Store, exists, made, reading, writing
 from wakeloop.config.levels import config_folder, names
 from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos import Post
@@ -91,6 +92,16 @@ class Where:
                 yield post
             finally:
                 post.close()
+
+    def session(self, post: Post, typed: str, *, old: bool = False) -> str:
+        """The id of a session, which may be cut short; a new one's, too, unless it is to be `old`."""
+        known = [thread for thread, *_ in post.mailbox.sessions()]
+        if not self.on_postgres:
+            with reading(self.place) as store:
+                known += [one.id for one in store.threads() if one.id not in known]
+        if old and typed not in known and (found := the_one(typed, known, "sessions")):
+            return found
+        return old_or_else(typed, known, "sessions")
 
 
 @contextmanager
