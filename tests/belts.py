@@ -61,9 +61,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """More than cores, by two at least, where tests of the belt `real` run: these wait half of their time."""
+    """More than cores, by half and one at least, where tests of the belt `real` run: these wait half of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores if config.getoption("--paths") == "one" else cores + max(2, cores // 2)
+    return cores if config.getoption("--paths") == "one" else cores + max(1, cores // 2)
 
 
 Combination = tuple[Any, ...]
@@ -142,7 +142,9 @@ def stays(item: pytest.Item) -> bool:
 def is_forked(item: Any) -> bool:
     """Whether it starts the command, in new interpreters in the full matrix: one row of a test will do."""
     code = getattr(getattr(item, "function", None), "__code__", None)
-    return bool(SHELLS & {*getattr(item, "fixturenames", ())}) or "Shell" in getattr(code, "co_names", ())
+    return bool(SHELLS & {*getattr(item, "fixturenames", ())}) or bool(
+        {"Shell", "World"} & {*getattr(code, "co_names", ())}
+    )
 
 
 def cover(row: Sequence[Any], axes: Sequence[str], number: int) -> Sequence[int]:

@@ -1,7 +1,7 @@
 """The todo tools as the model is told of them."""
 
 from copy import deepcopy
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -34,6 +34,6 @@ def schema_of(tool: type[BaseModel]) -> dict[str, Any]:
     return schema
 
 
-@cache
+@lru_cache(64)
 def _converted(tool: type[BaseModel]) -> dict[str, Any]:
     return convert_to_openai_tool(tool)
