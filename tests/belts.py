@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """More than cores, by half and one at least, where tests of the belt `real` run: they wait half the time."""
+    """More than cores, by half and one at least, where tests of the belt `real` run: they wait a lot."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores if config.getoption("--paths") == "one" else cores + max(1, cores // 2)
 
