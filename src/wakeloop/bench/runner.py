@@ -116,14 +116,14 @@ def run(
     for peer in {agent.peer for name in study.agents if (agent := agent_named(name)).exists}:
         if peer is not None:
             peer.prepare(where, told)
-    journal_of = (out / JOURNAL).resolve()
+    kept = (out / JOURNAL).resolve()
     head = {
         "study": study.model_dump(mode="json"),
         "hash": study.hash,
         "cells": len(every),
         "wakeloop": version("wakeloop"),
         "python": platform.python_version(),
-        "tasks": {folder: digest(folder, journal_of) for folder in study.tasks if is_folder(folder)},
+        "tasks": {folder: digest(folder, kept) for folder in study.tasks if is_folder(folder)},
     }
     with Journal(out / JOURNAL, head) as journal:
         ahead = [cell for cell in every if cell not in journal.done]
