@@ -142,6 +142,7 @@ ODD = [  # what looks like code, a path or a word, and is one
     *("password=hunter.two", "password=your-secret99", "password=mypassword", "client_secret=abc.def.ghi"),
     *("api_key=prod_key", "password=abc(9Fj2x)!", "DB_PASSWORD=secret", "--password=hunter.two"),
     *('"password": "mypassword"', "password=12345", "DB_PASS=1234", "password: $ecret99word"),
+    *("access_token=./eMEPUCUgNZizTf", "password=/run/eMEPUCUgNZizTf"),
 ]
 BLOCK = "PRIVATE KEY BLOCK-----"
 HEAD = "-----BEGIN PRIVATE KEY-----"
@@ -196,7 +197,8 @@ ORDINARY = [
     "pass=10 fail=2, tests pass=10; pass=100%; - pass: 3.5s; PASS=10; PASS: tests/test_a1.py",
     "secret=3; private_key: RSA-2048; access token: v2.1; --token 300",
     "PASSWORD=${DB_PASSWORD} PASSWORD=$DB_PASSWORD api_key={{ key }} password={password} password=%s",
-    "private_key=/etc/ssl/key.pem api_key=settings.api_key password=getpass('x') --token=TOKEN",
+    "private_key=/etc/ssl/key.pem private_key=~/.ssh/id_ed25519 private_key=./key",
+    "api_key=settings.api_key password=getpass('x') --token=TOKEN",
     "password=password api_key=api_key",
     "key = secrets.token_hex(32).encode('x'); lambda pat: pat.group(1) + pat.group(2)",
     "private_key: ed25519.Ed25519PrivateKey, password=auth[1]) password = quote(options.pop('x'))",
