@@ -11,6 +11,8 @@ PYTHON ?=
 DIR ?=
 WORKERS ?= auto
 ARGS ?=
+# A worker has whole modules, so that what a module sets up is set up once for most of them.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # An environment is used as it stands if its interpreter runs, is new enough, and was made for this
 # folder (and for PYTHON, when that is given); any other is made anew.
@@ -47,16 +49,16 @@ endif
 	@echo "thread: $(or $(DIR),build/demo)/wakeloop-report.html"
 
 quick: $(VENV)/with-dev ## Run the tests without SQLite, processes and network, each by one path: while you work
-	$(BIN)/python -m pytest -n $(WORKERS) --paths one tests/pure tests/graph
+	$(PYTEST) --paths one tests/pure tests/graph
 
 test: $(VENV)/with-dev ## Run tests of all kinds, with every code block of README and docs: every door and saver meets every case
-	$(BIN)/python -m pytest -n $(WORKERS) --paths four
+	$(PYTEST) --paths four
 
 test-rest: $(VENV)/with-dev ## Run what `make test` leaves out: all paths, the largest bounds
-	$(BIN)/python -m pytest -n $(WORKERS) --paths rest
+	$(PYTEST) --paths rest
 
 test-all: $(VENV)/with-dev ## Run every test by all its paths, with the largest bounds
-	$(BIN)/python -m pytest -n $(WORKERS) --paths all
+	$(PYTEST) --paths all
 
 lint: $(VENV)/with-dev ## Check style and format with ruff
 	$(BIN)/python -m ruff check .
@@ -104,14 +106,14 @@ oldest newest: $(VENV)/made-for
 	@echo "installing wakeloop[test] into build/$@ …" && cat build/$@.txt
 	@if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python build/$@/bin/python --upgrade -c build/$@.txt -e '.[test]'; \
 	else build/$@/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -c build/$@.txt -e '.[test]'; fi
-	build/$@/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider --paths all
+	build/$@/bin/python -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider --paths all
 
 coverage: $(VENV)/with-dev ## Run the tests and measure lines and branches, those of subprocesses too
 	@rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -n $(WORKERS) --paths all --cov --cov-report=term --cov-report=html:build/coverage
+	$(PYTEST) --paths all --cov --cov-report=term --cov-report=html:build/coverage
 
 properties: $(VENV)/with-dev ## Look for runs that break a promise, for minutes, with other examples each time
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n $(WORKERS) --paths all --timeout=0 tests/graph/core/test_properties.py tests/graph/core/test_machine.py
+	HYPOTHESIS_PROFILE=explore $(PYTEST) --paths all --timeout=0 tests/graph/core/test_properties.py tests/graph/core/test_machine.py
 
 mutants: $(VENV)/with-dev ## Change the rules, gates and forks in every small way and see the tests notice
 	@rm -rf mutants

@@ -13,6 +13,7 @@ says how many:
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,7 @@ BELTS = ("pure", "graph", "real")
 PATHS = {"rig", "kept", "bare", "quick", "way", "door", "streaming"}  # what is thinned wherever it stands
 GROUPS = {"engine": {"sync", "async"}}  # of these one, and one of the others
 BOUND = "bound"  # an argument of two values: the one that is enough, and the large one
+SHELLS = {"shell", "world", "shared"}  # fixtures that start the command
 ENOUGH = 16  # combinations of which the smallest covers are searched for
 
 
@@ -55,6 +57,13 @@ def pytest_configure(config: pytest.Config) -> None:
     share = Level.share(settings.default.max_examples)  # type: ignore[union-attr]
     settings.register_profile("share", parent=settings.default, max_examples=share)
     settings.load_profile("share")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """More than cores, by half and one at least, where tests of the belt `real` run: they wait a lot."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if config.getoption("--paths") == "one" else cores + max(1, cores // 2)
 
 
 Combination = tuple[Any, ...]
@@ -111,14 +120,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if out:
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if stays(item)]
+    if hasattr(config, "workerinput"):
+        items.sort(key=patience, reverse=True)
+
+
+def patience(item: pytest.Item) -> float:
+    """The time that a test has where it asks for its own: the longest begin first, and none ends alone."""
+    asked = item.get_closest_marker("timeout")
+    return float(asked.args[0]) if asked and asked.args else 0.0
 
 
 def stays(item: pytest.Item) -> bool:
     if Level.name != "rest":
         return Level.whole() or not item.get_closest_marker("large")
     tried = item.get_closest_marker("hypothesis") or item.get_closest_marker("large")
-    forked = hasattr(getattr(item, "module", None), "Shell")  # the command, here in a new interpreter
-    return bool(tried) or forked or id(getattr(item, "callspec", None)) in REST
+    row = getattr(item, "callspec", None)
+    first = row is None or not any(row.indices.values())
+    return bool(tried) or (first and is_forked(item)) or id(row) in REST
+
+
+def is_forked(item: Any) -> bool:
+    """Whether it starts the command, in new interpreters in the full matrix: one row of a test will do."""
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    return bool(SHELLS & {*getattr(item, "fixturenames", ())}) or bool(
+        {"Shell", "World"} & {*getattr(code, "co_names", ())}
+    )
 
 
 def cover(row: Sequence[Any], axes: Sequence[str], number: int) -> Sequence[int]:

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from belts import BELTS, HERE, BeltError, Guard, belt_of, chosen, goes, guarding
+from belts import BELTS, HERE, BeltError, Guard, belt_of, chosen, goes, guarding, patience, stays
 from langgraph.graph import StateGraph
 from levels import LEVELS, Level
 from rig import BARE, KEPT, PATHS
@@ -108,6 +109,36 @@ def test_the_larger_bound_is_for_the_full_matrix() -> None:
     calls = calls_of(bound=[8, 64], rig=PATHS)
     sizes = {level: [c.params["bound"] for c in made_at(level, calls, ["rig"], 0)] for level in LEVELS}
     assert sizes == {"one": [8], "four": [8] * 4, "all": [64] * 12, "rest": [64] * 12}
+
+
+@pytest.mark.parametrize(
+    ("fixtures", "names", "row", "again"),
+    [
+        (["tmp_path", "shell"], (), None, True),
+        (["world"], (), {"name": 0, "other": 0}, True),
+        (["shared"], (), {"name": 0, "other": 1}, False),
+        ([], ("Shell", "closing"), None, True),
+        (["tmp_path", "db"], ("wakeloop",), None, False),
+    ],
+)
+def test_the_rest_starts_the_command_anew_where_a_test_starts_it(
+    monkeypatch: pytest.MonkeyPatch, fixtures: list[str], names: tuple[str, ...], row: Any, again: bool
+) -> None:
+    monkeypatch.setattr(Level, "name", "rest")
+    code = SimpleNamespace(co_names=names)
+    item: Any = SimpleNamespace(
+        fixturenames=fixtures,
+        function=SimpleNamespace(__code__=code),
+        callspec=row and SimpleNamespace(indices=row),
+        get_closest_marker=lambda _: None,
+    )
+    assert stays(item) is again
+
+
+@pytest.mark.timeout(30)
+def test_what_asks_for_more_time_begins_first(request: pytest.FixtureRequest) -> None:
+    assert patience(request.node) == 30.0
+    assert patience(SimpleNamespace(get_closest_marker=lambda _: None)) == 0.0  # type: ignore[arg-type]
 
 
 # -- what a belt holds -------------------------------------------------------------------------------------

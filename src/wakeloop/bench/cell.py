@@ -56,7 +56,13 @@ class World:
             self.whole = self.task.check(self.folder)
 
 
-def play(cell: Cell, study: Study, make: Model = model_of, timeout: float = TIMEOUT) -> Row:
+def play(
+    cell: Cell,
+    study: Study,
+    make: Model = model_of,
+    timeout: float = TIMEOUT,
+    find: Callable[[Cell], Task] = task_of,
+) -> Row:
     """Play a cell and return its row. Raises `BenchError` for an outage or a check that can't be run.
 
     A request that takes longer than `timeout` seconds is an outage. A full disk is raised as it is.
@@ -67,13 +73,12 @@ def play(cell: Cell, study: Study, make: Model = model_of, timeout: float = TIME
     it `cached`, `output`, `estimated`, `seconds`.
     """
     try:
-        return _played(cell, study, make, timeout)
+        return _played(cell, find(cell), study, make, timeout)
     except SettingsError as error:  # of a check of one's own: no result either
         raise BenchError(str(error)) from None
 
 
-def _played(cell: Cell, study: Study, make: Model, timeout: float) -> Row:
-    task = task_of(cell)
+def _played(cell: Cell, task: Task, study: Study, make: Model, timeout: float) -> Row:
     with tempfile.TemporaryDirectory(prefix="wakeloop-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         task.lay_out(folder)

@@ -206,9 +206,9 @@ def nothing_more(folder: Path, known: Collection[str], within: str = ".") -> Che
 
 
 def found_in(folder: Path, path: str) -> str | None:
-    """The text of a file, None if it is no readable one."""
+    """The text of a file, None if it is no readable one; a pipe would be waited for."""
     try:
-        return (folder / path).read_text(encoding="utf-8")
+        return (folder / path).read_text(encoding="utf-8") if (folder / path).is_file() else None
     except (OSError, UnicodeError):
         return None
 

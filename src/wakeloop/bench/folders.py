@@ -14,7 +14,6 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from wakeloop.bench import bounded
 from wakeloop.bench.study import HASH
 from wakeloop.bench.task import Call, Check, Step, Task, is_complete, laid_out
 from wakeloop.bench.world import program_tools, world_tools
@@ -22,9 +21,11 @@ from wakeloop.config.files import read_yaml
 from wakeloop.errors import SettingsError
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.text.characters import plural
+from wakeloop.tools.bounded import Output, run
 
 FILE = "task.yaml"
 SECONDS = 60  # that a check may take
+LONGEST = 1_000_000  # bytes of what it says
 _LINE = re.compile(r"^(ok|not ok) (.+)$", re.MULTILINE)
 
 
@@ -67,8 +68,8 @@ def load(path: str | Path) -> list[Task]:
     it says none, and where it is not 0 though every line is ok. What is ok before any work has to stay so.
 
     It is run with the rights of this process, in a copy of the world, for a minute at most; what it leaves
-    running ends with it. Raises SettingsError, with file and line, for a sheet that can't be read, and where
-    there is no task.
+    running in its process group ends with it. Raises SettingsError, with file and line, for a sheet that
+    can't be read, and where there is no task.
     """
     return [_task(folder) for folder in _folders(Path(path).resolve())]
 
@@ -105,13 +106,18 @@ def prove(path: str | Path) -> None:
                 )
 
 
-def digest(folder: str | Path) -> str:
-    """Return what changes when anything in a folder of tasks does."""
-    found, root = hashlib.sha256(), Path(folder)
-    for path in sorted(root.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            text = path.read_bytes()
-            found.update(f"{path.relative_to(root).as_posix()}\0{len(text)}\0".encode() + text)
+def digest(path: str | Path, *journal: Path) -> str:
+    """Return what changes when anything in a folder's tasks does.
+
+    What stands beside the tasks is none of them, nor are the journal of a run in one and what lies beside it.
+    """
+    found, root = hashlib.sha256(), Path(path).resolve()
+    for folder in _folders(root):
+        ours = [mine if folder.is_relative_to(mine.parent) else mine.parent for mine in journal]
+        for file in sorted(folder.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts and not any(map(file.is_relative_to, ours)):
+                text = file.read_bytes()
+                found.update(f"{file.relative_to(root).as_posix()}\0{len(text)}\0".encode() + text)
     return found.hexdigest()[:HASH]
 
 
@@ -197,6 +203,17 @@ def _files(folder: Path) -> dict[str, str]:
     return found
 
 
+def _left_out(folder: str, names: list[str]) -> list[str]:
+    """Names of what can't be copied: pipes, sockets, devices, and what may not be read."""
+    return [name for name in names if not _is_copied(Path(folder, name))]
+
+
+def _is_copied(path: Path) -> bool:
+    if path.is_symlink() or not (path.is_dir() or path.is_file()):
+        return path.is_symlink()
+    return os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK)
+
+
 @dataclass
 class Checker:
     """The check of a folder; what holds in the untouched world is kept, no work."""
@@ -220,20 +237,22 @@ class Checker:
 
     def said(self, world: Path) -> list[tuple[str, bool]]:
         """Run it in a copy of the world: what it writes there is not seen by the agent that is at work."""
+        output, errors = Output(LONGEST), Output(LONGEST)
         with TemporaryDirectory() as name:
             copy, temporary = Path(name, "world"), Path(name, "tmp")
-            shutil.copytree(world, copy, symlinks=True)
             temporary.mkdir()
             env = os.environ | {"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
             try:
-                ended = bounded.run([*self.command, str(self.folder)], copy, SECONDS, env=env)
+                shutil.copytree(world, copy, symlinks=True, ignore=_left_out)
+                command = [*self.command, str(self.folder)]
+                code = run(command, copy, SECONDS, output, errors=errors, env=env)
             except OSError as error:
                 raise SettingsError(f"The check of {self.folder} could not be run: {error}.") from None
-        self.words = next(iter(ended.errors.strip().splitlines()[-1:]), "").strip()
-        if ended.late:
+        self.words = next(iter(errors.text().strip().splitlines()[-1:]), "").strip()
+        if code is None:
             raise SettingsError(f"The check of {self.folder} did not end within {plural(SECONDS, 'second')}.")
-        if ended.code < 0:
-            raise SettingsError(f"The check of {self.folder} was ended by signal {-ended.code}.")
-        lines = [(name.strip(), word == "ok") for word, name in _LINE.findall(ended.output)]
-        failed = ended.code != 0 and all(passed for _, passed in lines)  # it may have broken off
+        if code < 0:
+            raise SettingsError(f"The check of {self.folder} was ended by signal {-code}.")
+        lines = [(name.strip(), word == "ok") for word, name in _LINE.findall(output.text())]
+        failed = code != 0 and all(passed for _, passed in lines)  # it may have broken off
         return [*lines, ("the check", not failed)] if failed or not lines else lines

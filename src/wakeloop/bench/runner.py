@@ -77,14 +77,14 @@ def plan(study: Study, *, offline: bool = False) -> list[Cell]:
 
     Raises `BenchError`, and `SettingsError` for a task that is none.
 
-    For what is only estimated, `offline`, no real model is made: that needs no key.
+    For what is only estimated, `offline`, no real model is made, which needs a key, and no check is run.
     """
     for model in study.models:
         if is_weak(model) or not offline:
             check_model(model)
     for agent in (*study.agents, study.reference):
         agent_named(agent)
-    for folder in filter(is_folder, study.tasks):
+    for folder in () if offline else filter(is_folder, study.tasks):
         proven(folder)
     return [cell for cell in cells(study) if agent_named(cell.agent).exists]
 
@@ -116,13 +116,14 @@ def run(
     for peer in {agent.peer for name in study.agents if (agent := agent_named(name)).exists}:
         if peer is not None:
             peer.prepare(where, told)
+    kept = (out / JOURNAL).resolve()
     head = {
         "study": study.model_dump(mode="json"),
         "hash": study.hash,
         "cells": len(every),
         "wakeloop": version("wakeloop"),
         "python": platform.python_version(),
-        "tasks": {folder: digest(folder) for folder in study.tasks if is_folder(folder)},
+        "tasks": {folder: digest(folder, kept) for folder in study.tasks if is_folder(folder)},
     }
     with Journal(out / JOURNAL, head) as journal:
         ahead = [cell for cell in every if cell not in journal.done]
@@ -189,12 +190,13 @@ def pool(
     workers: int, study: Study, where: Path, timeout: float = TIMEOUT
 ) -> Iterator[Callable[[Cell], Future[Row]]]:
     """Give what starts a cell: here, or in one of some processes that end with this one."""
-    settle(where)
     if workers == 1:
+        places, level = settle(where)
         try:
             yield lambda cell: _here(cell, study, timeout)
         finally:
             peers.end_all()
+            settle(*places, level=level)
         return
     server = get_context("forkserver")  # imports once, whatever the number of workers
     server.set_forkserver_preload(
@@ -218,10 +220,16 @@ def _here(cell: Cell, study: Study, timeout: float) -> Future[Row]:
     return future
 
 
-def settle(where: Path) -> None:
-    """Tell this process where peers are; a ceiling that is reached is nothing to warn of."""
-    peers.PLACES[:] = [where]
-    logging.getLogger("langchain_core.callbacks").setLevel(logging.ERROR)
+def settle(*places: Path, level: int = logging.ERROR) -> tuple[list[Path], int]:
+    """Tell this process where peers are; a ceiling that is reached is nothing to warn of.
+
+    Returns what held before.
+    """
+    logger = logging.getLogger("langchain_core.callbacks")
+    before = [*peers.PLACES], logger.level
+    peers.PLACES[:] = places
+    logger.setLevel(level)
+    return before
 
 
 def begin_worker(line: Connection, where: Path) -> None:

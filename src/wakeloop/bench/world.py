@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.bench import bounded
 from wakeloop.text.told import told
 from wakeloop.tools import Limits, file_tools
+from wakeloop.tools.bounded import Output, run
 from wakeloop.tools.files import FilePath
 from wakeloop.tools.folder import Folder, sentences, shown
 
 _SECONDS = 10
+_LONGEST = 1_000_000  # bytes of what a program says
 _FILLER = " ."
 
 
@@ -102,11 +103,12 @@ def run_python(args: Sequence[str], folder: Path, stdin: str = "") -> tuple[int,
     """A Python process without this one's environment and site packages: its exit code and what it wrote.
 
     It is no sandbox: a program has the rights of this process. One that takes longer than ten seconds is
-    ended, and what it leaves running ends with it.
+    ended, and what it leaves running in its process group ends with it.
     """
     bare = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
     command = [sys.executable, "-E", "-s", "-S", "-B", *args]
-    ended = bounded.run(command, folder, _SECONDS, env=bare, typed=stdin, together=True)
-    if ended.late:
+    said = Output(_LONGEST)
+    code = run(command, folder, _SECONDS, said, env=bare, typed=stdin)
+    if code is None:
         return -1, f"It was ended after {_SECONDS} seconds."
-    return ended.code, ended.output
+    return code, said.text().replace("\r\n", "\n")

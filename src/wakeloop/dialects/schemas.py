@@ -1,5 +1,7 @@
 """The todo tools as the model is told of them."""
 
+from copy import deepcopy
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -23,10 +25,15 @@ def tool_name(tool: type[BaseModel]) -> str:
 
 def schema_of(tool: type[BaseModel]) -> dict[str, Any]:
     """Return one tool in OpenAI's format; without parameters it carries an explicit empty object."""
-    schema = convert_to_openai_tool(tool)
+    schema = deepcopy(_converted(tool))
     function = schema["function"]
     function["name"] = tool_name(tool)
     properties = function["parameters"].setdefault("properties", {})
     for told in properties.values():
         told.pop("default", None)  # None is no value of the type that stands beside it
     return schema
+
+
+@lru_cache(64)
+def _converted(tool: type[BaseModel]) -> dict[str, Any]:
+    return convert_to_openai_tool(tool)

@@ -14,7 +14,7 @@
   };
   const go = (one) => {
     one.scrollIntoView({ block: "center", behavior: still.matches ? "instant" : "auto" });
-    one.focus({ preventScroll: true });
+    if (document.activeElement !== q) one.focus({ preventScroll: true }); // who began to type meanwhile goes on
   };
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 

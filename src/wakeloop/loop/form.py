@@ -1,6 +1,7 @@
 """A thread's settings as a form, for a run's context."""
 
 import json
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -17,14 +18,24 @@ def context_form(base: LoopSettings) -> type[Any]:
 
     A mapping's type, so that a context stays what it is: nothing is filled in, checked or dropped.
     """
-    fields = {name: _field(base, name) for name in LoopSettings.model_fields if name not in FIXED}
+    return _form(tuple((name, _told(name, base)) for name in LoopSettings.model_fields if name not in FIXED))
+
+
+@lru_cache(64)
+def _form(told: tuple[tuple[str, str], ...]) -> type[Any]:
+    fields = {name: _field(name, description) for name, description in told}
     settings = TypedDict("TodoSettings", fields, total=False)  # type: ignore[misc]
     context = {"todo_settings": Annotated[settings, Field(description=_ASIDE)]}
     return TypedDict("TodoContext", context, total=False)  # type: ignore[operator,no-any-return]
 
 
-def _field(base: LoopSettings, name: str) -> Any:
-    field, value = LoopSettings.model_fields[name], getattr(base, name)
+def _told(name: str, base: LoopSettings) -> str:
+    value = getattr(base, name)
     here = "" if isinstance(value, dict) else f" This agent's: {json.dumps(value)}."
-    told: Any = (field.annotation, Field(description=f"{field.description}{here}"), *field.metadata)
+    return f"{LoopSettings.model_fields[name].description}{here}"
+
+
+def _field(name: str, description: str) -> Any:
+    field = LoopSettings.model_fields[name]
+    told: Any = (field.annotation, Field(description=description), *field.metadata)
     return Annotated[told]

@@ -164,9 +164,8 @@ def unreadable(error: BaseException | str, words: str = "") -> ReplyError:
     if "is not JSON serializable" in said:
         return ReplyError(f"The request could not be written ({said}): take out the message that holds it.")
     return ReplyError(
-        f"The model's reply could not be read ({said}), so nothing of it was stored: {AGAIN}, "
-        "and if it comes again look at the model's address and at what stands before "
-        "its server."
+        f"The model's reply could not be read ({said}), so nothing of it was stored: {AGAIN}, and if it "
+        "comes again look at the model's address and at what stands before its server."
     )
 
 
@@ -189,8 +188,7 @@ def _raised_in(trace: TracebackType | None) -> str:
     """Return the package whose code raised: the innermost frame's."""
     module = ""
     while trace is not None:
-        module = trace.tb_frame.f_globals.get("__name__", "")
-        trace = trace.tb_next
+        module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
     return module.partition(".")[0]
 
 

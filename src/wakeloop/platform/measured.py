@@ -9,6 +9,16 @@ from wakeloop.errors import SettingsError
 
 NAMES = ("model_name", "model", "model_id")  # where clients and replies have a model's name
 FILE = "wakeloop-profile.json"
+SERVERS = ("OPENAI_API_BASE", "OPENAI_BASE_URL")  # in the order that langchain-openai has
+PROVIDERS = frozenset(  # what LangChain's init_chat_model takes before a colon, but OpenAI
+    (
+        *("anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock"),
+        *("bedrock_converse", "bedrock_mantle_anthropic", "bedrock_mantle_openai", "cohere", "deepseek"),
+        *("fireworks", "google_anthropic_vertex", "google_genai", "google_vertexai", "groq", "huggingface"),
+        *("ibm", "langsmith", "litellm", "meta", "mistralai", "nvidia", "ollama", "openrouter"),
+        *("perplexity", "together", "upstage", "xai"),
+    )
+)
 ANY = "any"
 """The entry of a model for jobs of unknown length."""
 
@@ -52,7 +62,7 @@ def _of(models: dict[str, dict[str, Any]], model: object) -> dict[str, Any]:
         if found:
             return models[here[found[0]]]
     elsewhere = [key for key in models if _alike(apart(key)[0], asked.name)]
-    if isinstance(model, str) and not asked.server and elsewhere:
+    if isinstance(model, str) and not asked.provider and not asked.server and elsewhere:
         raise _several(asked.name, elsewhere)
     return {}
 
@@ -115,8 +125,11 @@ def asked_for(model: object) -> Asked:
     """Return by what a model is looked up: a chat model's own words, or as it is written."""
     if isinstance(model, str):
         name, server = apart(key_of(model))
-        served = "" if ":" in name else os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
-        return Asked(name, "", server or served)
+        head, colon, _ = model.partition(":")
+        if colon and head in PROVIDERS:
+            return Asked(name, head, server)
+        served = next(filter(None, map(os.environ.get, SERVERS)), "")
+        return Asked(name, "", server or served.rstrip("/"))
     named = (getattr(model, field, None) for field in NAMES)
     name = next((name for name in named if isinstance(name, str) and name), type(model).__name__)
     client = getattr(model, "root_client", None)  # OpenAI's, which knows the environment's address, too

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -88,7 +89,7 @@ class SessionTools:
         told = " ".join((method.__doc__ or "").split())
         if self.agents and name in ("talk_to_agent", "send_message", "spawn_subagent"):
             told += " Agents: " + "; ".join(f"{agent} ({what})" for agent, what in self.agents.items()) + "."
-        return StructuredTool.from_function(method, name=name, description=told)
+        return StructuredTool.from_function(method, name=name, description=told, args_schema=arguments(name))
 
     @told("Ask the person you work for and wait for the answer: only what you cannot find out yourself.")
     def ask_user(self, question: str) -> str:
@@ -214,6 +215,17 @@ class SessionTools:
         except SessionError:
             return False
         return True
+
+
+@cache
+def arguments(name: str) -> Any:
+    """Return the schema of a tool's arguments: read once, since that takes longer than all else of a tool."""
+    nobodys = SessionTools(_nobody, None, Limits())
+    return StructuredTool.from_function(getattr(nobodys, name), name=name).args_schema
+
+
+def _nobody() -> SessionHost:
+    raise SessionError("These tools have no host.")
 
 
 def _text(given: str, what: str) -> str:

@@ -1,13 +1,8 @@
 """The shell tool: a command, asked for, bounded, ended whole."""
 
 import os
-import selectors
-import signal
-import subprocess
-import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Annotated, Any
@@ -15,13 +10,11 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from wakeloop.loop.approval import Decision, request, said
-from wakeloop.text.characters import plural
 from wakeloop.text.secrets import is_secret
 from wakeloop.text.told import told
 from wakeloop.thread.asking import put
-
-CHUNK = 65_536
-TICK = 0.01
+from wakeloop.tools import bounded
+from wakeloop.tools.bounded import Output
 
 
 def shell_tool(
@@ -102,34 +95,6 @@ def refusal(decision: Decision) -> str:
     return f"The person refused this command; it was not run.{said(decision)}"
 
 
-@dataclass
-class Output:
-    """The first and the last half of what was written, however much it was."""
-
-    limit: int
-    head: bytearray = field(default_factory=bytearray)
-    tail: bytearray = field(default_factory=bytearray)
-    total: int = 0
-
-    def add(self, data: bytes) -> None:
-        """Keep what fits; of the rest only the end."""
-        self.total += len(data)
-        room = self.limit // 2 - len(self.head)
-        self.head += data[: max(room, 0)]
-        self.tail += data[max(room, 0) :]
-        keep = self.limit - self.limit // 2
-        del self.tail[: max(len(self.tail) - keep, 0)]
-
-    def text(self) -> str:
-        """What was kept, with a line where something is missing."""
-        missing = self.total - len(self.head) - len(self.tail)
-        if not missing:
-            return (self.head + self.tail).decode(errors="replace")
-        start, end = self.head.decode(errors="replace"), self.tail.decode(errors="replace")
-        told = f"[{plural(missing, 'byte')} left out; write the output to a file to see all of it]"
-        return f"{start}\n{told}\n{end}"
-
-
 def run(
     command: str,
     root: Path,
@@ -138,58 +103,12 @@ def run(
     stop: Event,
     more: Mapping[str, str] | None = None,
 ) -> int | None:
-    """Run a command in a process group of its own and end the group; None if it had to be ended.
-
-    `more` are variables of its environment.
-    """
-    deadline = time.monotonic() + timeout
+    """Run a command line; None if it had to be ended. `more` are variables of its environment."""
+    env = {**harmless(os.environ), **(more or {})}
     try:
-        process = subprocess.Popen(  # noqa: S603 - running what it is given is what this tool is for
-            ["/bin/sh", "-c", command],
-            cwd=root,
-            env={**harmless(os.environ), **(more or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        return bounded.run(["/bin/sh", "-c", command], root, timeout, output, env=env, stop=stop)
     except (OSError, ValueError) as error:
         raise ToolException(f"The command could not be started: {error}.") from error
-    assert process.stdout is not None  # noqa: S101 - it was asked for
-    with process.stdout as pipe:
-        try:
-            collect(process, pipe.fileno(), deadline, output, stop)
-            code = process.poll()
-        finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        drain(pipe.fileno(), output)
-    return code
-
-
-def collect(
-    process: subprocess.Popen[bytes], pipe: int, deadline: float, output: Output, stop: Event
-) -> None:
-    """Take output until the command has ended, the time is up, or it is to stop."""
-    os.set_blocking(pipe, False)
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while time.monotonic() < deadline and process.poll() is None and not stop.is_set():
-            if not selector.get_map():
-                time.sleep(TICK)
-            elif selector.select(TICK):
-                data = os.read(pipe, CHUNK)
-                output.add(data)
-                if not data:  # it has closed its output, and may go on without
-                    selector.unregister(pipe)
-
-
-def drain(pipe: int, output: Output) -> None:
-    """Take what is left in the pipe; something that escaped the group may go on writing, so not for ever."""
-    with suppress(BlockingIOError):
-        for _ in range(16):
-            output.add(os.read(pipe, CHUNK))
 
 
 def harmless(environment: Mapping[str, str]) -> dict[str, str]:

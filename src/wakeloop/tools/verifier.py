@@ -10,7 +10,8 @@ from typing import Any
 
 from wakeloop.text.characters import shorten
 from wakeloop.todos.items import Todo
-from wakeloop.tools.shell import Output, run
+from wakeloop.tools.bounded import Output
+from wakeloop.tools.shell import run
 
 PROGRAM = re.compile(r"\s*([A-Za-z][\w.+-]*)(?=\s+[^(\s]|\s*$)")  # no path, assignment or function
 LOOK_UP = 10.0  # seconds; without an answer by then the name counts as known

@@ -107,9 +107,14 @@ def openai(name: str, url: str | None) -> object:
             ["large", ("large", None)],
         ),
         (["openai:small"], ["small", "openai:small", ("small", ONE)], []),  # as only a hand writes it
+        (  # which was measured nowhere else; a colon makes no provider
+            [f"small:20b@{ONE}"],
+            [f"openai:small:20b@{ONE}", ("small:20b", ONE)],
+            ["anthropic:small:20b", "ollama:small:20b", ("small:20b", None)],
+        ),
         (["anthropic:small", "bedrock:small", "small"], ["small", ("small", TWO)], []),
     ],
-    ids=["a server's", "of no server", "with a prefix", "an exact one"],
+    ids=["a server's", "of no server", "with a prefix", "with a colon", "an exact one"],
 )
 def test_an_entry_is_for_its_own_server_and_one_without_for_all(
     profile: Path, written: list[str], off: list[Spelled], on: list[Spelled]
@@ -132,6 +137,17 @@ def test_what_has_its_own_entry_does_not_take_the_one_for_all(
     )
     monkeypatch.setenv("OPENAI_BASE_URL", TWO)
     assert (is_off("openai:small"), is_off("anthropic:small")) == (False, True)
+
+
+@pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
+@pytest.mark.parametrize("model", ["small", "gpt-oss:20b", "anthropic:small"])
+def test_an_address_of_the_environment_is_of_every_name_of_openais_kind(
+    profile: Path, monkeypatch: pytest.MonkeyPatch, name: str, model: str
+) -> None:
+    write_profile(profile, {f"{model}@{ONE}": OFF})
+    monkeypatch.setenv("OPENAI_BASE_URL", TWO)
+    monkeypatch.setenv(name, ONE)  # where both are set, langchain-openai takes the older
+    assert (is_off(f"openai:{model}"), is_off(openai(model, None))) == (True, True)
 
 
 def test_a_name_that_was_measured_on_a_server_alone_is_said(profile: Path) -> None:

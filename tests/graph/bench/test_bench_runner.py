@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rows import STUDY
 
-from wakeloop.bench import runner
+from wakeloop.bench import peers, runner
 from wakeloop.bench.estimate import estimate
 from wakeloop.bench.journal import Row
 from wakeloop.bench.peers import Peer
@@ -59,6 +60,24 @@ def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
 def test_a_limit_that_is_no_number_lets_nothing_be_spent(tmp_path: Path) -> None:
     found = run(SMALL, tmp_path, workers=1, max_cost=float("nan"))
     assert (found.rows, found.why) == ([], "the cost of nan is reached")
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_run_in_this_process_leaves_it_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bool
+) -> None:
+    def play(*_cell: object, **_more: object) -> Row:
+        held.append((logger.level, len(peers.PLACES)))
+        raise KeyboardInterrupt if broken else BenchError("gone")
+
+    logger, held = logging.getLogger("langchain_core.callbacks"), list[tuple[int, int]]()
+    monkeypatch.setattr(runner, "play", play)
+    monkeypatch.setattr(peers, "PLACES", [Path("mine")])
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    with suppress(KeyboardInterrupt):
+        run(SMALL, tmp_path, workers=1)
+    assert held == [(logging.ERROR, 1)] * (1 if broken else 3)
+    assert (logger.level, peers.PLACES) == (logging.INFO, [Path("mine")])
 
 
 def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def test_a_broken_view_stops_the_run() -> None:
         execute(agent, GO, CONFIG, Broken(Screen(), io.StringIO()), nobody)
     for thread in threading.enumerate():
         if thread.name == "wakeloop-run":
-            thread.join(5)
+            thread.join(60)
     assert len(model.requests) <= 2
 
 

@@ -97,7 +97,7 @@ def test_a_finished_sibling_is_not_run_again(door: str) -> None:
 
 
 def test_calls_of_a_round_run_at_the_same_time() -> None:
-    barrier = Barrier(3, timeout=20)
+    barrier = Barrier(3, timeout=60)
 
     @tool
     def meet(name: str) -> str:

@@ -189,10 +189,10 @@ def test_no_profile_is_a_sentence(tmp_path: Path, text: str | None, says: str) -
     if text is not None:
         file.write_text(text)
     with pytest.raises(SettingsError, match=says):
-        LoopSettings.for_model("small@http://127.0.0.1:1/v1", profile=str(file))
+        LoopSettings.for_model("small", profile=str(file))
 
 
 def test_a_length_may_be_written_with_a_zero_before_it(tmp_path: Path) -> None:
     file = tmp_path / "profile.json"
     file.write_text('{"models": {"small": {"05": {"settings": {"nag_after": 7}}}}}')
-    assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 5, str(file)).nag_after == 7
+    assert LoopSettings.for_model("small", 5, str(file)).nag_after == 7

@@ -161,6 +161,38 @@ def test_rows_of_another_plan_or_of_other_tasks_are_refused() -> None:
     )
 
 
+@pytest.mark.parametrize("out", ["run", "task", "task/run"])
+def test_a_run_that_is_kept_among_its_tasks_is_gone_on_with(out: str) -> None:
+    Path("task").mkdir()
+    Path("task", "task.yaml").write_text("prompt: Copy.\nparts: 0\ncheck: ['true']\n")
+    study = STUDY.varied(tasks=(".",), seeds=1)
+    assert len(run(study, Path(out), workers=1, max_cost=1).rows) == 1
+    Path("notes.txt").write_text("no task")
+    assert len(run(study, Path(out), workers=1).rows) == 2
+    Path("task", "task.yaml").write_text("prompt: Copy it.\nparts: 0\ncheck: ['true']\n")
+    with pytest.raises(BenchError, match=r"The tasks in \. have changed"):
+        run(study, Path(out), workers=1)
+
+
+def test_an_estimate_runs_nothing_of_ones_own(tmp_path: Path) -> None:
+    task, mark = tmp_path / "tasks" / "copy", tmp_path / "mark"
+    (task / "files").mkdir(parents=True)
+    (task / "files" / "a.py").write_text(f"open({str(mark)!r}, 'w')")
+    (task / "task.yaml").write_text(
+        f"{SHEET}  - label: run\n    calls:\n      - [run_python, {{path: a.py}}]\ntools: programs\n"
+    )
+    (task / "check.py").write_text(f"open({str(mark)!r}, 'w'); open('b.txt')")
+    command = ("bench", "--model", "weak", "--task", "tasks", "--seeds", "1", "--workers", "1")
+    three = (*TWO, "--agent", "+ verify")
+    code, out, _ = wakeloop(*command, *three, "--estimate")
+    assert (code, out.splitlines()[1]) == (0, "  11 requests, at most 450")
+    assert not mark.exists()
+    assert wakeloop(*command, *three, "--out", "mine")[0] == 0
+    assert mark.exists()
+    rows = journal.read(tmp_path / "mine" / "cells.jsonl")[1]
+    assert [(row["completed"], row["requests"]) for row in rows] == [(True, 3), (True, 4), (True, 4)]
+
+
 def test_a_task_without_steps_is_told_in_an_estimate(tmp_path: Path) -> None:
     task = tmp_path / "tasks" / "copy"
     task.mkdir(parents=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -206,3 +208,33 @@ def test_what_a_check_writes_and_leaves_running_is_gone_with_it(tmp_path: Path) 
     assert not Path(temporary).exists()
     assert {path.name: path.read_text() for path in world.iterdir()} == {"a.txt": "hello"}
     assert sorted(path.name for path in made.iterdir()) == ["check.py", "files", "task.yaml"]
+
+
+def test_what_is_no_file_in_a_world_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "import os; print('ok', *sorted(os.listdir()), *sorted(os.listdir('sub')))"
+    [task] = load(folder(tmp_path, "prompt: x\n", said))
+    world = tmp_path / "world"
+    (world / "sub").mkdir(parents=True)
+    (world / "a.txt").write_text("hello")
+    (world / "closed").write_text("closed")
+    (world / "closed").chmod(0)
+    (world / "nowhere").symlink_to("gone")
+    (world / "sub" / "loop").symlink_to("..")
+    os.mkfifo(world / "pipe")
+    monkeypatch.chdir(world)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket")
+        [check] = task.check.said(world)  # type: ignore[attr-defined]
+    closed = "closed " if os.geteuid() == 0 else ""  # nothing is closed to root
+    assert check == (f"a.txt {closed}nowhere sub loop", True)
+
+
+def test_what_a_check_says_is_put_into_no_file(tmp_path: Path) -> None:
+    said = (
+        "import os, stat\n"
+        "for out in (1, 2):\n"
+        "    os.write(out, b'x' * 3_000_000)\n"
+        "    print('\\nok' if stat.S_ISFIFO(os.fstat(out).st_mode) else '\\nnot ok', out)\n"
+    )
+    [task] = load(folder(tmp_path, "prompt: x\n", said))
+    assert task.check.said(tmp_path) == [("1", True), ("2", True)]  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from processes import is_gone
 from solving import hold_to_account, laid_out, play
 
-from wakeloop.bench.drafts import write
+from wakeloop.bench.drafts import found_in, write
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.programs import agrees
 from wakeloop.bench.task import Call, is_complete
@@ -86,3 +87,17 @@ def test_what_a_program_leaves_running_is_gone_with_it(tmp_path: Path) -> None:
     said = tools["run_python"].invoke({"path": "a.py"})
     assert said.startswith("Exit code 0.\n")
     assert is_gone(int(said.split()[-1]))
+
+
+def test_what_a_program_says_is_put_into_no_file_and_its_end_is_shown(tmp_path: Path) -> None:
+    tools = {tool.name: tool for tool in program_tools(tmp_path)}
+    (tmp_path / "a.py").write_text(
+        "import os, stat\nprint('x' * 3_000_000)\nprint(stat.S_ISFIFO(os.fstat(1).st_mode))\n"
+    )
+    assert tools["run_python"].invoke({"path": "a.py"}).endswith("x\nTrue\n")
+
+
+@pytest.mark.timeout(10)
+def test_a_pipe_is_no_file_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.txt")
+    assert found_in(tmp_path, "a.txt") is None

@@ -14,7 +14,8 @@ from typing import Any
 import pexpect
 import pytest
 from chat_server import Reply, Server
-from processes import COMMAND, Shell
+from processes import Shell
+from seated import seated
 
 pytestmark = [
     pytest.mark.loopback,
@@ -31,13 +32,7 @@ class Typist:
     """A person at a terminal that shows `wakeloop chat`."""
 
     def __init__(self, shell: Shell, state: Path, *args: str) -> None:
-        env = {**shell.env, "XDG_STATE_HOME": str(state), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
-        command, *rest = COMMAND
-        self.child: pexpect.spawn[str] = pexpect.spawn(
-            command, [*rest, "chat", *args], env=env, cwd=str(shell.folder), encoding="utf-8",
-            timeout=60, dimensions=(40, 120), codec_errors="replace",
-        )  # fmt: skip
-        self.child.delaybeforesend = None
+        self.child = seated(shell, state, "chat", *args, PROMPT_TOOLKIT_NO_CPR="1")
 
     def ready(self) -> str:
         """Wait for the next prompt; what came before it."""
@@ -239,7 +234,7 @@ def test_ctrl_c_ends_a_script_and_keeps_the_thread(shell: Shell, serve) -> None:
     process.stdin.flush()
     waits_for(server, 2)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "")
     assert "Stopped, 2 open" in out
     assert len(server.requests) == 2

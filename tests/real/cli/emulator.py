@@ -11,7 +11,8 @@ from typing import Any
 import pexpect
 import pyte
 import pytest
-from processes import COMMAND, Shell
+from processes import Shell
+from seated import seated
 
 ROWS = 40
 
@@ -20,13 +21,7 @@ class Emulator:
     """A process in a terminal, and what its screen shows; it answers where the cursor is, as terminals do."""
 
     def __init__(self, shell: Shell, state: Path, *args: str, rows: int = ROWS) -> None:
-        env = {**shell.env, "XDG_STATE_HOME": str(state), "TERM": "xterm"}
-        command, *rest = COMMAND
-        self.child: Any = pexpect.spawn(
-            command, [*rest, *args], env=env, cwd=str(shell.folder), encoding="utf-8",
-            timeout=60, dimensions=(rows, 80), codec_errors="replace",
-        )  # fmt: skip
-        self.child.delaybeforesend = None
+        self.child: Any = seated(shell, state, *args, rows=rows, columns=80)
         self.screen = pyte.Screen(80, rows)
         self.screen.write_process_input = self.child.send
         self.stream = pyte.Stream(self.screen)

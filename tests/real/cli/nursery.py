@@ -3,7 +3,8 @@
 A start of `wakeloop run` takes two seconds of CPU, nearly all of it for imports. `Nursery` keeps a process
 that has made them and runs nothing. For a start it is sent arguments, environment, folder and the three
 streams; it forks twice, so that the new process becomes a child of the tests', which wait for it and kill it
-as any other. In the full matrix, and off Linux, every start is one of a new interpreter.
+as any other. One that has a terminal of its own leads a session there. In the full matrix the first start of
+each command in each test is one of a new interpreter, and off Linux every start.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import array
 import atexit
 import ctypes
+import fcntl
 import gc
 import json
 import os
@@ -19,14 +21,20 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 IMPORTED = [  # what takes the time; never the command's own module, which is run anew each time
     "dbos",
     "langchain_openai",
     "langgraph.checkpoint.sqlite",
+    "linkify_it",
+    "markdown_it",
+    "mcp.client.streamable_http",
     "openai.resources.chat.completions",
+    "prompt_toolkit",
     "psycopg_pool",
     "rich.console",
     "typer",
@@ -47,8 +55,10 @@ SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 def serve(line: socket.socket) -> None:
     """Fork for each job until the line is closed; in a new process, run the command and return."""
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # see conftest.py
     for name in IMPORTED:
-        __import__(name)
+        if find_spec(name.split(".")[0]):
+            __import__(name)
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -83,6 +93,9 @@ def run(job: Mapping[str, Any], streams: Sequence[int]) -> None:
         os.dup2(stream, number)
     for stream in streams:
         os.close(stream)
+    if job["terminal"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.environ.clear()
     os.environ.update(job["environment"])
     if job["folder"]:
@@ -100,8 +113,10 @@ def run(job: Mapping[str, Any], streams: Sequence[int]) -> None:
 class Forked(subprocess.Popen[str]):
     """A process of the nursery's, to be waited for, written to and killed as one of our own."""
 
-    def __init__(self, nursery: Nursery, arguments: Sequence[str], **options: Any) -> None:
-        self.nursery = nursery
+    def __init__(
+        self, nursery: Nursery, arguments: Sequence[str], *, terminal: bool = False, **options: Any
+    ) -> None:
+        self.nursery, self.terminal = nursery, terminal
         super().__init__(arguments, **options)
 
     def _execute_child(self, arguments: Sequence[str], *given: Any) -> None:
@@ -110,7 +125,7 @@ class Forked(subprocess.Popen[str]):
             stream if stream != -1 else own
             for stream, own in zip((given[9], given[12], given[14]), (0, 1, 2), strict=True)
         ]
-        self.pid = self.nursery.fork(arguments, environment, folder, streams)
+        self.pid = self.nursery.fork(arguments, environment, folder, streams, terminal=self.terminal)
         self._child_created = True
         self._close_pipe_fds(*given[9:15])  # type: ignore[attr-defined]
 
@@ -130,10 +145,21 @@ class Nursery:
         assert self.line.recv(16) == b"ready"
 
     def fork(
-        self, arguments: Sequence[str], environment: Mapping[str, str], folder: Any, streams: list[int]
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Any,
+        streams: list[int],
+        *,
+        terminal: bool = False,
     ) -> int:
         """Run a module with arguments; the id of the new process, a child of this one."""
-        job = {"arguments": arguments, "environment": environment, "folder": folder and str(folder)}
+        job = {
+            "arguments": arguments,
+            "environment": environment,
+            "folder": folder and str(folder),
+            "terminal": terminal,
+        }
         adopts(yes=True)
         try:
             self.line.sendmsg(

@@ -596,17 +596,8 @@ def test_a_terminal_that_is_closed_leaves_the_thread_whole(shell: Shell, serve: 
 
     server = serve(script=slow)
     master, terminal = pty.openpty()
-    args = [*COMMAND, "run", "x", "--model", "m", "--base-url", server.url, "--thread", "t"]
-    with subprocess.Popen(
-        args,
-        env=shell.env,
-        cwd=shell.folder,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        start_new_session=True,
-        text=True,
-    ) as ran:
+    args = ["run", "x", "--model", "m", "--base-url", server.url, "--thread", "t"]
+    with shell.start(*args, terminal=terminal) as ran:
         os.close(terminal)
         until(lambda: asked[1:], ran)
         os.close(master)

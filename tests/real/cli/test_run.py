@@ -331,7 +331,7 @@ def test_ctrl_c_during_a_request_asks_for_no_other(shell: Shell, serve) -> None:
     until(lambda: len(server.requests) == 2, process)
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert time.monotonic() - began < 5
     assert err == ""
@@ -346,7 +346,7 @@ def test_a_second_ctrl_c_is_quiet_and_ends_a_command_with_its_children(shell: Sh
     until(lambda: pid.exists() and pid.read_text().strip(), process)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == ""
     with pytest.raises(ProcessLookupError):
@@ -359,7 +359,7 @@ def test_sigterm_comes_to_rest_after_the_step(shell: Shell, serve) -> None:
     process = shell.start("run", "x", "--model", "m", "--base-url", server.url)
     until(lambda: len(server.requests) == 2, process)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 143, (out, err)
     assert "coming to rest" in out
     assert len(server.requests) == 2

@@ -6,21 +6,16 @@ import os
 import pty
 import re
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 from chat_server import Reply
-from processes import COMMAND, Shell
+from processes import Shell
 
 pytestmark = pytest.mark.loopback
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
-TAKES_IT = (  # the first terminal that a session opens is its own: Ctrl-C arrives as a signal
-    "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
-)
 ASKS = Reply(calls=[("run_shell", {"command": "echo it ran > ran.txt"})])
 EVIL = "\x1b]0;title\x07[bold]x[/bold]\x1b[8m\u202e"
 
@@ -30,20 +25,12 @@ class Terminal:
 
     def __init__(self, shell: Shell, *args: str) -> None:
         self.ours, theirs = pty.openpty()
-        env = {**shell.env, "TERM": "xterm", "COLUMNS": "80", "LINES": "24", "PYTHONIOENCODING": "utf-8"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", TAKES_IT, *COMMAND, *args],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=shell.folder,
-            env=env,
-            start_new_session=True,
-        )
+        env = {"TERM": "xterm", "COLUMNS": "80", "LINES": "24", "PYTHONIOENCODING": "utf-8"}
+        self.process = shell.start(*args, terminal=theirs, env=env)
         os.close(theirs)
         self.raw = ""
 
-    def until(self, text: str, seconds: float = 30) -> None:
+    def until(self, text: str, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while text not in ESCAPES.sub("", self.raw):
             if not self.more(0.1) or time.monotonic() > deadline:
@@ -69,7 +56,7 @@ class Terminal:
             if time.monotonic() > deadline:
                 self.process.kill()
                 pytest.fail(f"it does not end: {self.raw!r}")
-        code = self.process.wait(timeout=30)
+        code = self.process.wait(timeout=60)
         while select.select([self.ours], [], [], 0)[0] and self.more(0):
             pass
         os.close(self.ours)

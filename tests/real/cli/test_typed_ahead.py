@@ -11,7 +11,8 @@ from typing import Any
 import pexpect
 import pytest
 from chat_server import Reply, Server
-from processes import COMMAND, Shell
+from processes import Shell
+from seated import seated
 
 pytestmark = [
     pytest.mark.loopback,
@@ -24,23 +25,12 @@ FIRST, SECOND = (Reply(calls=[("run_shell", {"command": f"touch {name}"})], dela
 PLAN = (FIRST, SECOND, Reply("Done."))
 
 
-def typist(shell: Shell, state: Path, *args: str) -> Any:
-    env = {**shell.env, "XDG_STATE_HOME": str(state), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
-    command, *rest = COMMAND
-    child: Any = pexpect.spawn(
-        command, [*rest, *args], env=env, cwd=str(shell.folder), encoding="utf-8",
-        timeout=60, dimensions=(40, 120), codec_errors="replace",
-    )  # fmt: skip
-    child.delaybeforesend = None
-    return child
-
-
 @pytest.fixture
 def start(shell: Shell, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     started: list[Any] = []
 
     def begin(*args: str) -> Any:
-        started.append(typist(shell, tmp_path / "state", *args))
+        started.append(seated(shell, tmp_path / "state", *args, PROMPT_TOOLKIT_NO_CPR="1"))
         return started[-1]
 
     yield begin

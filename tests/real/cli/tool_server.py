@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mcp.server.fastmcp import Context, FastMCP, Image
-from mcp.types import (
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # see conftest.py
+
+from mcp.server.fastmcp import Context, FastMCP, Image  # noqa: E402
+from mcp.types import (  # noqa: E402
     AudioContent,
     BlobResourceContents,
     CallToolResult,
@@ -23,7 +25,7 @@ from mcp.types import (
     TextResourceContents,
     ToolAnnotations,
 )
-from pydantic import AnyUrl
+from pydantic import AnyUrl  # noqa: E402
 
 server = FastMCP("tests", log_level="ERROR")
 READS = ToolAnnotations(readOnlyHint=True)

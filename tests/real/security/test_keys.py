@@ -292,13 +292,16 @@ def test_no_tracer_hears_a_key_of_the_model(
 
 @pytest.mark.loopback
 @pytest.mark.parametrize(
-    ("echo", "door", "streaming"),
-    [(401, "invoke", False), (401, "ainvoke", True), (401, "stream", True), (200, "astream", True)],
+    ("echo", "door", "streaming", "requests"),
+    [
+        *((401, "invoke", False, 1), (401, "ainvoke", True, 1), (401, "stream", True, 1)),
+        (200, "astream", True, 2),  # a body that is no stream is asked for once more, whole
+    ],
     indirect=["echo"],
 )
 @pytest.mark.parametrize("heard", [True, False])
 def test_neither_does_one_under_create_agent(
-    echo: str, door: str, streaming: bool, heard: bool, tmp_path: Path
+    echo: str, door: str, streaming: bool, requests: int, heard: bool, tmp_path: Path
 ) -> None:
     """Nor does a checkpoint or an exception have one, whoever listens."""
     path = tmp_path / "threads.db"
@@ -313,7 +316,7 @@ def test_neither_does_one_under_create_agent(
             assert told(text) == []
         failed = [run["name"] for run in server.runs.values() if run.get("error")]
         hook = f"WakeLoopMiddleware.{'a' if door[0] == 'a' else ''}wrap_model_call"
-        assert failed == ["LangGraph", "model", hook, "ChatOpenAI"]
+        assert failed == ["LangGraph", "model", hook, *["ChatOpenAI"] * requests]
     else:
         error = run(door, path, echo, laid, streaming=streaming)
     assert told("".join(traceback.format_exception(error))) == []

@@ -22,7 +22,7 @@ ONE_RUN = "wakeloop.sessions.langgraph_server.one_run"
 HOST = "wakeloop.sessions.langgraph_server.server_host"
 
 
-def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
+def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

@@ -23,7 +23,7 @@ def said(values: Any) -> list[tuple[str, str]]:
     return [(m["type"], m["content"]) for m in values["messages"]]
 
 
-def until(true: Callable[[], Any], seconds: float = 30.0) -> None:
+def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

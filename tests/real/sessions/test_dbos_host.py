@@ -42,7 +42,7 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'sessions.db'}"
 
 
-def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
+def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
     """Wait for what another thread does."""
     deadline = time.monotonic() + seconds
     while not true():
@@ -52,7 +52,7 @@ def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
 
 def quiet(host: Post) -> None:
     """Wait until no event waits."""
-    assert host.wait(timeout=20)
+    assert host.wait(timeout=60)
 
 
 def said(graph: Graph, thread: str) -> list[tuple[str, str]]:

@@ -12,7 +12,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from wakeloop.loop.approval import Decision, decided
-from wakeloop.tools.shell import Output, asked, harmless, refusal, shell_tool
+from wakeloop.tools.bounded import Output
+from wakeloop.tools.shell import asked, harmless, refusal, shell_tool
 
 
 def run(root, command, **options):
@@ -28,7 +29,7 @@ def gone(pid):
 
 
 def eventually(check):
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not check():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -241,7 +242,7 @@ def test_no_process_is_left_when_the_wait_is_broken_off(tmp_path, monkeypatch):
         eventually((tmp_path / "child").exists)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wakeloop.tools.shell.collect", broken)
+    monkeypatch.setattr("wakeloop.tools.bounded.collect", broken)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, "echo $$ > child.tmp; mv child.tmp child; sleep 60")
     assert gone(int((tmp_path / "child").read_text()))
