@@ -58,6 +58,8 @@ def is_secret(name: str, value: str) -> bool:
 
 def _under(key: str, value: Any, hide: Callable[[str], str]) -> Any:
     """A value under its key."""
+    if isinstance(value, str | int | float) and _counts(key, str(value)):
+        return value
     if forms.TELLING.search(key) or (forms.HOLDS.search(key) and not isinstance(value, str)):
         return hidden(value, _gone)
     if isinstance(value, str) and forms.MAY_TELL.search(key) and _is_random(value):

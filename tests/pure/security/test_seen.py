@@ -258,7 +258,8 @@ def test_a_list_under_a_telling_name_goes_whole() -> None:
     told = {"secret": {"a": ["b"], "n": 5, "on": True}, "credentials": {"user": "x"}, "token": "a word"}
     left = {"secret": {"a": ["…"], "n": "…", "on": True}, "credentials": {"user": "…"}, "token": "a word"}
     assert hidden(told) == left
-    assert hidden({"pass": 10, "fail": 2}) == {"pass": 10, "fail": 2}
+    counts = {"pass": 10, "fail": 2, "secret": 3, "-token": "300"}
+    assert hidden({**counts, "password": 12345}) == {**counts, "password": "…"}
     assert hidden({"args": ["--token", "x1", "-n", "x1"], "github_token": "abcdefg1"}) == {
         "args": ["--token", "…", "-n", "x1"],
         "github_token": "…",
