@@ -51,7 +51,8 @@ def examine(place: Place, given: Mapping[str, Any], say: Callable[[str], None]) 
     if recipe is None:
         say("model: none; wakeloop init finds one")
         return worst or USAGE
-    say(f"model: {one_line(recipe.title)}{f' at {recipe.base_url}' if recipe.base_url else ''}")
+    at = f" at {without_user(recipe.base_url)}" if recipe.base_url else ""
+    say(f"model: {one_line(recipe.title)}{at}")
     return tried(recipe, say) or worst
 
 

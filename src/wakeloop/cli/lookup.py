@@ -85,10 +85,15 @@ def old_or_else(typed: str, names: Iterable[str], what: str) -> str:
     """
     if typed in (names := [*names]):
         return typed
-    if (CUT_SHORT.fullmatch(typed) or CUT in typed) and (found := the_one(typed, names, what)):
+    if may_be_cut(typed) and (found := the_one(typed, names, what)):
         return found
     refuse_odd(typed)
     return typed
+
+
+def may_be_cut(typed: str) -> bool:
+    """Whether it looks like an id that was minted, or that a list has cut."""
+    return bool(CUT_SHORT.fullmatch(typed)) or CUT in typed
 
 
 def continued(place: Place, thread: str | None) -> tuple[str, Known | None]:
@@ -101,8 +106,10 @@ def continued(place: Place, thread: str | None) -> tuple[str, Known | None]:
 
 def old_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
     """The thread of an id that may also be a new one's."""
-    name = old_or_else(thread, [one.id for one in store.threads()], "threads")
-    return name, store.find(name)
+    if known := store.find(thread) or (named(store, thread) if may_be_cut(thread) else None):
+        return known.id, known
+    refuse_odd(thread)
+    return thread, None
 
 
 def refuse_odd(thread: str) -> None:

@@ -13,7 +13,7 @@ from wakeloop.cli.outcome import as_json
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.cli.stored import Stored, stored
 from wakeloop.display.clean import one_line
-from wakeloop.display.width import columns, cut, room
+from wakeloop.display.width import cells, columns, cut, room
 from wakeloop.display.words import closed, count_blocked, failed_and_blocked, failed_calls
 from wakeloop.text.characters import plural, to_copy
 from wakeloop.text.marks import by_model, by_user
@@ -126,12 +126,28 @@ def cells_of(row: Mapping[str, Any], ids: Sequence[str], width: int | None) -> d
 
 
 def shortened(name: str, names: Sequence[str], most: int) -> str:
-    """A name in as many columns: how it begins; where others begin so, how it begins and ends."""
+    """A name in as many columns: how it begins; where others begin so, how it begins and ends.
+
+    Where others do that, too, in as many more as it needs to stand for one alone.
+    """
     short = cut(name, most)
     begins = short.removesuffix("…")
     if short == name or not any(other != name and other.startswith(begins) for other in names):
         return short
-    return cut(name, most - most // 2) + name[-(most // 2) :]
+    others = [other for other in names if other != name]
+    for wide in range(most, cells(name)):
+        head, tail = cut(name, wide - wide // 2).removesuffix("…"), ending(name, wide // 2)
+        others = [other for other in others if other.startswith(head) and other.endswith(tail)]
+        if not others:
+            return f"{head}…{tail}"
+    return name
+
+
+def ending(name: str, wide: int) -> str:
+    """How a name ends, in as many columns at most."""
+    while cells(name) > wide:
+        name = name[1:]
+    return name
 
 
 def moment(stamp: str | None) -> str:

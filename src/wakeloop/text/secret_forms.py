@@ -11,7 +11,7 @@ BEGINS = (
 TELLING = re.compile(
     r"(?:api|access|account|secret|private|signing|encryption|master)[ _.-]?key$|passwor[dt]$|passwd$"
     r"|pass(?:phrase|code)$|(?:access|auth|refresh|client|session|bearer|api|bot|app)[ _.-]?(?:token|secret)$"
-    r"|(?:^|[_.-])(?:secret|pass|pwd)$|authorization$|cookie$",
+    r"|(?:^|[_.-])(?:secret|pwd)$|_pass$|(?-i:PASS)$|authorization$|cookie$",  # `pass=10` counts
     re.IGNORECASE,
 )
 """What a field is called that holds a secret, whatever stands in it."""
@@ -36,7 +36,7 @@ OPTION = re.compile(
 )
 COOKIES = re.compile(
     r"""((?:\b(?:set-)?cookie["']?[ \t]{0,9}:[ \t]{0,9}|--cookie[ =])["']?)[\w!#$%&*+.^`|~-]++"""
-    r"""=(?!["'(\[{\s]|None|null)[^"'\r\n]++""",
+    r"""=(?!["'(\[\s]|\{\{?[A-Za-z_][^{}"'\r\n]{0,99}\}|\{+(?:\W|$)|None|null)[^"'\r\n]++""",
     re.IGNORECASE,
 )
 AUTHORIZATION = re.compile(
@@ -48,24 +48,44 @@ AUTHORIZATION = re.compile(
 SCHEME = re.compile(r"\b((?:bearer|basic)\s++)([\w.~+/-]{6,}+=*+)", re.IGNORECASE)
 # What is one by its form; a key is longer than a word that begins like it.
 FORM = re.compile(rf"(?<![\w-])(?:{BEGINS})[\w./+=-]{{12,}}+")
-BLOCK = re.compile(  # of PEM or PGP, whole or cut; code that looks for one has other signs behind its head
-    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:(?:(?!-----BEGIN)[^*?{}\[\]\"'`])*?-----END [A-Z0-9 ]+-----"
-    r"|(?:\s|\\[nr]|[A-Z][\w-]++: [\w.,-]++(?: (?![\w+/=]{16})[\w.,@-]++){0,3}+(?:\s|\\n)){0,99}+"
-    r"(?:[\w+/=\\]{16,}+\s*+)++[\w+/=]*+)"
+BLOCK = re.compile(  # of PEM or PGP, whole or cut; a pattern that finds one has other signs beside its head
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?!\.[*+]|[*?{()\[]|[|$](?!\s)|\\[sSwWdD]"
+    r"|[\"'`][^\"'`]{0,60}[\"'`]-----END)"
+    r"(?:(?:(?!-----BEGIN)[\s\S])*?-----END [A-Z0-9 ]+-----"
+    r"|(?=[\s\S]{0,200}?(?<![\w./+])(?=n?M[A-Z]|[A-Za-z+/]{1,60}\d|\d{1,60}[A-Za-z]|[A-Za-z]{0,60}[a-z][A-Z]{2})"
+    r"[A-Za-z0-9+/]{12,99}(?![\w(]))[\s\S]*+)"
 )
 # What stands in such a place and is none.
-CODE = re.compile(  # `os.environ[` and the like, a variable of a shell or of a template, an address, a path
-    r"\W+|[A-Za-z_][\w.]*+(?:\[|\().*|[$<{%*].*|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)++\W*|\w++://.*|[~.]?/.*"
+CODE = re.compile(  # a whole call and the like, a variable of a shell or of a template, an address, a path
+    r"\W{1,4}|\W{0,3}[*.…•-]++|[A-Za-z_][\w.]*+[(\[](?:[A-Za-z_.=(\[]*+|.*[)\]](?:\.\w++)*+[`.:(\[]*+)"
+    r"|\$(?:\{[^{}]*+\}|[A-Z_][A-Z0-9_]*+|\([a-z][\w./-]*+\)?|\d|[a-z_]*(?:pass|password|pwd|secret|key|token))\W{0,3}"
+    r"|\$[A-Za-z_]++(?:\[.*|-)|\{\{?[A-Za-z_][^{}]*+\}\}?\W{0,3}|\{[A-Za-z_][A-Za-z_.]*+[(\[]|%(?:\(\w++\))?[sdr]\W{0,3}|%\w++%|\w++://.*"
+    r"|(?:~|\.\.?|/(?:etc|home|usr|var|opt|run|tmp|root|Users|srv|mnt|secrets|keys|app|data|dev|proc))"
+    r"(?:/[A-Z]?[a-z_.-]*+\d{0,5}+[a-z_.-]*+)++\W*"
+    r"|(?:self|cls|this|os|settings|config|cfg|args|options|opts|env|environ|process|request|ctx)(?:\.[A-Za-z_]++)++\W*"
+)
+DOTTED = re.compile(
+    r"[A-Za-z_]++(?:\.[A-Za-z_]++)++\W*|(?:[a-z_]\w{0,30}\.){1,3}[A-Z]\w{0,60}(?:Key|Token|Secret)\W*"
 )
 NAME = re.compile(r"[A-Za-z_]++\W{0,3}")
-STANDS_FOR_ONE = re.compile(  # "password: required", `password=password`
+STANDS_FOR_ONE = re.compile(  # "password: required"
     r"(?:required|optional|missing|wrong|invalid|hidden|redacted|changed|string|str|text|bytes|any|none|null|true"
     r"|false|unset|empty|yes|no|not|ok|is|was|has|can|may|will|must|should|are|be|it|this|that|the|an?|to|for|of"
     r"|and|or|if|when|see|from|in|with|as|by|on|at|needs|given|instead|flag|option|argument|parameter|value"
-    r"|unused|your[\w-]*|\w*(?:pass(?:w(?:or)?d)?|pwd|secret|key|token|credentials?|authorization|cookie)"
-    r"(?:_[a-z]+)?|x+)\W*",
+    r"|unused|your[a-z_-]*|x+)\W*",
+    re.IGNORECASE,
+)
+CALLED_SO = re.compile(  # `password=password`
+    r"(?:(?-i:[A-Z_]{1,60}_)|(?:api|access|auth|client|private|refresh|secret|session|user)[_-]?)?(?:api[_-]?)?"
+    r"(?:pass(?:w(?:or)?d)?|pwd|secret|key|token|credentials?|authorization|cookie)\W*",
     re.IGNORECASE,
 )
 SIGNS = frozenset("!@#$%^&*~+")
 NUMBER = re.compile(r"\W*(?:\d{1,5}|\d{1,3}(?:_\d{3})+)\W*|\d+(?:\W+\d+)+\W*")
+MEASURE = re.compile(  # with a unit, of a version, of a kind of key
+    r"(?:\d{1,5}(?:[./]\d{1,5})*(?:%|ms|s|min|h|d|[kmg]?b|bits?)|v\d{1,3}(?:\.\d{1,5})*"
+    r"|(?:RSA|DSA|ECDSA|EC|AES|DES|SHA|HS|RS|ES|P|ed)-?\d{2,5})\W*",
+    re.IGNORECASE,
+)
+COUNTS = re.compile(r"-*(?:secret|pass|pwd|token)", re.IGNORECASE)
+"""A name alone, under which a number is only a number."""

@@ -58,6 +58,8 @@ def is_secret(name: str, value: str) -> bool:
 
 def _under(key: str, value: Any, hide: Callable[[str], str]) -> Any:
     """A value under its key."""
+    if isinstance(value, str | int | float) and _counts(key, str(value)):
+        return value
     if forms.TELLING.search(key) or (forms.HOLDS.search(key) and not isinstance(value, str)):
         return hidden(value, _gone)
     if isinstance(value, str) and forms.MAY_TELL.search(key) and _is_random(value):
@@ -73,9 +75,24 @@ def _tells(name: str) -> bool:
     return bool(forms.TELLING.search(name) or forms.MAY_TELL.search(name))
 
 
-def _is_none(value: str) -> bool:
-    """Whether what stands in the place of a secret is a word for one, or code."""
-    return bool(forms.STANDS_FOR_ONE.fullmatch(value) or forms.CODE.fullmatch(value))
+def _is_none(value: str, name: str | None = None) -> bool:
+    """Whether what stands in the place of a secret is a word for one, or code.
+
+    With a name, where a value and no code is likely, few are: in capitals, or the name once more.
+    """
+    if forms.STANDS_FOR_ONE.fullmatch(value) or forms.CODE.fullmatch(value):
+        return True
+    if forms.CALLED_SO.fullmatch(value):
+        return name is None or value.isupper() or value.rstrip("`.:)]}") == name.lstrip("-")
+    return name is None and bool(forms.DOTTED.fullmatch(value))
+
+
+def _counts(name: str, value: str) -> bool:
+    return bool(forms.COUNTS.fullmatch(name) and _is_number(value))
+
+
+def _is_number(value: str) -> bool:
+    return bool(forms.NUMBER.fullmatch(value) or forms.MEASURE.fullmatch(value))
 
 
 def _is_random(value: str) -> bool:
@@ -92,8 +109,8 @@ def _parameter(found: re.Match[str]) -> str:
 def _option(found: re.Match[str]) -> str:
     """A list of words in a program has names behind an option, too: `option("--token", "token")`."""
     name, sign, value = found.groups()
-    code = _is_none(value) or ("," in sign and forms.NAME.fullmatch(value))
-    return f"{name}{sign}{HIDDEN}" if _tells(name) and not code else found[0]
+    code = _is_none(value, name if "=" in sign else None) or ("," in sign and forms.NAME.fullmatch(value))
+    return f"{name}{sign}{HIDDEN}" if _tells(name) and not (code or _counts(name, value)) else found[0]
 
 
 def _field(found: re.Match[str]) -> str:
@@ -101,8 +118,10 @@ def _field(found: re.Match[str]) -> str:
     name, sign, value = found.groups()
     line = found.string[max(found.start() - LONG_CALL, 0) : found.start()].rpartition("\n")[2]
     called = "(" in line and line.rstrip(" ")[-1:] in ("(", ",")
+    called = called or (line.isspace() and found.string.startswith(",", found.end()))  # a row of a long one
     plain = forms.NUMBER.fullmatch(value) or (not name.isupper() and forms.NAME.fullmatch(value))
-    code = _is_none(value) or ((called or " " in sign) and plain)
+    likely = called or " " in sign
+    code = _is_none(value, None if likely else name) or (likely and plain) or _counts(name, value)
     sure = forms.TELLING.search(name) or (name.isupper() and forms.MAY_TELL.search(name))
     hide = (sure and not code) or (forms.MAY_TELL.search(name) and _is_random(value))
     return f"{name}{sign}{HIDDEN}" if hide else found[0]
@@ -110,9 +129,8 @@ def _field(found: re.Match[str]) -> str:
 
 def _quoted(found: re.Match[str]) -> str:
     name, sign, _, value = found.groups()
-    hide = (forms.TELLING.search(name) and not _is_none(value)) or (
-        forms.MAY_TELL.search(name) and _is_random(value)
-    )
+    none = _is_none(value, name) or _counts(name, value)
+    hide = (forms.TELLING.search(name) and not none) or (forms.MAY_TELL.search(name) and _is_random(value))
     return f"{name}{sign}{HIDDEN}" if hide else found[0]
 
 
@@ -120,11 +138,10 @@ def _line(found: re.Match[str]) -> str:
     """Behind a colon stands prose as well: only what is no word is a secret."""
     name, sign, value = found.groups()
     word = value.rstrip(".:!?)]}")
-    number = any(map(str.isdigit, word)) and len(word) >= SHORTEST and not forms.NUMBER.fullmatch(word)
+    number = any(map(str.isdigit, word)) and len(word) >= SHORTEST and not _is_number(word)
     odd = number or (not forms.SIGNS.isdisjoint(word) and any(map(str.isalpha, word)))
-    hide = (forms.TELLING.search(name) and odd and not _is_none(value)) or (
-        forms.MAY_TELL.search(name) and _is_random(word)
-    )
+    sure = forms.TELLING.search(name) and name != "PASS"  # a test has passed
+    hide = not _is_none(value) and ((sure and odd) or (forms.MAY_TELL.search(name) and _is_random(word)))
     return f"{name}{sign}{HIDDEN}" if hide else found[0]
 
 

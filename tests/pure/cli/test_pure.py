@@ -11,10 +11,13 @@ from langchain_core.messages import HumanMessage
 
 from wakeloop.cli.editor import line, read
 from wakeloop.cli.failures import CommandError, code_of, redacted, sentence_of
+from wakeloop.cli.lookup import the_one
 from wakeloop.cli.outcome import exit_code
 from wakeloop.cli.recipe import Recipe, setting, tool_names, without_user
 from wakeloop.cli.show import as_plain, told
+from wakeloop.cli.threads import shortened
 from wakeloop.display.clean import clean, one_line
+from wakeloop.display.width import cells
 from wakeloop.display.words import ENDINGS, elapsed, ending, question
 from wakeloop.text.characters import escaped
 
@@ -78,6 +81,27 @@ def test_a_recipe_of_another_version_is_none(more: dict[str, Any]) -> None:
     assert read is not None
     assert json.loads(read.written()) == whole
     assert Recipe.read(json.dumps({**whole, **more})) is None
+
+
+ALIKE = [f"customer-{n}-{'x' * 20}{m}{'x' * 9}" for n in (1, 2) for m in ("", "a")]
+
+
+@pytest.mark.parametrize(
+    ("names", "wide"),
+    [
+        (["user:1", "user:10"], 7),
+        (ALIKE, 21),
+        (["語" * 9 + "字" * 9 + "b" * 9, "語" * 21], 19),
+        (["語" * 20, "語" * 21], 42),
+    ],
+    ids=["short", "alike", "wide", "wide and alike"],
+)
+def test_what_a_list_shows_of_a_long_id_stands_for_it_alone(names: list[str], wide: int) -> None:
+    shown = [shortened(name, names, 20) for name in names]
+    assert [the_one(short, names, "threads") for short in shown if short not in names] == [
+        name for name in names if name not in shown
+    ]
+    assert (len({*shown}), max(map(cells, shown))) == (len(names), wide)
 
 
 def test_secrets_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -321,12 +321,15 @@ def test_the_doctor_names_what_there_is_instead(
     server = serve(Reply(status=404))
     at = server.url.removesuffix("/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    code, out, err = wakeloop("doctor", "--model", model, "--base-url", at + path)
+    code, out, err = wakeloop(
+        "doctor", "--model", model, "--base-url", at.replace("//", "//user:hunter2@") + path
+    )
     more = [f"address: a server answers at {at}/v1: try --base-url {at}/v1"]
     if path == "/v1":
         more = ["models there: loopback:1b"] if model == "m" else []
     assert (code, err) == (1, "")
-    assert out.splitlines()[6:] == [f"answer: none. {told.replace('HERE', at)}", *more]
+    asked = f"model: {model} at {at}{path}"  # no user and password
+    assert out.splitlines()[5:] == [asked, f"answer: none. {told.replace('HERE', at)}", *more]
 
 
 def test_the_doctor_tells_of_a_database_and_goes_on(

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from stat import S_IMODE
@@ -18,8 +19,9 @@ from processes import COMMAND, Shell, until, wakeloop
 
 from wakeloop import create_todo_agent
 from wakeloop.cli import threads
+from wakeloop.cli.lookup import continued
 from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import Known, Place, Store, writing
 from wakeloop.display.width import cells
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -180,6 +182,31 @@ def test_a_minted_id_may_be_cut_short_also_where_a_new_one_may_be_named(shell: S
     for named, meant in (("t-123", "Continuing thread t-12345678 (m)"), ("min", "Thread min (m)")):
         ran = shell("run", "x", "--model", "m", "--base-url", server.url, "--thread", named)
         assert ran.stdout.splitlines()[0] == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant", "asked"),
+    [
+        ("t-12345678", "t-12345678", ["t-12345678"]),
+        ("new", "new", ["new"]),
+        ("t-123", "t-12345678", ["t-123", None]),
+        ("t-1…8", "t-12345678", ["t-1…8", None]),
+        ("t-9", "t-9", ["t-9", None]),
+    ],
+)
+def test_all_threads_are_read_only_where_an_id_may_be_cut_short(
+    db: Path, monkeypatch: pytest.MonkeyPatch, typed: str, meant: str, asked: list[str | None]
+) -> None:
+    keep(db, "t-12345678")
+    seen: list[str | None] = []
+    read = Store.threads
+
+    def counted(store: Store, only: str | None = None) -> Sequence[Known]:
+        seen.append(only)
+        return read(store, only)
+
+    monkeypatch.setattr(Store, "threads", counted)
+    assert (continued(Place(db, named=True), typed)[0], seen) == (meant, asked)
 
 
 # -- the list ---------------------------------------------------------------------------------------------
