@@ -86,6 +86,8 @@ def past_in(saver: BaseCheckpointSaver[Any], place: Mapping[str, Any]) -> Past:
     rows, damaged = _rows(saver, thread)
     mine = {_id(row): row for row in rows if _space(row) == ours}
     newest = place.get("checkpoint_id") or max(mine, default="")
+    if damaged and not mine:
+        raise DamagedError("nothing of its rows can be read")
     if newest not in mine:
         raise ArgumentError(f"There is no thread {thread!r}, or not that checkpoint of it.")
     path = _path(mine, newest)
@@ -116,7 +118,7 @@ def _rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[Checkpoint
             fault, alone, many = error, many == 1, 1
             if alone:
                 torn += 1
-                if (before := _torn(saver, config, before) or "") == "":
+                if (before := _torn(saver, config, before, rows) or "") == "":
                     break
     if fault is not None and not rows:
         raise DamagedError("nothing of its rows can be read") from fault
@@ -128,11 +130,14 @@ def _look_at(row: CheckpointTuple) -> None:
     _time(row), _source(row), row.checkpoint["channel_values"].keys()
 
 
-def _torn(saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str) -> str | None:
+def _torn(
+    saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str, rows: Sequence[CheckpointTuple]
+) -> str | None:
     """Return an id right before the next row before an id, which cannot be read; None where none is found.
 
     No saver tells it. Ids are numbers, in the order of their rows: one before which a row can be read, or
-    there is none, is looked for further and further back, and then the last one, to the moment.
+    there is none, is looked for further and further back, and then the last one, to the moment. The row that
+    was read last names its parent, which most often is the row.
     """
 
     def is_read(number: int) -> bool:
@@ -143,11 +148,13 @@ def _torn(saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str) 
             return False
         return True
 
+    parent = rows[-1].parent_config if rows and _id(rows[-1]) == before else None
     try:
         above = UUID(before).int
+        known = UUID(parent["configurable"]["checkpoint_id"]).int if parent else above
     except ValueError:  # ids of a caller's own
         return None
-    below, step = above, MOMENT
+    below, step = above, max(above - known, MOMENT)
     while not is_read(below := max(0, above - step)):
         if below == 0:
             return None

@@ -33,7 +33,7 @@ def given(message: BaseMessage) -> BaseMessage:
     update: dict[str, Any] = {} if message.id else {"id": new_id()}
     for name in _KEPT:
         value = getattr(message, name, None)
-        if value and (kept := storable(value)) is not value and kept != value:
+        if value is not None and (kept := storable(value)) is not value and kept != value:
             update[name] = kept
     return unmarked(message.model_copy(update=update) if update else message)
 

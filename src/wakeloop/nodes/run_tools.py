@@ -104,8 +104,8 @@ class RunTools(TimedNode):
         """Turn what a tool returned into an update. Raises `ToolError` for one that no checkpoint takes."""
         update = _update(call, result)
         for part in (update if isinstance(update, list) else [update]) if self.saver else ():
-            more = isinstance(part, Command) or any(getattr(m, "artifact", None) for m in part["messages"])
             told: Any = part.update if isinstance(part, Command) else part
+            more = told is not part or any(getattr(m, "artifact", None) is not None for m in told["messages"])
             kept = {key: told[key] for key in told.keys() & self.stored}
             if more and (why := fault_of(kept, self.saver.serde.dumps_typed)) is not None:
                 raise ToolError(f"no checkpoint takes what the tool returned ({why})")

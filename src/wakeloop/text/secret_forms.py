@@ -11,7 +11,8 @@ BEGINS = (
 TELLING = re.compile(
     r"(?:api|access|account|secret|private|signing|encryption|master)[ _.-]?key$|passwor[dt]$|passwd$"
     r"|pass(?:phrase|code)$|(?:access|auth|refresh|client|session|bearer|api|bot|app)[ _.-]?(?:token|secret)$"
-    r"|(?:^|[_.-])(?:secret|pwd)$|_pass$|(?-i:PASS)$|authorization$|cookie$",  # `pass=10` counts
+    r"|(?:^|[_.-])(?:secret|(?-i:[Pp]wd))$|[_.-]PWD$|_pass$|(?-i:PASS)$"
+    r"|authorization$|cookie$",  # `pass=10` counts, `PWD=/tmp` is a shell's folder
     re.IGNORECASE,
 )
 """What a field is called that holds a secret, whatever stands in it."""
@@ -24,7 +25,8 @@ USER = re.compile(  # of an address; a password may hold what an address may not
 PARAMETER = re.compile(r"([?&#])([\w.-]++)=([^&#\s\"'<>]++)")
 FIELD = re.compile(r"(?<![\w.-])([\w.-]++)([ \t]{0,9}=(?!=)[ \t]{0,9}+)([^&#;,\s\"'<>]++)")
 QUOTED = re.compile(
-    r"""(?<![\w.-])([\w.-]++)((?:\\?["'])?[ \t]{0,9}[:=][ \t]{0,9}\\?(["']))([^"'\\\s]++)(?=\\?\3)"""
+    r"""(?<![\w.-])([\w.-]++)((?:\\?["'])?[ \t]{0,9}[:=][ \t]{0,9}(\\?["']))"""
+    r"""((?:(?!\3)(?:\\.|[^\\\s]))++)(?=\3(?![ \t]{0,9}:))"""  # behind a colon it was a name
 )
 LINE = re.compile(
     r"(?<![\w.-])((?:(?:api|access|secret|private|auth|client) )?[\w.-]++)(:[ \t]{0,9}+)([^\s\"'<>,;]++)",
@@ -72,7 +74,11 @@ STANDS_FOR_ONE = re.compile(  # "password: required"
     r"(?:required|optional|missing|wrong|invalid|hidden|redacted|changed|string|str|text|bytes|any|none|null|true"
     r"|false|unset|empty|yes|no|not|ok|is|was|has|can|may|will|must|should|are|be|it|this|that|the|an?|to|for|of"
     r"|and|or|if|when|see|from|in|with|as|by|on|at|needs|given|instead|flag|option|argument|parameter|value"
-    r"|unused|your[a-z_-]*|x+)\W*",
+    r"|unused|your(?:[_-][a-z_-]*)?|x+)\W*",
+    re.IGNORECASE,
+)
+SAYS_NONE = re.compile(  # "password=none": of those words the ones that are values
+    r"(?:required|optional|hidden|redacted|none|null|true|false|unset|empty|yes|no|your(?:[_-][a-z_-]*)?|x+)\W*",
     re.IGNORECASE,
 )
 CALLED_SO = re.compile(  # `password=password`

@@ -80,7 +80,8 @@ def _is_none(value: str, name: str | None = None) -> bool:
 
     With a name, where a value and no code is likely, few are: in capitals, or the name once more.
     """
-    if forms.STANDS_FOR_ONE.fullmatch(value) or forms.CODE.fullmatch(value):
+    words = forms.STANDS_FOR_ONE if name is None else forms.SAYS_NONE
+    if words.fullmatch(value) or forms.CODE.fullmatch(value):
         return True
     if forms.CALLED_SO.fullmatch(value):
         return name is None or value.isupper() or value.rstrip("`.:)]}") == name.lstrip("-")

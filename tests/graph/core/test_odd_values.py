@@ -190,6 +190,20 @@ def drawn(place: str) -> tuple[str, Any]:
     return f"drew {place}", {"kept": 1} if place == "x" else {"figure": object()}
 
 
+@tool(response_format="content_and_artifact")
+def measured(place: str) -> tuple[str, Any]:
+    """Measure a place."""
+    return f"measured {place}", pytest.importorskip("numpy").zeros(2)
+
+
+@pytest.mark.parametrize("saver", [InMemorySaver(), None], ids=["kept", "unkept"])
+def test_an_artifact_may_be_neither_true_nor_false(saver: Any) -> None:
+    model = ScriptedModel(calls(("measured", {"place": "x"})), says("done"))
+    out = create_todo_agent(model, [measured], checkpointer=saver).invoke({"messages": ["go"]}, CONFIG)
+    [result] = [message for message in out["messages"] if message.type == "tool"]
+    assert (result.text, list(result.artifact)) == ("measured x", [0, 0])
+
+
 @tool
 def noted(place: str, call_id: Annotated[str, InjectedToolCallId]) -> Any:
     """Note a place."""

@@ -212,11 +212,13 @@ class Counted(Torn):
         yield from super().list(config, **kwargs)
 
 
-def rows(count: int, apart: int, torn: range) -> Counted:
-    """A saver with rows at moments so far apart, in the high half of an id."""
+def rows(count: int, apart: int, torn: range, pause: int = 0) -> Counted:
+    """A saver with rows at moments so far apart, in the high half of an id, and a pause behind each 20."""
     saver, place = Counted(), {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     for step in range(count):
-        key = str(UUID(int=((1 << 60) + step * apart << 64) + (step * 7919 << 20) % 2**64))
+        key = str(
+            UUID(int=((1 << 60) + step * apart + step // 20 * pause << 64) + (step * 7919 << 20) % 2**64)
+        )
         made: Any = {"v": 4, "id": key, "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
         made |= {"channel_versions": {}, "versions_seen": {}}
         place = saver.put(place, made, {"source": "loop", "step": step, "parents": {}}, {})
@@ -227,11 +229,11 @@ def rows(count: int, apart: int, torn: range) -> Counted:
 @pytest.mark.parametrize(
     ("apart", "torn", "read", "asked"),
     [
-        (1, range(50, 51), 99, 12),
-        (2**17, range(50, 51), 99, 46),
-        (2**17, range(50, 70), 80, 54),
-        (2**17, range(5, 100, 10), 90, 421),
-        (2**17, range(0, 100, 2), 32, 1_279),
+        (1, range(50, 51), 99, 11),
+        (2**17, range(50, 51), 99, 28),
+        (2**17, range(50, 70), 80, 38),
+        (2**17, range(5, 100, 10), 90, 241),
+        (2**17, range(0, 100, 2), 32, 703),
     ],
 )
 def test_a_row_that_cannot_be_read_is_found_by_its_moment(
@@ -240,6 +242,24 @@ def test_a_row_that_cannot_be_read_is_found_by_its_moment(
     saver = rows(100, apart, torn)
     past = past_in(saver, {"thread_id": "t"})
     assert (len(past.steps) + past.beside, past.damaged, saver.asked) == (read, True, asked)
+
+
+def test_rows_between_two_torn_ones_are_read_though_the_thread_rested() -> None:
+    """As a crash leaves them: the last row of a run, and of the next."""
+    saver = rows(60, 2**17, range(19, 40, 20), pause=2**34)
+    past = past_in(saver, {"thread_id": "t"})
+    assert (len(past.steps) + past.beside, past.damaged) == (58, True)
+
+
+def test_a_thread_of_which_a_subagent_alone_can_be_read_is_damaged() -> None:
+    saver, within = rows(3, 1, range(3)), {"configurable": {"thread_id": "t", "checkpoint_ns": "sub:1"}}
+    key = str(UUID(int=(1 << 60) + 9 << 64))
+    made: Any = {"v": 4, "id": key, "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
+    made |= {"channel_versions": {}, "versions_seen": {}}
+    saver.put(within, made, {"source": "loop", "step": 9, "parents": {}}, {})
+    saver.storage["t"][""] = saver.storage["t"].pop("")  # behind it
+    with pytest.raises(DamagedError):
+        past_in(saver, {"thread_id": "t"})
 
 
 def test_what_is_no_thread_is_refused_in_a_sentence() -> None:

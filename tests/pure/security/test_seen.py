@@ -138,6 +138,8 @@ ODD = [  # what looks like code, a path or a word, and is one
     *("access_token=ya29.a0AfH6SMBx9k3jd8sKq", "access_token: ya29.a0AfH6SMBx9k3jd8sKq"),
     *('"access_token": "ya29.a0AfH6SMBx9k3jd8sKq"', "AWS_SECRET_ACCESS_KEY=/Jalr9UtnFEMI/K7MDENG"),
     *("aws_secret_access_key = /Jalr9UtnFEMI/K7MDENG", "SENDGRID_API_KEY=SG.x.y", "DISCORD_BOT_TOKEN=a.b.c"),
+    *("password=given", "DB_PASSWORD=changed", '"password": "yourpassword"', '"password": "it\'s1a"'),
+    '"password": "a\\\\b1c2"',
     *("DB_PASSWORD=$ecret99word", "password=%Tgb6yhn", "password={k9aaaa", "password=*Hunter22"),
     *("password=hunter.two", "password=your-secret99", "password=mypassword", "client_secret=abc.def.ghi"),
     *("api_key=prod_key", "password=abc(9Fj2x)!", "DB_PASSWORD=secret", "--password=hunter.two"),
@@ -159,6 +161,7 @@ CUT = [  # private keys without an end, or in other signs
 ]
 ENDED = f'"{HEAD}\\n" +\n"MIIEx\\n" +\n"-----END PRIVATE KEY-----"'
 LINES = [  # what goes to the end of a line, or of what quotes it
+    ('"password":"a\\"X", "left": 1', '"password":"…", "left": 1'),
     ('curl -H "Cookie: a=X; b=X" https://h', 'curl -H "Cookie: …" https://h'),
     ("Set-Cookie: sid=X; Path=/\nleft", "Set-Cookie: …\nleft"),
     ("{'Cookie': 'a=X; b=X'}", "{'Cookie': '…'}"),
@@ -179,6 +182,7 @@ FORMS = [
     "sk_live_abcdefghij1234567890",
 ]
 ORDINARY = [
+    "PWD=/tmp/tmpk3j2x9",
     "basic authentication, Basic knowledge of Python, the bearer certificate",
     "if password == other: password=None",
     "api_key=os.environ['X']; private_key = load()",

@@ -107,7 +107,7 @@ def words(picture: str) -> list[str]:
 
 def masked(row: str) -> str:
     """A row without times, ids and marks that turn."""
-    return re.sub("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠋", re.sub(r"-[0-9a-f]{8}\b", "-ID", timeless(row)))
+    return re.sub("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠋", timeless(re.sub(r"-[0-9a-f]{8}\b", "-ID", row)))
 
 
 # -- what is played --------------------------------------------------------------------------------------

@@ -98,7 +98,8 @@ class Where:
         known = [thread for thread, *_ in post.mailbox.sessions()]
         if not self.on_postgres:
             with reading(self.place) as store:
-                known += [one.id for one in store.threads() if one.id not in known]
+                there = {*known}
+                known += [one.id for one in store.threads() if one.id not in there]
         if old and typed not in known and (found := the_one(typed, known, "sessions")):
             return found
         return old_or_else(typed, known, "sessions")
