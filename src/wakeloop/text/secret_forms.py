@@ -61,7 +61,7 @@ BLOCK = re.compile(  # of PEM or PGP, whole or cut; a pattern that finds one has
 CODE = re.compile(  # a whole call and the like, a variable of a shell or of a template, an address, a path
     r"\W{1,4}|\W{0,3}[*.…•-]++|[A-Za-z_][\w.]*+[(\[](?:[A-Za-z_.=(\[]*+|.*[)\]](?:\.\w++)*+[`.:(\[]*+)"
     r"|\$(?:\{[^{}]*+\}|[A-Z_][A-Z0-9_]*+|\([a-z][\w./-]*+\)?|\d|[a-z_]*(?:pass|password|pwd|secret|key|token))\W{0,3}"
-    r"|\$[A-Za-z_]++(?:\[.*|-)|\{\{?[A-Za-z_][^{}]*+\}\}?\W{0,3}|\{[A-Za-z_][A-Za-z_.]*+[(\[]|%(?:\(\w++\))?[sdr]\W{0,3}|%\w++%|\w++://.*"
+    r"|\$[A-Za-z_]++(?:\[.*|-)|\{\{?[A-Za-z_][^{}]*+\}\}?\W{0,3}|\{[A-Za-z_][A-Za-z_.]*+[(\[]|%(?:\(\w++\))?[sdr]\W{0,3}|%[A-Z_][A-Z0-9_]*+%|\w++://.*"
     r"|(?:~|\.\.?|/(?:etc|home|usr|var|opt|run|tmp|root|Users|srv|mnt|secrets|keys|app|data|dev|proc))"
     r"(?:/[A-Z]?[a-z_.-]*+\d{0,5}+[a-z_.-]*+)++\W*"
     r"|(?:self|cls|this|os|settings|config|cfg|args|options|opts|env|environ|process|request|ctx)(?:\.[A-Za-z_]++)++\W*"

@@ -190,7 +190,8 @@ def check_changed(before: list[Any], after: list[Any], made: Sequence[Any]) -> N
         assert named == (len(new) < len(texts))  # `named`: each of them equals an open item
         assert {*texts} <= {todo["content"] for todo in after}
     assert not stored
-    called = {number(args["id"]) for name, args, _ in made if name in ("todo_update", "todo__done")}
+    changes = [args["id"] for name, args, _ in made if name in ("todo_update", "todo__done")]
+    called = {number(key).lstrip("#") for key in changes}
     changed = {str(new["id"]) for old, new in zip(before, after, strict=False) if old != new}
     assert changed <= called
 
