@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from sqlalchemy.exc import DatabaseError
 
 from wakeloop.cli.failures import CommandError, database_words, usage
-from wakeloop.cli.lookup import old_or_else, the_one
+from wakeloop.cli.lookup import may_be_cut, old_or_else, the_one
 from wakeloop.cli.reader import reader
 from wakeloop.cli.store import Place, Store, exists, made, reading, writing
 from wakeloop.config.levels import config_folder, names
@@ -95,6 +95,8 @@ class Where:
 
     def session(self, post: Post, typed: str, *, old: bool = False) -> str:
         """The id of a session, which may be cut short; a new one's, too, unless it is to be `old`."""
+        if not old and not may_be_cut(typed):  # whatever there is
+            return typed
         known = [thread for thread, *_ in post.mailbox.sessions()]
         if not self.on_postgres:
             with reading(self.place) as store:
