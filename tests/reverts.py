@@ -207,7 +207,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "if False:",
     ),
     "c39": (
-        "model/voices.py",
+        "model/bindings.py",
         "return any(isinstance(message, AIMessage) and message.tool_calls for message in wire)",
         "return False",
     ),

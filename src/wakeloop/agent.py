@@ -22,9 +22,9 @@ from wakeloop.guesses.models import check_model
 from wakeloop.guesses.tools import not_asked, sorted_tools
 from wakeloop.loop.form import context_form
 from wakeloop.loop.prices import check_priced
+from wakeloop.model.bindings import ModelBindings
 from wakeloop.model.named import model_named
 from wakeloop.model.usage import name_of
-from wakeloop.model.voices import Voices
 from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.call_model import CallModel
 from wakeloop.nodes.finalization_guard import FinalizationGuard
@@ -71,13 +71,15 @@ def build_todo_graph(
     chat = _model(model)
     check_priced(base, name_of(chat))
     reviews = Reviews.of(interrupt_on, list(runnable), not_asked(provided, dialect), base.prompts)
-    voices = Voices.of(chat, [*runnable.values(), *provided], dialect, base, response_format)
+    bindings = ModelBindings.of(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
-        "activate": Activate(dialect, base, is_asynchronous(verify), voices.full is not None, voices.name),
+        "activate": Activate(
+            dialect, base, is_asynchronous(verify), bindings.full is not None, bindings.name
+        ),
         "call_model": CallModel(
             dialect,
             base,
-            voices,
+            bindings,
             tools=runnable,
             prompt=values.system_of(system_prompt),
             hook=_hook(pre_model_hook),

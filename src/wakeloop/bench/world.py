@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.text.told import told
+from wakeloop.text.descriptions import describe
 from wakeloop.tools import Limits, file_tools
 from wakeloop.tools.bounded import Output, run
 from wakeloop.tools.files import FilePath
@@ -60,7 +60,7 @@ class World:
     folder: Folder
     limits: Limits
 
-    @told("Append text to the end of a text file; a missing file is made.")
+    @describe("Append text to the end of a text file; a missing file is made.")
     def append_file(self, path: FilePath, content: Annotated[str, "The text to append."]) -> str:
         is_new = not self.folder.inside(path).exists()
         before = b"" if is_new else self.folder.read(path, self.limits.read)
@@ -68,7 +68,7 @@ class World:
         self.folder.write(path, after)
         return f"Appended to {shown(path)}: {len(after)} bytes now."
 
-    @told("Move or rename a file; nothing is replaced, missing folders are made.")
+    @describe("Move or rename a file; nothing is replaced, missing folders are made.")
     def move_file(
         self, source: FilePath, target: Annotated[str, "The new path, relative to the root folder."]
     ) -> str:
@@ -83,13 +83,13 @@ class World:
             old.rename(new)
         return f"Moved {shown(source)} to {shown(target)}."
 
-    @told("Delete a file.")
+    @describe("Delete a file.")
     def delete_file(self, path: FilePath) -> str:
         with sentences(path):
             self.folder.inside(path).unlink()
         return f"Deleted {shown(path)}."
 
-    @told("Run a Python file of the folder, such as a test; returns exit code and output.")
+    @describe("Run a Python file of the folder, such as a test; returns exit code and output.")
     def run_python(self, path: FilePath) -> str:
         real = self.folder.inside(path)
         with sentences(path):

@@ -23,7 +23,7 @@ from wakeloop.demo.measure import (
     source,
 )
 from wakeloop.text.characters import is_seen
-from wakeloop.text.told import told
+from wakeloop.text.descriptions import describe
 from wakeloop.tools.folder import Folder, TooBigError, shown
 
 REPORT = "wakeloop-report.md"
@@ -61,19 +61,19 @@ class AuditTools:
 
     folder: Folder
 
-    @told("Count the lines of a Python, Markdown or notebook file.")
+    @describe("Count the lines of a Python, Markdown or notebook file.")
     def measure_lines(self, path: AuditPath) -> str:
         return written(count_lines(self.source(path)))
 
-    @told("Find the longest function (Python), section (Markdown), cell or function (notebook).")
+    @describe("Find the longest function (Python), section (Markdown), cell or function (notebook).")
     def measure_longest(self, path: AuditPath) -> str:
         return written(longest(self.source(path)))
 
-    @told("Find open markers (TODO, FIXME, XXX, HACK) with their lines.")
+    @describe("Find open markers (TODO, FIXME, XXX, HACK) with their lines.")
     def measure_markers(self, path: AuditPath) -> str:
         return written(markers(self.source(path)))
 
-    @told("Find Markdown links and images that lead to files or headings missing in the folder.")
+    @describe("Find Markdown links and images that lead to files or headings missing in the folder.")
     def measure_links(self, path: AuditPath) -> str:
         return written(dead_links(self.source(path), Links(self.folder, path).why_dead))
 

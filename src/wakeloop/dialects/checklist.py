@@ -10,7 +10,7 @@ from wakeloop.dialects.base import Dialect, ListOrText
 from wakeloop.dialects.schemas import schema_part
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import indented, name_of, one_line, shorten
-from wakeloop.text.told import told
+from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import Todo, in_brief
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
@@ -25,7 +25,7 @@ def _lower(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-@told("One item of the list.")
+@describe("One item of the list.")
 class Item(BaseModel):
     id: Annotated[str | None, BeforeValidator(_text), WithJsonSchema({"type": "string"})] = Field(
         None, description="A short id of your choice, kept from write to write."
@@ -36,7 +36,7 @@ class Item(BaseModel):
     )
 
 
-@told("Write the whole todo list: every item with its id, text and status. Returns the list as stored.")
+@describe("Write the whole todo list: every item with its id, text and status. Returns the list as stored.")
 class Write(BaseModel):
     model_config = ConfigDict(title="todo")
     items: Annotated[list[Item], ListOrText, schema_part(Item)] = Field(

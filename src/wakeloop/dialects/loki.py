@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from wakeloop.dialects.base import Dialect
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import is_blank, name_of, one_line, shorten
-from wakeloop.text.told import told
+from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import Refused, Todo, brief, count_closed, is_closed, worth_showing
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Reset, Show
 
@@ -18,30 +18,30 @@ LONGEST_ID = 18  # digits; Python reads 4,300 at most
 Anything = Annotated[Any, WithJsonSchema({"type": "integer"})]
 
 
-@told("Begin a new todo list for a goal; the old list and goal are replaced.")
+@describe("Begin a new todo list for a goal; the old list and goal are replaced.")
 class Init(BaseModel):
     model_config = ConfigDict(title="todo__init")
     goal: str = Field(description="What the list is for, in a sentence.")
 
 
-@told("Add one task to the todo list. Returns its id.")
+@describe("Add one task to the todo list. Returns its id.")
 class AddTask(BaseModel):
     model_config = ConfigDict(title="todo__add")
     task: str = Field(description="The text of the task: one focused action.")
 
 
-@told("Mark a task of the todo list as done.")
+@describe("Mark a task of the todo list as done.")
 class Done(BaseModel):
     model_config = ConfigDict(title="todo__done", json_schema_extra={"required": ["id"]})
     id: Anything = Field(None, description="The id of the task.")
 
 
-@told("Show the goal, the progress and all tasks of the todo list.")
+@describe("Show the goal, the progress and all tasks of the todo list.")
 class List(BaseModel):
     model_config = ConfigDict(title="todo__list")
 
 
-@told("Empty the todo list and the goal.")
+@describe("Empty the todo list and the goal.")
 class Clear(BaseModel):
     model_config = ConfigDict(title="todo__clear")
 

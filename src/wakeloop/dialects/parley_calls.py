@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from wakeloop.dialects.base import Texts, parsed
-from wakeloop.text.told import told
+from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import Status
 
 Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
@@ -27,7 +27,7 @@ def _no_bool(value: Any) -> Any:
     return value
 
 
-@told("Add items to the todo list, one text for each step. Returns the number of each new item.")
+@describe("Add items to the todo list, one text for each step. Returns the number of each new item.")
 class Write(BaseModel):
     model_config = ConfigDict(title="todo_write")
     items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
@@ -35,7 +35,7 @@ class Write(BaseModel):
     )
 
 
-@told("Add items to the todo list, in order.")
+@describe("Add items to the todo list, in order.")
 class Plan(Write):
     items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 
@@ -57,7 +57,7 @@ def _several(value: Any) -> Any:
 Number = Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})]
 
 
-@told("Change the status of one item of the todo list.")
+@describe("Change the status of one item of the todo list.")
 class Update(BaseModel):
     model_config = ConfigDict(title="todo_update")
     id: Number = Field(description="The number of the item.")
@@ -67,7 +67,7 @@ class Update(BaseModel):
     )
 
 
-@told("Change items, also beside other calls.")
+@describe("Change items, also beside other calls.")
 class UpdateSeveral(BaseModel):
     model_config = ConfigDict(title="todo_update")
     id: Annotated[Number | None, WithJsonSchema({"type": "integer"})] = None
@@ -101,11 +101,11 @@ class UpdateSeveral(BaseModel):
         return tuple({str(key): key for key in meant}.values())
 
 
-@told("Show the whole todo list with numbers, statuses and the reasons of blocked items.")
+@describe("Show the whole todo list with numbers, statuses and the reasons of blocked items.")
 class List(BaseModel):
     model_config = ConfigDict(title="todo_list")
 
 
-@told("Show the whole list.")
+@describe("Show the whole list.")
 class Whole(List):
     pass

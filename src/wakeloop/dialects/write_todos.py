@@ -10,20 +10,20 @@ from wakeloop.dialects.base import Dialect, ListOrText
 from wakeloop.dialects.schemas import schema_part
 from wakeloop.prompts import fill
 from wakeloop.text.characters import one_line
-from wakeloop.text.told import told
+from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import Todo, in_brief, is_open
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
 LAST_CHECK = 3  # items from which a finished list asks for a last look
 
 
-@told("One item of the list.")
+@describe("One item of the list.")
 class Item(BaseModel):
     content: str = Field(description="What is to be done.")
     status: Literal["pending", "in_progress", "completed"] = Field(description="How it stands.")
 
 
-@told("Write the whole todo list: every item with content and status, once in a reply.")
+@describe("Write the whole todo list: every item with content and status, once in a reply.")
 class Write(BaseModel):
     model_config = ConfigDict(title="write_todos")
     todos: Annotated[list[Item], ListOrText, schema_part(Item)] = Field(

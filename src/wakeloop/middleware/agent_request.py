@@ -33,11 +33,11 @@ from wakeloop.middleware.agent_tools import NOT_FIRST, check_tools, in_order_of_
 from wakeloop.middleware.draft import Draft, named_all, whole
 from wakeloop.middleware.hearing import Sent
 from wakeloop.middleware.turns import Turns, step_of
+from wakeloop.model.bindings import Tools, has_calls, tools_for
 from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.no_call import answers_whole, is_openai, no_call
 from wakeloop.model.request import Systems
 from wakeloop.model.usage import name_of
-from wakeloop.model.voices import Tools, has_calls, tools_for
 from wakeloop.nodes.nag import Nag
 from wakeloop.routes import after_round
 from wakeloop.text.marks import as_assistant, new_id, parts_of, with_suffix

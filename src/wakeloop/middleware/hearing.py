@@ -12,7 +12,7 @@ from langchain_core.runnables.config import set_config_context
 from langgraph.types import TracePolicy
 
 from wakeloop.model.broken_stream import Hearing
-from wakeloop.model.redaction import Discreet
+from wakeloop.model.redaction import RedactingTracer
 from wakeloop.model.usage import name_of
 
 
@@ -63,7 +63,7 @@ class Unfit:
 
 def heard(handler: Callable[[Any], Any], request: Any, ear: Hearing, config: RunnableConfig) -> Any:
     """Return a reply; None where it was not read. What is raised tells no key."""
-    with Discreet(ear.config, request.model) as told, ear, Unfit(request) as unfit:
+    with RedactingTracer(ear.config, request.model) as told, ear, Unfit(request) as unfit:
         if told is None or told is config:
             return handler(request)
         with set_config_context(told) as context:
@@ -77,7 +77,7 @@ async def aheard(
     handler: Callable[[Any], Awaitable[Any]], request: Any, ear: Hearing, config: RunnableConfig
 ) -> Any:
     """Return the same; the model is awaited."""
-    with Discreet(ear.config, request.model) as told, ear, Unfit(request) as unfit:
+    with RedactingTracer(ear.config, request.model) as told, ear, Unfit(request) as unfit:
         if told is None or told is config:
             return await handler(request)
         with set_config_context(told) as context:

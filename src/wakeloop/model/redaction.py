@@ -110,7 +110,7 @@ def _tells(error: BaseException, secrets: Sequence[str]) -> bool:
     return any(without_secrets(said, secrets) != said for said in (repr(error), str(error)))
 
 
-class DiscreetNode(Node):
+class RedactingNode(Node):
     """A node whose errors tell no secrets of its models: what it raises is stored with the thread."""
 
     @property
@@ -120,17 +120,17 @@ class DiscreetNode(Node):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph."""
-        with Discreet(config, *self.models) as heard:
+        with RedactingTracer(config, *self.models) as heard:
             return super().invoke(input, heard, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run in an asynchronous graph."""
-        with Discreet(config, *self.models) as heard:
+        with RedactingTracer(config, *self.models) as heard:
             return await super().ainvoke(input, heard, **kwargs)
 
 
-class Discreet(FirstHandler):
-    """Lets nothing out that tells a model's secrets: `with Discreet(config, model) as heard: …`.
+class RedactingTracer(FirstHandler):
+    """Lets nothing out that tells a model's secrets: `with RedactingTracer(config, model) as heard: …`.
 
     Signals of the graph pass. What tracers are about to hear it cleans in place: errors, and what a request
     is made with.

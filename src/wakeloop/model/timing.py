@@ -7,11 +7,11 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from wakeloop.model.redaction import DiscreetNode
+from wakeloop.model.redaction import RedactingNode
 from wakeloop.text.marks import timed
 
 
-class TimedNode(DiscreetNode):
+class TimedNode(RedactingNode):
     """A node that runs one call. What is timed is the attempt that finishes, after an interrupt the last."""
 
     clock: Callable[[], float]

@@ -11,22 +11,22 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.gates import Costs
 from wakeloop.model.asking import aask, ask
+from wakeloop.model.bindings import BoundModel, ModelBindings
 from wakeloop.model.broken_stream import Hearing
-from wakeloop.model.redaction import DiscreetNode
+from wakeloop.model.redaction import RedactingNode
 from wakeloop.model.request import Systems
-from wakeloop.model.voices import Voice, Voices
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.exchange import Exchange
 from wakeloop.thread.other_runs import standing
 
 
 @dataclass(frozen=True, eq=False)
-class CallModel(DiscreetNode):
+class CallModel(RedactingNode):
     """Ask the model once, store its reply, and decide what the forks behind it will read."""
 
     dialect: Dialect
     settings: LoopSettings
-    voices: Voices
+    bindings: ModelBindings
     tools: Mapping[str, Any]
     prompt: SystemMessage | None = None
     hook: Runnable[Any, Any] | None = None
@@ -40,12 +40,12 @@ class CallModel(DiscreetNode):
     @property
     def models(self) -> tuple[object, ...]:
         """All the ways in which it asks."""
-        return self.voices.bare, self.voices.without_todos, self.voices.full
+        return self.bindings.bare, self.bindings.without_todos, self.bindings.full
 
     @property
     def model_name(self) -> str:
         """The model's name as its client has it."""
-        return self.voices.name
+        return self.bindings.name
 
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the reply as an update; what the model raises reaches the caller."""
@@ -55,7 +55,7 @@ class CallModel(DiscreetNode):
         if self.hook is not None:
             given = self.hook.invoke(exchange.request.seen_by_hook(), exchange.overheard.within(config))
             exchange.request.hooked(given, self.channels)
-        wire, heard = exchange.wire, self.voices.hearing(config, exchange.asking, exchange.settings)
+        wire, heard = exchange.wire, self.bindings.hearing(config, exchange.asking, exchange.settings)
         way = self.way(exchange)
         return self.stored(exchange, ask(way.model, wire, heard), way, heard, config)
 
@@ -69,16 +69,16 @@ class CallModel(DiscreetNode):
                 exchange.request.seen_by_hook(), exchange.overheard.within(config)
             )
             exchange.request.hooked(given, self.channels)
-        wire, heard = exchange.wire, self.voices.hearing(config, exchange.asking, exchange.settings)
+        wire, heard = exchange.wire, self.bindings.hearing(config, exchange.asking, exchange.settings)
         way = self.way(exchange)
         return self.stored(exchange, await aask(way.model, wire, heard), way, heard, config)
 
-    def way(self, exchange: Exchange) -> Voice:
+    def way(self, exchange: Exchange) -> BoundModel:
         """Return how the model is asked: with which tools, and whether it may call them."""
-        return self.voices.voice(exchange.asking, exchange.wire, todo_tools=exchange.active)
+        return self.bindings.choose(exchange.asking, exchange.wire, todo_tools=exchange.active)
 
     def stored(
-        self, exchange: Exchange, raw: Any, way: Voice, heard: Hearing, config: RunnableConfig
+        self, exchange: Exchange, raw: Any, way: BoundModel, heard: Hearing, config: RunnableConfig
     ) -> dict[str, Any]:
         """Return the update that a reply brings; behind a turn's end with where it was asked."""
         update = exchange.stored(raw, heard, may_call=way.may_call)

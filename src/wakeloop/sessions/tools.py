@@ -17,7 +17,7 @@ from wakeloop.sessions.host import SessionHost, agent_of
 from wakeloop.sessions.runs import answer_to, answered
 from wakeloop.sessions.tool_call import Call
 from wakeloop.text.characters import plural
-from wakeloop.text.told import told
+from wakeloop.text.descriptions import describe
 from wakeloop.thread.asking import put
 
 NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
@@ -91,13 +91,13 @@ class SessionTools:
             told += " Agents: " + "; ".join(f"{agent} ({what})" for agent, what in self.agents.items()) + "."
         return StructuredTool.from_function(method, name=name, description=told, args_schema=arguments(name))
 
-    @told("Ask the person you work for and wait for the answer: only what you cannot find out yourself.")
+    @describe("Ask the person you work for and wait for the answer: only what you cannot find out yourself.")
     def ask_user(self, question: str) -> str:
         text = _text(question, "question")
         asked = request("ask_user", {"question": text}, text, ("respond",), on="human")
         return put(asked, lambda decision: decision.words)
 
-    @told("Ask another agent something. The reply comes as a message after your turn has ended.")
+    @describe("Ask another agent something. The reply comes as a message after your turn has ended.")
     def talk_to_agent(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         call = Call.of(runtime)
         text, to = _text(message, "message"), self.address(agent, call)
@@ -117,14 +117,14 @@ class SessionTools:
             waiting_on=[waits],
         )
 
-    @told("Tell another agent something, without waiting for an answer.")
+    @describe("Tell another agent something, without waiting for an answer.")
     def send_message(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> str:
         call = Call.of(runtime)
         text, to = _text(message, "message"), self.address(agent, call)
         self.send(to, {"kind": "peer_message", "id": call.key, "text": text, "sender": call.thread})
         return f"Sent to {to}."
 
-    @told("Answer the agent that has waited longest for a reply of yours.")
+    @describe("Answer the agent that has waited longest for a reply of yours.")
     def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         call = Call.of(runtime)
         text = _text(message, "message")
@@ -135,7 +135,7 @@ class SessionTools:
         self.send(letter.thread, letter.event)
         return call.done(f"Replied to {letter.thread}.", owed_replies=answered([letter]))
 
-    @told("Start a subagent on a task. Returns its handle at once; the result comes as a message.")
+    @describe("Start a subagent on a task. Returns its handle at once; the result comes as a message.")
     def spawn_subagent(
         self, task: str, runtime: ToolRuntime[Any, Any], agent: str | None = None
     ) -> Command[Any]:
@@ -158,7 +158,7 @@ class SessionTools:
         self.send(handle, {**event, **wants})  # type: ignore[typeddict-item]
         return call.done(f"Started {handle}.", todo_subagents=[{"id": handle}])
 
-    @told("Wait for these subagents: after this turn your list wakes you only when all have finished.")
+    @describe("Wait for these subagents: after this turn your list wakes you only when all have finished.")
     def wait_for(self, handles: list[str], runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         call = Call.of(runtime)
         wanted = list(dict.fromkeys(handles))

@@ -10,7 +10,7 @@ from typing import Annotated
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from wakeloop.text.characters import is_seen, plural
-from wakeloop.text.told import told
+from wakeloop.text.descriptions import describe
 from wakeloop.tools.folder import Folder, TooBigError, sentences, shown
 
 FilePath = Annotated[str, "Path of a file, relative to the root folder."]
@@ -72,7 +72,9 @@ class FileTools:
     folder: Folder
     limits: Limits
 
-    @told("List the files below a folder, one path a line, without version control, environments, caches.")
+    @describe(
+        "List the files below a folder, one path a line, without version control, environments, caches."
+    )
     def list_files(self, path: FolderPath = ".", pattern: Pattern = "*", start: Start = 1) -> str:
         names, whole = self.folder.walk(path)
         names = [name for name in names if matches(name, pattern)]
@@ -89,7 +91,7 @@ class FileTools:
         head = f"Files {start} to {last} of {len(names)} in {shown(path)}{more}:"
         return "\n".join([head, *page, *go_on(last, len(names), "files")])
 
-    @told("Read a text file, whole or some lines of it.")
+    @describe("Read a text file, whole or some lines of it.")
     def read_file(
         self,
         path: FilePath,
@@ -114,7 +116,7 @@ class FileTools:
         head = f"Lines {start} to {last} of {len(content)} of {shown(path)}{odd}:"
         return "\n".join([head, *page, *go_on(last, len(content), "lines")])
 
-    @told("Write a text file, replacing what it held; missing folders are made.")
+    @describe("Write a text file, replacing what it held; missing folders are made.")
     def write_file(
         self, path: FilePath, content: Annotated[str, "The whole new content of the file."]
     ) -> str:
@@ -132,7 +134,7 @@ class FileTools:
         replaced = self.folder.write(path, data)
         return f"{'Replaced' if replaced else 'Wrote'} {shown(path)}: {plural(len(data), 'byte')}."
 
-    @told("Find a text in the files below a folder; each hit is path:line: the line.")
+    @describe("Find a text in the files below a folder; each hit is path:line: the line.")
     def search_files(
         self,
         query: Annotated[str, "The text to look for, as it stands; upper and lower case count as the same."],

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from wakeloop.loop.approval import Decision, request, said
+from wakeloop.text.descriptions import describe
 from wakeloop.text.secrets import is_secret
-from wakeloop.text.told import told
 from wakeloop.thread.asking import put
 from wakeloop.tools import bounded
 from wakeloop.tools.bounded import Output
@@ -64,7 +64,7 @@ class Shell:
     limit: int
     stop: Event
 
-    @told("Run a shell command in the root folder; returns exit code and output. No input can be typed.")
+    @describe("Run a shell command in the root folder; returns exit code and output. No input can be typed.")
     def run_shell(self, command: Annotated[str, "The command line, for sh."]) -> str:
         if not command.strip() or "\0" in command:
             raise ToolException("command must be a command line that is not empty.")

@@ -20,7 +20,7 @@ from wakeloop.settings import LoopSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class BoundModel:
     """One way to ask; where `may_call` is False, calls in the reply are dropped."""
 
     model: Runnable[Any, Any]
@@ -53,7 +53,7 @@ def tools_for(asking: str | None, *, called: bool, todo_tools: bool, own: bool) 
 
 
 @dataclass(frozen=True, eq=False)
-class Voices:
+class ModelBindings:
     """The model with all tools, without the todo tools, without any, in a format; `full` is None without.
 
     Many servers refuse a request without tools over a history with calls. For one that wants no call there
@@ -71,7 +71,7 @@ class Voices:
     @classmethod
     def of(
         cls, chat: BaseChatModel, tools: Sequence[Any], dialect: Dialect, base: LoopSettings, form: Any = None
-    ) -> "Voices":
+    ) -> "ModelBindings":
         """Bind the model; one that cannot call tools will do where the todo tools are off."""
         full: Runnable[Any, Any] | None = None
         quiet: Runnable[Any, Any] | None = None
@@ -122,17 +122,17 @@ class Voices:
             finishes=settings.finish_reason == "required",
         )
 
-    def voice(self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool) -> Voice:
+    def choose(self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool) -> BoundModel:
         """Return the model as a request needs it; `asking` for a format, a last word, or None."""
         if asking == "format" and self.formatted is not None:
             beside = self.formatted_with_tools if has_calls(wire) else None
-            return Voice(beside or self.formatted)
+            return BoundModel(beside or self.formatted)
         own, todos = self.quiet_without_todos, todo_tools and self.full is not None
         tools = tools_for(asking, called=has_calls(wire), todo_tools=todos, own=own is not None)
         quiet = self.quiet if tools.todos else own if tools.own else None
         if tools.may_call or (quiet is None and asking not in LAST_WORDS):
-            return Voice(self.full if tools.todos and self.full is not None else self.without_todos)
-        return Voice(quiet or self.bare, may_call=False)
+            return BoundModel(self.full if tools.todos and self.full is not None else self.without_todos)
+        return BoundModel(quiet or self.bare, may_call=False)
 
 
 def has_calls(wire: Sequence[BaseMessage]) -> bool:
