@@ -143,17 +143,21 @@ def run_console(block: Block, page: Path) -> None:
         "NO_COLOR": "1",
         "PYTHONWARNINGS": "default",
     }
-    for command, shown in commands(block):
-        if command.startswith("pip install "):
-            check_extras(command)
-            continue
-        done = subprocess.run(
-            ["bash", "-c", command], check=False, env=environment, text=True, capture_output=True, timeout=100
-        )
-        where = f"{page.name}:{block.line}: {command}\n{done.stdout}{done.stderr}"
-        assert done.returncode == 0, where
+    steps = list(commands(block))
+    for command, _ in steps:
+        check_extras(command)
+    steps = [step for step in steps if not step[0].startswith("pip install ")]
+    ended = "printf '\\036%s\\036' $?"  # one shell for the whole block, so that `export` lasts
+    script = "\n".join(f"{command}\n{ended}" for command, _ in steps)
+    done = subprocess.run(
+        ["bash", "-c", script], check=False, env=environment, text=True, capture_output=True, timeout=100
+    )
+    printed = done.stdout.split("\036")
+    for (command, shown), output, status in zip(steps, printed[::2], printed[1::2], strict=False):
+        where = f"{page.name}:{block.line}: {command}\n{output}{done.stderr}"
+        assert status == "0", where
         if shown.strip():
-            assert_shown(shown, done.stdout, where)
+            assert_shown(shown, output, where)
 
 
 def check_note(block: Block, page: Path, where: str) -> None:
