@@ -142,7 +142,7 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
     import psycopg
     import sqlalchemy as sa
 
-    from wakeloop.sessions.dbos import Post
+    from wakeloop.sessions.dbos import SessionClient
 
     dice = random.Random(a.seed)
     with ExitStack() as stack:
@@ -152,7 +152,7 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
         agent = stack.enter_context(agent_on(url, log, a.takes))
         crew = Crew(a.workers, url, log, str(a.takes), str(a.grace))
         stack.callback(crew.stop)
-        post = Post(url, {"main": agent})
+        post = SessionClient(url, {"main": agent})
         stack.callback(post.close)
         db = stack.enter_context(psycopg.connect(url, autocommit=True))
         sent: dict[str, list[int]] = {f"main:{i}": [] for i in range(a.threads)}

@@ -153,7 +153,7 @@ def run(
     """Send, kill, wait until all is quiet; return the figures."""
     import postgres
 
-    from wakeloop.sessions.dbos import Post
+    from wakeloop.sessions.dbos import SessionClient
 
     dice = random.Random(seed)
     with ExitStack() as stack:
@@ -164,7 +164,7 @@ def run(
         agent = stack.enter_context(agent_on(url, log, latency))
         names = [f"main:{i}" for i in range(threads)]
         sent: dict[str, list[int]] = {name: [] for name in names}
-        post = Post(url, {"main": agent})
+        post = SessionClient(url, {"main": agent})
         stack.callback(post.close)
         import psycopg
 

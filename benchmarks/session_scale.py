@@ -54,7 +54,7 @@ def main() -> None:
     """Measure one worker on a Postgres of its own."""
     import postgres
 
-    from wakeloop.sessions.dbos import Post
+    from wakeloop.sessions.dbos import SessionClient
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sessions", type=int, default=1000)
@@ -65,7 +65,7 @@ def main() -> None:
         url = stack.enter_context(server.database())
         log = str(Path(stack.enter_context(tempfile.TemporaryDirectory()), "log"))
         agent = stack.enter_context(agent_on(url, log, 0.0))
-        post = Post(url, {"main": agent})
+        post = SessionClient(url, {"main": agent})
         stack.callback(post.close)
         db = stack.enter_context(psycopg.connect(url, autocommit=True))
         crew = Workers("--work", url, log, "0")

@@ -173,8 +173,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c32": (
         "server.py",
-        "return create_todo_agent(ModelByEnvironment())",
-        "return create_todo_agent(ModelByEnvironment(), checkpointer=True)",
+        "return create_todo_agent(EnvironmentModel())",
+        "return create_todo_agent(EnvironmentModel(), checkpointer=True)",
     ),
     "c33": (
         "model/calls.py",

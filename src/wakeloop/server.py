@@ -26,10 +26,10 @@ def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
     A server calls this when it starts and for each read, and brings its own saver. Neither key nor network is
     needed for that: the model, the one that `WAKELOOP_MODEL` names, is made at the first request.
     """
-    return create_todo_agent(ModelByEnvironment())
+    return create_todo_agent(EnvironmentModel())
 
 
-class ModelByEnvironment(BaseChatModel):
+class EnvironmentModel(BaseChatModel):
     """Stands for the model that `WAKELOOP_MODEL` names, such as `openai:NAME`.
 
     A request raises `ModelError` where no model is named, or the named one cannot be made.
@@ -50,9 +50,9 @@ class ModelByEnvironment(BaseChatModel):
             raise ModelError("There is no model to ask: set WAKELOOP_MODEL, for example to openai:NAME.")
         return bound(model_named(name), self.tools)
 
-    def bind_tools(self, tools: Sequence[Any], **_: Any) -> "ModelByEnvironment":
+    def bind_tools(self, tools: Sequence[Any], **_: Any) -> "EnvironmentModel":
         """Return the same model with tools; it is told of them when it is made."""
-        return ModelByEnvironment(tools=tools)
+        return EnvironmentModel(tools=tools)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:  # noqa: A002 - LangChain's own word
         """Ask the model itself."""

@@ -21,7 +21,7 @@ from wakeloop.config.files import read_yaml
 from wakeloop.errors import SettingsError
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.text.characters import plural
-from wakeloop.tools.bounded import Output, run
+from wakeloop.tools.bounded_process import BoundedOutput, run_process
 
 FILE = "task.yaml"
 SECONDS = 60  # that a check may take
@@ -237,7 +237,7 @@ class Checker:
 
     def said(self, world: Path) -> list[tuple[str, bool]]:
         """Run it in a copy of the world: what it writes there is not seen by the agent that is at work."""
-        output, errors = Output(LONGEST), Output(LONGEST)
+        output, errors = BoundedOutput(LONGEST), BoundedOutput(LONGEST)
         with TemporaryDirectory() as name:
             copy, temporary = Path(name, "world"), Path(name, "tmp")
             temporary.mkdir()
@@ -245,7 +245,7 @@ class Checker:
             try:
                 shutil.copytree(world, copy, symlinks=True, ignore=_left_out)
                 command = [*self.command, str(self.folder)]
-                code = run(command, copy, SECONDS, output, errors=errors, env=env)
+                code = run_process(command, copy, SECONDS, output, errors=errors, env=env)
             except OSError as error:
                 raise SettingsError(f"The check of {self.folder} could not be run: {error}.") from None
         self.words = next(iter(errors.text().strip().splitlines()[-1:]), "").strip()

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from wakeloop.text.descriptions import describe
-from wakeloop.tools import Limits, file_tools
-from wakeloop.tools.bounded import Output, run
+from wakeloop.tools import FileLimits, file_tools
+from wakeloop.tools.bounded_process import BoundedOutput, run_process
 from wakeloop.tools.files import FilePath
-from wakeloop.tools.folder import Folder, sentences, shown
+from wakeloop.tools.folder import ConfinedFolder, explain_os_errors, quote_path
 
 _SECONDS = 10
 _LONGEST = 1_000_000  # bytes of what a program says
@@ -22,14 +22,14 @@ _FILLER = " ."
 
 def world_tools(folder: Path) -> list[BaseTool]:
     """The tools that every task has: the file tools, and to append, to move, to delete; confined likewise."""
-    world = World(Folder(folder), Limits())
+    world = World(ConfinedFolder(folder), FileLimits())
     more = (world.append_file, world.move_file, world.delete_file)
     return [*file_tools(folder), *(StructuredTool.from_function(method) for method in more)]
 
 
 def program_tools(folder: Path) -> list[BaseTool]:
     """The same with `run_python`, for tasks whose programs have tests."""
-    world = World(Folder(folder), Limits())
+    world = World(ConfinedFolder(folder), FileLimits())
     return [*world_tools(folder), StructuredTool.from_function(world.run_python)]
 
 
@@ -57,8 +57,8 @@ def _body(tool: BaseTool) -> Callable[..., Any]:
 class World:
     """The further tools as methods; what the model reads stands over each."""
 
-    folder: Folder
-    limits: Limits
+    folder: ConfinedFolder
+    limits: FileLimits
 
     @describe("Append text to the end of a text file; a missing file is made.")
     def append_file(self, path: FilePath, content: Annotated[str, "The text to append."]) -> str:
@@ -66,33 +66,33 @@ class World:
         before = b"" if is_new else self.folder.read(path, self.limits.read)
         after = before + content.encode("utf-8", errors="replace")
         self.folder.write(path, after)
-        return f"Appended to {shown(path)}: {len(after)} bytes now."
+        return f"Appended to {quote_path(path)}: {len(after)} bytes now."
 
     @describe("Move or rename a file; nothing is replaced, missing folders are made.")
     def move_file(
         self, source: FilePath, target: Annotated[str, "The new path, relative to the root folder."]
     ) -> str:
         old, new = self.folder.inside(source), self.folder.inside(target)
-        with sentences(source):
+        with explain_os_errors(source):
             if not old.is_file():
                 raise FileNotFoundError(source)
         if new.exists():
-            raise ToolException(f"{shown(target)} exists already; it stays as it is.")
-        with sentences(target):
+            raise ToolException(f"{quote_path(target)} exists already; it stays as it is.")
+        with explain_os_errors(target):
             new.parent.mkdir(parents=True, exist_ok=True)
             old.rename(new)
-        return f"Moved {shown(source)} to {shown(target)}."
+        return f"Moved {quote_path(source)} to {quote_path(target)}."
 
     @describe("Delete a file.")
     def delete_file(self, path: FilePath) -> str:
-        with sentences(path):
+        with explain_os_errors(path):
             self.folder.inside(path).unlink()
-        return f"Deleted {shown(path)}."
+        return f"Deleted {quote_path(path)}."
 
     @describe("Run a Python file of the folder, such as a test; returns exit code and output.")
     def run_python(self, path: FilePath) -> str:
         real = self.folder.inside(path)
-        with sentences(path):
+        with explain_os_errors(path):
             if not real.is_file():
                 raise FileNotFoundError(path)
         code, output = run_python([str(real)], self.folder.root)
@@ -107,8 +107,8 @@ def run_python(args: Sequence[str], folder: Path, stdin: str = "") -> tuple[int,
     """
     bare = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
     command = [sys.executable, "-E", "-s", "-S", "-B", *args]
-    said = Output(_LONGEST)
-    code = run(command, folder, _SECONDS, said, env=bare, typed=stdin)
+    said = BoundedOutput(_LONGEST)
+    code = run_process(command, folder, _SECONDS, said, env=bare, typed=stdin)
     if code is None:
         return -1, f"It was ended after {_SECONDS} seconds."
     return code, said.text().replace("\r\n", "\n")

@@ -22,9 +22,9 @@ from wakeloop.guesses.models import check_name
 from wakeloop.model.named import model_named, openai_model
 from wakeloop.platform.traces import write
 from wakeloop.stream import Retried
+from wakeloop.tools.command_verifier import command_verifier
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
-from wakeloop.tools.verifier import command_verifier
 
 TODO_TOOLS = "the todo tools"
 WAYS = {  # by how an owner is called; any other is a module of the user's own

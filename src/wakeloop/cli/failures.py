@@ -177,9 +177,9 @@ def redacted(text: str) -> str:
     values = {value for value in os.environ.values() if len(value) >= SHORTEST_SECRET and value in text}
     if not values:
         return text
-    from wakeloop.tools.shell import harmless
+    from wakeloop.tools.shell import without_secret_variables
 
-    for value in values - set(harmless(os.environ).values()):
+    for value in values - set(without_secret_variables(os.environ).values()):
         text = text.replace(value, "…")
     return text
 

@@ -157,9 +157,9 @@ def check_command(text: str) -> str:
         raise usage("--verify takes a command line that is not empty, or none.")
     if text.strip() == "none":
         return ""
-    from wakeloop.tools.verifier import missing_program
+    from wakeloop.tools.command_verifier import find_missing_program
 
-    if name := missing_program(text):
+    if name := find_missing_program(text):
         raise usage(
             f"The command for --verify begins with {name!r}, which /bin/sh does not find: write its path."
         )

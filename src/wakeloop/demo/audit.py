@@ -24,7 +24,7 @@ from wakeloop.demo.measure import (
 )
 from wakeloop.text.characters import is_seen
 from wakeloop.text.descriptions import describe
-from wakeloop.tools.folder import Folder, TooBigError, shown
+from wakeloop.tools.folder import ConfinedFolder, TooBigError, quote_path
 
 REPORT = "wakeloop-report.md"
 PATTERN = ", ".join(f"*{suffix}" for suffix in KINDS)
@@ -43,14 +43,14 @@ def auditable(name: str) -> bool:
 
 def audit_files(root: Path, limit: int = 12) -> list[Path]:
     """The files below `root` that an audit takes: absolute, in the listing's order, at most `limit`."""
-    folder = Folder(root, frozenset({REPORT}))
+    folder = ConfinedFolder(root, frozenset({REPORT}))
     names, _ = folder.walk()
     return [folder.root / name for name in names if auditable(name)][:limit]
 
 
 def audit_tools(root: Path) -> list[BaseTool]:
     """measure_lines, measure_longest, measure_markers, measure_links, below `root`; results are JSON."""
-    tools = AuditTools(Folder(root, frozenset({REPORT})))
+    tools = AuditTools(ConfinedFolder(root, frozenset({REPORT})))
     methods = (tools.measure_lines, tools.measure_longest, tools.measure_markers, tools.measure_links)
     return [StructuredTool.from_function(method) for method in methods]
 
@@ -59,7 +59,7 @@ def audit_tools(root: Path) -> list[BaseTool]:
 class AuditTools:
     """The tools as methods; what the model reads stands over each."""
 
-    folder: Folder
+    folder: ConfinedFolder
 
     @describe("Count the lines of a Python, Markdown or notebook file.")
     def measure_lines(self, path: AuditPath) -> str:
@@ -82,7 +82,7 @@ class AuditTools:
         kind = KINDS.get(PurePosixPath(path).suffix)
         if kind is None:
             raise ToolException(
-                f"{shown(path)} is neither a Python (.py), Markdown (.md) nor notebook (.ipynb) file."
+                f"{quote_path(path)} is neither a Python (.py), Markdown (.md) nor notebook (.ipynb) file."
             )
         try:
             return source(path, self.folder.read(path, MOST_BYTES))
@@ -94,7 +94,7 @@ class AuditTools:
 class Links:
     """Where the links of the file `at` lead inside the folder."""
 
-    folder: Folder
+    folder: ConfinedFolder
     at: str
 
     def why_dead(self, target: str, part: Part) -> str:

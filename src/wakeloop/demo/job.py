@@ -8,14 +8,14 @@ from langchain_core.tools import BaseTool
 
 from wakeloop.demo.audit import REPORT, audit_tools
 from wakeloop.tools.files import file_tools
-from wakeloop.tools.folder import shown
+from wakeloop.tools.folder import quote_path
 
 PAGE = "wakeloop-report.html"  # the audit's thread, beside its report
 
 
 def request_text(root: Path) -> str:
     """The user's message that starts an audit of `root`."""
-    name = shown(root.resolve().name or "/")
+    name = quote_path(root.resolve().name or "/")
     return f"Audit the Python, Markdown and notebook files of the folder {name} and write a report, {REPORT}."
 
 

@@ -1,42 +1,42 @@
 """Sessions: what wakes them, and who hosts them."""
 
 from wakeloop.loop.inbox import event_fault
-from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, agent_of, derived_id
-from wakeloop.sessions.questions import Early, early, noted
-from wakeloop.sessions.runs import (
+from wakeloop.sessions.communication_tools import SubagentLimits, session_tools
+from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, derive_id, find_agent
+from wakeloop.sessions.host_rules import (
     NextInput,
-    Outgoing,
+    OutgoingEvent,
     aclose_run,
-    answer_to,
-    answered,
+    choose_next_input,
     close_run,
-    must_go_on,
-    next_input,
-    outstanding,
-    refusal_of,
+    list_outstanding,
+    make_answer,
+    make_refusal,
+    must_resume,
+    remove_answered,
 )
-from wakeloop.sessions.tools import Limits, session_tools
+from wakeloop.sessions.questions import EarlyEvents, find_early_events, update_question_notes
 
 __all__ = [
-    "Early",
-    "Limits",
+    "EarlyEvents",
     "NextInput",
-    "Outgoing",
+    "OutgoingEvent",
     "Schedule",
     "SessionHost",
     "SessionStatus",
+    "SubagentLimits",
     "aclose_run",
-    "agent_of",
-    "answer_to",
-    "answered",
+    "choose_next_input",
     "close_run",
-    "derived_id",
-    "early",
+    "derive_id",
     "event_fault",
-    "must_go_on",
-    "next_input",
-    "noted",
-    "outstanding",
-    "refusal_of",
+    "find_agent",
+    "find_early_events",
+    "list_outstanding",
+    "make_answer",
+    "make_refusal",
+    "must_resume",
+    "remove_answered",
     "session_tools",
+    "update_question_notes",
 ]

@@ -16,14 +16,14 @@ from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import counted
 
 DEFAULT_AGENT = "main"
-NAME = "wakeloop"  # in the metadata of a thread whose id is another than the session's name
-CANCELLED = "the message was cancelled before it was read"
+THREAD_KEY = "wakeloop"  # in the metadata of a thread whose id is another than the session's name
+CANCELLED_MESSAGE = "the message was cancelled before it was read"
 CRON_FIELDS = 5
 LONGEST_ERROR = 500  # characters
 LONGEST_NAME = 1000  # bytes: a thread's and an event's are one row of an index of Postgres
-PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database or a server is away
+RETRY_PAUSES = (0.2, 1.0, 5.0, 20.0, 60.0)  # seconds between two tries while a database or a server is away
 GRACE = 10.0  # seconds that a worker's locks must have been seen free before another takes them over
-FIVE = "write five fields, minute, hour, day, month and weekday."
+CRON_HELP = "write five fields, minute, hour, day, month and weekday."
 
 
 class TakenOverError(SessionError):
@@ -85,7 +85,7 @@ class SessionStatus:
             budget=session["budget"],
             on=session.get("on"),
             queued=queued,
-            waits_for=awaited(snapshot.values or {}),
+            waits_for=awaited_threads(snapshot.values or {}),
             asks=tuple(question.id for question in snapshot.interrupts),
         )
 
@@ -93,7 +93,7 @@ class SessionStatus:
     def unread(cls, thread: str, error: Exception, queued: int = 0) -> "SessionStatus":
         """Tell of a thread that cannot be read, and hide no other by it."""
         agent, strange = thread.partition(":")[0], isinstance(error, SessionError)
-        told = str(error) if strange else f"What is stored of it cannot be read: {words_of(error)}."
+        told = str(error) if strange else f"What is stored of it cannot be read: {describe_error(error)}."
         state = "unknown" if strange else "damaged"
         return cls(thread, agent, state, None, open=0, wakes=0, budget=0, queued=queued, error=told)
 
@@ -133,16 +133,16 @@ class SessionHost(Protocol):
     - **Once.** An event whose id was accepted before for the same thread is dropped, and `send` returns that
       id all the same: a run that is made again sends the same ids. Events and schedules survive the process.
     - **Nothing is left in silence.** After each run, and when a run is given up for an exception, it sends
-      what `wakeloop.sessions.outstanding` says, then takes the answered entries off the thread.
+      what `wakeloop.sessions.list_outstanding` says, then takes the answered entries off the thread.
     - **Interrupts.** A thread that waits at an interrupt is given nothing but a human's event that names the
       question, or names none and came after it; what else came in keeps its order and is taken afterwards
-      (`wakeloop.sessions.next_input`). An answer to another question is refused.
+      (`wakeloop.sessions.choose_next_input`). An answer to another question is refused.
     - **Nothing is stored about the host** in a thread.
     """
 
     @property
     def agents(self) -> Mapping[str, object]:
-        """The agents by name; `agent_of` finds a thread's by its id."""
+        """The agents by name; `find_agent` finds a thread's by its id."""
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Accept an event for a thread, which need not exist yet, and return the event's id.
@@ -188,7 +188,7 @@ class SessionHost(Protocol):
         """Remove a schedule, or an event that no run has taken yet, by the id that made it.
 
         Events of several threads may have the same id: all of them are removed. Who waits for an answer to a
-        cancelled event is told (`answer_to`).
+        cancelled event is told (`make_answer`).
 
         Returns:
             False where there is none.
@@ -210,7 +210,7 @@ class SessionHost(Protocol):
         """Return every session that the host knows, by thread id."""
 
 
-def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
+def find_agent(thread_id: str, agents: Mapping[str, object]) -> str:
     """Return the name of the agent that a thread belongs to.
 
     A thread id is `AGENT` or `AGENT:NAME`; any other belongs to the agent `main`, where there is one.
@@ -218,7 +218,7 @@ def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
     Raises:
         SessionError: There is none, or the id cannot be stored.
     """
-    name = named("thread's id", thread_id).partition(":")[0]
+    name = check_name("thread's id", thread_id).partition(":")[0]
     if name in agents:
         return name
     if thread_id.strip() and DEFAULT_AGENT in agents:
@@ -227,31 +227,31 @@ def agent_of(thread_id: str, agents: Mapping[str, object]) -> str:
     raise SessionError(f"There is no agent for the thread {thread_id!r}; the agents are: {known}.")
 
 
-def awaited(values: Mapping[str, Any]) -> tuple[str, ...]:
+def awaited_threads(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the threads that a session waits for, read off its values."""
     waits = [w for w in values.get("waiting_on") or () if isinstance(w, Mapping)]
     threads = (w.get("id") if w.get("on") == "subagent" else w.get("from") for w in waits)
     return tuple(str(thread) for thread in threads if thread)
 
 
-def words_of(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Tell an error in a line, without secrets."""
     return shorten(one_line(without_secrets(f"{type(error).__name__}: {error}")), LONGEST_ERROR)
 
 
-def accepted(event: WakeEvent) -> WakeEvent:
+def complete_event(event: WakeEvent) -> WakeEvent:
     """Return an event as it is stored, with an id and a time; one that cannot be is refused."""
-    beside = {"id": event.get("id") or uuid4().hex, "time": event.get("time") or now().isoformat()}
+    beside = {"id": event.get("id") or uuid4().hex, "time": event.get("time") or utc_now().isoformat()}
     whole = cast("WakeEvent", {**event, **beside})
     if fault := event_fault(whole):
         raise SessionError(f"The event is refused: {fault}.")
     for key, value in whole.items():
         for text in value if isinstance(value, list) else (value,):
-            (named if key in ("id", "sender") else checked)(f"event's {key}", str(text))
+            (check_name if key in ("id", "sender") else check_text)(f"event's {key}", str(text))
     return whole
 
 
-def checked(what: str, text: str) -> str:
+def check_text(what: str, text: str) -> str:
     """Return a text that can be stored; one with half a pair of characters in it is refused."""
     if half := half_in(text):
         raise SessionError(
@@ -260,31 +260,31 @@ def checked(what: str, text: str) -> str:
     return text
 
 
-def named(what: str, name: str) -> str:
+def check_name(what: str, name: str) -> str:
     """Return a name that can be looked up by an index; any other is refused."""
-    if "\0" in checked(what, name):
+    if "\0" in check_text(what, name):
         raise SessionError(f"The {what} is refused: a NUL is in it, which Postgres cannot hold.")
     if len(name.encode()) > LONGEST_NAME:
         raise SessionError(f"The {what} is refused: it is longer than {LONGEST_NAME:,} bytes.")
     return name
 
 
-def no_session(thread_id: str) -> SessionError:
+def unknown_session_error(thread_id: str) -> SessionError:
     """Return the error for a thread that a host has never heard of."""
     return SessionError(f"There is no session {thread_id!r}: nothing was ever sent to it.")
 
 
-def no_cron_line(cron: str, why: object = FIVE) -> SessionError:
+def cron_line_error(cron: str, why: object = CRON_HELP) -> SessionError:
     """Return the error for a bad cron line."""
     return SessionError(f"{cron!r} is no cron line: {why}")
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     """Return the present, in UTC."""
     return datetime.now(UTC)
 
 
-def derived_id(*parts: str) -> str:
+def derive_id(*parts: str) -> str:
     """Derive an id: the same parts give the same one, in any process.
 
     A tool derives an event's id from its thread, the message with its call and the call's id, so that a run

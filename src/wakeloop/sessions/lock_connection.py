@@ -15,11 +15,11 @@ KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 5000,  # milliseconds
 }
-SERVER = tuple(
+SERVER_KEEPALIVE = tuple(
     f"SELECT set_config('tcp_keepalives_{name}', '{value}', false)"
     for name, value in (("idle", 10), ("interval", 5), ("count", 3))
 )
-TRIES, WHILE = 50, 0.02  # looks whether the former connection is gone, and seconds between them
+CLOSE_TRIES, CLOSE_PAUSE = 50, 0.02  # looks whether the former connection is gone, and seconds between them
 END_FORMER = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE application_name = %s AND pid <> pg_backend_pid()"""
 
@@ -73,7 +73,7 @@ class LockConnection:
         self.connection = psycopg.connect(self.url, autocommit=True, **name, **KEEPALIVE)
         self.made += 1
         try:
-            for setting in SERVER:  # a machine that vanished is noticed by the server, too
+            for setting in SERVER_KEEPALIVE:  # a machine that vanished is noticed by the server, too
                 self._fetch(setting)
             self._end_former()
             self.take_again()
@@ -83,10 +83,10 @@ class LockConnection:
 
     def _end_former(self) -> None:
         """Wait for the former connection's end: half dead, or dying slowly, it holds the locks still."""
-        for _ in range(TRIES):
+        for _ in range(CLOSE_TRIES):
             if not self._answer(END_FORMER, self.name):
                 return
-            time.sleep(WHILE)
+            time.sleep(CLOSE_PAUSE)
         raise psycopg.OperationalError("the former connection has not ended yet")
 
     def _drop(self) -> None:

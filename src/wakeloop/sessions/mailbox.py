@@ -12,14 +12,20 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
 from wakeloop.loop.inbox import WakeEvent
-from wakeloop.sessions.letters import Letter, event_in, parsed, text_of, unreadable
 from wakeloop.sessions.older_tables import bring_up_to_date
-from wakeloop.sessions.questions import EVERY, noted
-from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS, TABLES, WORKERS
+from wakeloop.sessions.questions import ANY_QUESTION, update_question_notes
+from wakeloop.sessions.stored_events import (
+    StoredEvent,
+    dump_event,
+    load_event,
+    parse_json,
+    unreadable_event_error,
+)
+from wakeloop.sessions.tables import EVENTS, METADATA, SCHEDULES, SESSIONS, WORKERS
 from wakeloop.text.characters import storable
 
-FREE = (EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))  # what no run has taken
-Addressed = tuple[str, WakeEvent]
+NOT_TAKEN = (EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))  # what no run has taken
+AddressedEvent = tuple[str, WakeEvent]
 """A thread, and an event for it."""
 
 
@@ -32,9 +38,9 @@ class Mailbox:
     def create(self) -> None:
         """Make the tables that are not there yet, and mend older ones; several processes may try at once."""
         try:
-            TABLES.create_all(self.engine)
+            METADATA.create_all(self.engine)
         except (IntegrityError, sa.exc.OperationalError, sa.exc.ProgrammingError):
-            TABLES.create_all(self.engine)  # another process was making them: now they are there
+            METADATA.create_all(self.engine)  # another process was making them: now they are there
         bring_up_to_date(self.engine)
 
     # -- events ------------------------------------------------------------------------------------------
@@ -49,24 +55,26 @@ class Mailbox:
                 self._know(c, thread)
                 if questions:
                     before = self._asked(c, thread, alone=True)
-                    self._note(c, thread, {**before, **noted(before, questions, self._newest(c))})
-                c.execute(EVENTS.insert().values(id=event["id"], thread=thread, event=text_of(event)))
+                    self._note(
+                        c, thread, {**before, **update_question_notes(before, questions, self._newest(c))}
+                    )
+                c.execute(EVENTS.insert().values(id=event["id"], thread=thread, event=dump_event(event)))
         except IntegrityError:
             return False
         return True
 
-    def waiting(self, thread: str) -> list[Letter]:
+    def waiting(self, thread: str) -> list[StoredEvent]:
         """Return what waits for a thread, in the order in which it came; what cannot be read stays behind."""
         columns = (EVENTS.c.id, EVENTS.c.event, EVENTS.c.turn, EVENTS.c.seq, EVENTS.c.error)
         mine = (EVENTS.c.thread == thread, EVENTS.c.event.is_not(None))
         with self.engine.connect() as c:
             rows = c.execute(sa.select(*columns).where(*mine).order_by(EVENTS.c.seq)).all()
-        letters = list[Letter]()
+        letters = list[StoredEvent]()
         for key, text, run, number, error in rows:
-            if (event := event_in(text, key)) is not None:
-                letters.append(Letter(event, run, number, error))
+            if (event := load_event(text, key)) is not None:
+                letters.append(StoredEvent(event, run, number, error))
             elif error is None:
-                self.put_back(thread, [key], unreadable(key))
+                self.put_back(thread, [key], unreadable_event_error(key))
         return letters
 
     def knows(self, thread: str, key: str) -> bool:
@@ -88,14 +96,14 @@ class Mailbox:
         with self.engine.connect() as c:
             return [(where, key) for where, key in c.execute(query)]
 
-    def begin(self, run: str, letters: Sequence[Letter]) -> bool:
+    def begin(self, run: str, letters: Sequence[StoredEvent]) -> bool:
         """Note which events a run takes, and as what, before it does anything with them.
 
         False, with nothing noted, where one of them was withdrawn since it was read.
         """
         with self.engine.connect() as c, c.begin() as noting:
             for letter in letters:
-                if not self._change(c, letter.number, turn=run, event=text_of(letter.event), error=None):
+                if not self._change(c, letter.number, turn=run, event=dump_event(letter.event), error=None):
                     noting.rollback()
                     return False
         return True
@@ -114,7 +122,9 @@ class Mailbox:
 
     def _change(self, c: sa.Connection, number: int, **change: str | None) -> bool:
         """Change an event, unless a run has taken it."""
-        return bool(c.execute(EVENTS.update().where(EVENTS.c.seq == number, *FREE).values(**change)).rowcount)
+        return bool(
+            c.execute(EVENTS.update().where(EVENTS.c.seq == number, *NOT_TAKEN).values(**change)).rowcount
+        )
 
     def _end(self, thread: str, these: sa.ColumnElement[bool], error: str | None, **change: None) -> None:
         error = None if error is None else storable(error)  # it may quote anything
@@ -131,26 +141,28 @@ class Mailbox:
                 event = {key: value for key, value in letter.event.items() if key != "correlation_id"}
                 mine = EVENTS.update().where(EVENTS.c.seq == letter.number)
                 with self.engine.begin() as c:
-                    c.execute(mine.values(event=text_of(event)))
+                    c.execute(mine.values(event=dump_event(event)))
 
     def withdraw(
-        self, key: str, answer: Callable[[str, WakeEvent], Addressed | None]
-    ) -> tuple[bool, list[Addressed]]:
+        self, key: str, answer: Callable[[str, WakeEvent], AddressedEvent | None]
+    ) -> tuple[bool, list[AddressedEvent]]:
         """Take back the events of this id that no run has taken; tell whether there was one.
 
         What `answer` makes of each for whoever waits for it is stored with that, or neither, and returned.
         """
-        found, told = False, list[Addressed]()
+        found, told = False, list[AddressedEvent]()
         with self.engine.begin() as c:
-            query = sa.select(EVENTS.c.seq, EVENTS.c.thread, EVENTS.c.event).where(EVENTS.c.id == key, *FREE)
+            query = sa.select(EVENTS.c.seq, EVENTS.c.thread, EVENTS.c.event).where(
+                EVENTS.c.id == key, *NOT_TAKEN
+            )
             for number, thread, text in c.execute(query.order_by(EVENTS.c.seq)).all():
                 if not self._change(c, number, event=None):
                     continue
-                found, event = True, event_in(text, key)
+                found, event = True, load_event(text, key)
                 if event is not None and (letter := answer(thread, event)) is not None:
                     to, said = letter
                     self._know(c, to)
-                    values = {"id": said["id"], "thread": to, "event": text_of(said)}
+                    values = {"id": said["id"], "thread": to, "event": dump_event(said)}
                     c.execute(self._insert(EVENTS).values(values).on_conflict_do_nothing())
                     told.append(letter)
         return found, told
@@ -168,7 +180,7 @@ class Mailbox:
         if list(before) == list(questions):
             return before
         with self.engine.begin() as c:
-            now = noted(self._asked(c, thread, alone=True), questions, self._newest(c))
+            now = update_question_notes(self._asked(c, thread, alone=True), questions, self._newest(c))
             self._note(c, thread, now)
         return now
 
@@ -177,9 +189,9 @@ class Mailbox:
         if alone:  # a write keeps other writers away until this transaction ends, on either database
             c.execute(SESSIONS.update().where(mine).values(thread=thread))
         text = c.execute(sa.select(SESSIONS.c.asked).where(mine)).scalar()
-        notes = parsed(text) if text else {}
+        notes = parse_json(text) if text else {}
         whole = isinstance(notes, dict) and all(isinstance(number, int) for number in notes.values())
-        return notes if whole else {EVERY: self._newest(c)}  # damaged: what is there answers nothing
+        return notes if whole else {ANY_QUESTION: self._newest(c)}  # damaged: what is there answers nothing
 
     def _note(self, c: sa.Connection, thread: str, notes: dict[str, int]) -> None:
         c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(asked=json.dumps(notes)))
@@ -198,7 +210,7 @@ class Mailbox:
         """Return thread, number of events that no run has taken, and the newest run's error."""
         queued = (
             sa.select(EVENTS.c.thread, sa.func.count().label("n"))
-            .where(*FREE)
+            .where(*NOT_TAKEN)
             .group_by(EVENTS.c.thread)
             .subquery()
         )

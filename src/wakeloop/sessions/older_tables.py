@@ -4,7 +4,7 @@ import json
 
 import sqlalchemy as sa
 
-from wakeloop.sessions.questions import EVERY
+from wakeloop.sessions.questions import ANY_QUESTION
 from wakeloop.sessions.tables import EVENTS, SESSIONS, WAITING
 
 OLD = "wakeloop_events_before"
@@ -25,7 +25,7 @@ def bring_up_to_date(engine: sa.Engine) -> None:
             return
         c.exec_driver_sql(f"ALTER TABLE {SESSIONS.name} ADD COLUMN asked TEXT")
         newest = c.execute(sa.select(sa.func.max(EVENTS.c.seq))).scalar() or 0
-        c.execute(SESSIONS.update().values(asked=json.dumps({EVERY: newest})))
+        c.execute(SESSIONS.update().values(asked=json.dumps({ANY_QUESTION: newest})))
         if sqlite:
             copy_events(c)
         else:

@@ -7,18 +7,18 @@ from langgraph.types import StateSnapshot
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.text.characters import shorten
 
-Early = frozenset[tuple[str, str]]
+EarlyEvents = frozenset[tuple[str, str]]
 """Pairs of an event's id and a question's: the event came before the question, so it is no answer to it."""
-EVERY = ""  # in a session's notes: any question that has no note of its own
+ANY_QUESTION = ""  # in a session's notes: any question that has no note of its own
 SHOWN = 3  # ids of questions that a refusal names
 
 
-def asked_by(snapshot: StateSnapshot) -> list[str]:
+def open_questions(snapshot: StateSnapshot) -> list[str]:
     """Return the ids of the questions at which a thread stands, the first one first."""
     return [question.id for question in snapshot.interrupts]
 
 
-def noted(before: Mapping[str, int], questions: Iterable[str], newest: int) -> dict[str, int]:
+def update_question_notes(before: Mapping[str, int], questions: Iterable[str], newest: int) -> dict[str, int]:
     """Return what is noted of the questions that stand: the newest event's number when each was first seen.
 
     Args:
@@ -26,10 +26,10 @@ def noted(before: Mapping[str, int], questions: Iterable[str], newest: int) -> d
         questions: The ids of those that stand; notes of others are dropped.
         newest: The number of the newest event that the store has accepted.
     """
-    return {key: before.get(key, before.get(EVERY, newest)) for key in questions}
+    return {key: before.get(key, before.get(ANY_QUESTION, newest)) for key in questions}
 
 
-def early(notes: Mapping[str, int], numbered: Iterable[tuple[int, WakeEvent]]) -> Early:
+def find_early_events(notes: Mapping[str, int], numbered: Iterable[tuple[int, WakeEvent]]) -> EarlyEvents:
     """Return which events came before which of the questions that are noted.
 
     Args:
@@ -44,7 +44,9 @@ def early(notes: Mapping[str, int], numbered: Iterable[tuple[int, WakeEvent]]) -
     )
 
 
-def answered_by(event: WakeEvent, questions: Sequence[str], early: Early | None) -> str | None:
+def find_answered_question(
+    event: WakeEvent, questions: Sequence[str], early: EarlyEvents | None
+) -> str | None:
     """Return the question that an event answers: the one that it names, or the first that it came after.
 
     Args:
@@ -61,7 +63,7 @@ def answered_by(event: WakeEvent, questions: Sequence[str], early: Early | None)
     return next((q for q in questions if (event.get("id", ""), q) not in early), None)
 
 
-def wrong_id(event: WakeEvent, questions: Sequence[str]) -> str | None:
+def answer_fault(event: WakeEvent, questions: Sequence[str]) -> str | None:
     """Say why a person's event names a question in vain, or return None."""
     named = event.get("correlation_id")
     if event.get("kind") != "human" or not named or named in questions:

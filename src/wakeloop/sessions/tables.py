@@ -2,10 +2,10 @@
 
 import sqlalchemy as sa
 
-TABLES = sa.MetaData()
+METADATA = sa.MetaData()
 EVENTS = sa.Table(
     "wakeloop_events",
-    TABLES,
+    METADATA,
     sa.Column(
         "seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True
     ),
@@ -26,14 +26,14 @@ WAITING = sa.Index(
 )
 SESSIONS = sa.Table(
     "wakeloop_sessions",
-    TABLES,
+    METADATA,
     sa.Column("thread", sa.Text, primary_key=True),
     sa.Column("error", sa.Text),  # why the newest run was given up, or an answer refused
     sa.Column("asked", sa.Text),  # JSON: each question that stands, and what was newest when it was asked
 )
 SCHEDULES = sa.Table(
     "wakeloop_schedules",
-    TABLES,
+    METADATA,
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("thread", sa.Text, nullable=False),
     sa.Column("cron", sa.Text, nullable=False),
@@ -42,7 +42,7 @@ SCHEDULES = sa.Table(
 )
 WORKERS = sa.Table(
     "wakeloop_workers",
-    TABLES,
+    METADATA,
     sa.Column("worker", sa.Text, primary_key=True),
     sa.Column("since", sa.Text, nullable=False),  # ISO 8601, UTC
     sa.Column("draining", sa.Boolean, nullable=False, default=False),

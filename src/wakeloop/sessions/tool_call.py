@@ -9,12 +9,12 @@ from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 
-from wakeloop.sessions.host import NAME, derived_id
-from wakeloop.sessions.runs import answer_id
+from wakeloop.sessions.host import THREAD_KEY, derive_id
+from wakeloop.sessions.host_rules import derive_answer_id
 
 
 @dataclass(frozen=True)
-class Call:
+class SessionToolCall:
     """One call of a session tool: who calls, from which message, at which place among its like."""
 
     id: str
@@ -28,7 +28,7 @@ class Call:
         """Read it off the run. Raises `ToolException` without a thread."""
         config = runtime.config
         own = (config.get("configurable") or {}).get("thread_id")
-        thread = (config.get("metadata") or {}).get(NAME) or own  # a server has ids of its own
+        thread = (config.get("metadata") or {}).get(THREAD_KEY) or own  # a server has ids of its own
         if not thread:
             raise ToolException("this tool needs a thread: run the agent with a checkpointer and a thread_id")
         messages: Sequence[Any] = runtime.state["messages"]
@@ -42,7 +42,7 @@ class Call:
     @property
     def key(self) -> str:
         """The id of what this call sends: the same whenever the call is run again."""
-        return derived_id(self.thread, self.message.id or "", self.id)
+        return derive_id(self.thread, self.message.id or "", self.id)
 
     @property
     def place(self) -> int:
@@ -64,7 +64,7 @@ class Call:
     def heard(self, handle: str) -> bool:
         """Tell whether a subagent's result has come in, as far as this is remembered."""
         ledger = self.state.get("todo_ledger") or {}
-        return answer_id(self.thread, handle) in ledger.get("events", ())
+        return derive_answer_id(self.thread, handle) in ledger.get("events", ())
 
     def done(self, text: str, **update: Any) -> Command[Any]:
         """Answer the call, and write to channels."""

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from wakeloop.platform.lazy_faces import lazy
 
 if TYPE_CHECKING:
-    from wakeloop.tools.files import Limits, file_tools
+    from wakeloop.tools.files import FileLimits, file_tools
     from wakeloop.tools.shell import shell_tool
 
-__all__ = ["Limits", "file_tools", "shell_tool"]
+__all__ = ["FileLimits", "file_tools", "shell_tool"]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
         "wakeloop.tools.files": (
-            "Limits",
+            "FileLimits",
             "file_tools",
         ),
         "wakeloop.tools.shell": ("shell_tool",),

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from wakeloop.text.characters import is_seen, plural
 from wakeloop.text.descriptions import describe
-from wakeloop.tools.folder import Folder, TooBigError, sentences, shown
+from wakeloop.tools.folder import ConfinedFolder, TooBigError, explain_os_errors, quote_path
 
 FilePath = Annotated[str, "Path of a file, relative to the root folder."]
 FolderPath = Annotated[str, "Path of a folder, relative to the root folder."]
@@ -20,7 +20,7 @@ Start = Annotated[int, "Number of the first one to show, from 1; used to go on w
 
 
 @dataclass(frozen=True)
-class Limits:
+class FileLimits:
     """How much the file tools take and give.
 
     Args:
@@ -43,7 +43,7 @@ class Limits:
 
 
 def file_tools(
-    root: str | Path, *, limits: Limits | None = None, hidden: Collection[str] = ()
+    root: str | Path, *, limits: FileLimits | None = None, hidden: Collection[str] = ()
 ) -> list[BaseTool]:
     """Return the tools `list_files`, `read_file`, `write_file` and `search_files`, confined to a folder.
 
@@ -59,8 +59,8 @@ def file_tools(
     Returns:
         Four LangChain tools.
     """
-    bounds = limits or Limits()
-    tools = FileTools(Folder(Path(root), frozenset(hidden), bounds.scanned), bounds)
+    bounds = limits or FileLimits()
+    tools = FileTools(ConfinedFolder(Path(root), frozenset(hidden), bounds.scanned), bounds)
     methods = (tools.list_files, tools.read_file, tools.write_file, tools.search_files)
     return [StructuredTool.from_function(method) for method in methods]
 
@@ -69,52 +69,52 @@ def file_tools(
 class FileTools:
     """The tools as methods; what the model reads stands over each."""
 
-    folder: Folder
-    limits: Limits
+    folder: ConfinedFolder
+    limits: FileLimits
 
     @describe(
         "List the files below a folder, one path a line, without version control, environments, caches."
     )
     def list_files(self, path: FolderPath = ".", pattern: Pattern = "*", start: Start = 1) -> str:
         names, whole = self.folder.walk(path)
-        names = [name for name in names if matches(name, pattern)]
+        names = [name for name in names if matches_pattern(name, pattern)]
         more = (
             ""
             if whole
             else f" (the first {self.limits.scanned} entries were looked at; name a deeper folder)"
         )
         if not names:
-            return f"No files in {shown(path)} match {shown(pattern)}{more}."
+            return f"No files in {quote_path(path)} match {quote_path(pattern)}{more}."
         lines = [name if is_seen(name) else ascii(name) for name in names]
         page = self.page(lines, start, self.limits.entries, f"the {plural(len(names), 'file')}")
         last = start + len(page) - 1
-        head = f"Files {start} to {last} of {len(names)} in {shown(path)}{more}:"
-        return "\n".join([head, *page, *go_on(last, len(names), "files")])
+        head = f"Files {start} to {last} of {len(names)} in {quote_path(path)}{more}:"
+        return "\n".join([head, *page, *format_continuation(last, len(names), "files")])
 
     @describe("Read a text file, whole or some lines of it.")
     def read_file(
         self,
         path: FilePath,
         start: Start = 1,
-        lines: Annotated[int, "How many lines to show at most."] = Limits.lines,
+        lines: Annotated[int, "How many lines to show at most."] = FileLimits.lines,
     ) -> str:
         text, odd = self.text(path)
         content = text.split("\n")
         if content[-1] == "":
             content.pop()
         if not content:
-            return f"{shown(path)} is empty."
+            return f"{quote_path(path)} is empty."
         if lines < 1:
             raise ToolException(f"lines must be at least 1, not {lines}.")
         page = self.page(
             content,
             start,
             min(lines, self.limits.lines),
-            f"the {plural(len(content), 'line')} of {shown(path)}",
+            f"the {plural(len(content), 'line')} of {quote_path(path)}",
         )
         last = start + len(page) - 1
-        head = f"Lines {start} to {last} of {len(content)} of {shown(path)}{odd}:"
-        return "\n".join([head, *page, *go_on(last, len(content), "lines")])
+        head = f"Lines {start} to {last} of {len(content)} of {quote_path(path)}{odd}:"
+        return "\n".join([head, *page, *format_continuation(last, len(content), "lines")])
 
     @describe("Write a text file, replacing what it held; missing folders are made.")
     def write_file(
@@ -132,7 +132,7 @@ class FileTools:
                 "write it as several files."
             )
         replaced = self.folder.write(path, data)
-        return f"{'Replaced' if replaced else 'Wrote'} {shown(path)}: {plural(len(data), 'byte')}."
+        return f"{'Replaced' if replaced else 'Wrote'} {quote_path(path)}: {plural(len(data), 'byte')}."
 
     @describe("Find a text in the files below a folder; each hit is path:line: the line.")
     def search_files(
@@ -148,13 +148,13 @@ class FileTools:
         hits: list[str] = []
         unread = 0
         wanted = start - 1 + self.limits.hits
-        for name in (name for name in names if matches(name, pattern)):
+        for name in (name for name in names if matches_pattern(name, pattern)):
             try:
                 text, _ = self.text(name)
             except ToolException:
                 unread += 1
                 continue
-            hits += hits_in(name, text, query.lower(), wanted + 1 - len(hits))
+            hits += find_hits(name, text, query.lower(), wanted + 1 - len(hits))
             if len(hits) > wanted:
                 break
         unsearched = f"({plural(unread, 'file')} {'was' if unread == 1 else 'were'} not searched"
@@ -164,16 +164,21 @@ class FileTools:
                 f"(Only the first {self.limits.scanned} entries were looked at; name a deeper folder.)"
             )
         if not hits:
-            return "\n".join([f"No line in {shown(path)} holds {shown(query)}.", *notes])
+            return "\n".join([f"No line in {quote_path(path)} holds {quote_path(query)}.", *notes])
         page = self.page(hits, start, self.limits.hits, f"the {plural(len(hits), 'hit')}")
         last = start + len(page) - 1
         return "\n".join(
-            [f"Hits {start} to {last} of {shown(query)}:", *page, *go_on(last, len(hits), "hits"), *notes]
+            [
+                f"Hits {start} to {last} of {quote_path(query)}:",
+                *page,
+                *format_continuation(last, len(hits), "hits"),
+                *notes,
+            ]
         )
 
     def candidates(self, path: str) -> tuple[list[str], bool]:
         """The names a search goes through: a file alone, or all below a folder."""
-        with sentences(path):
+        with explain_os_errors(path):
             real = self.folder.inside(path)
             return ([self.folder.name(real)], True) if real.is_file() else self.folder.walk(path)
 
@@ -184,7 +189,7 @@ class FileTools:
         except TooBigError as error:
             raise ToolException(f"{error.args[0][:-1]}; search_files and read_file leave it out.") from error
         if b"\0" in data:
-            raise ToolException(f"{shown(path)} is a binary file, not text.")
+            raise ToolException(f"{quote_path(path)} is a binary file, not text.")
         text = data.decode("utf-8-sig", errors="replace")
         odd = " (bytes that are not UTF-8 show as \ufffd)" if "\ufffd" in text else ""
         return text.replace("\r\n", "\n").replace("\r", "\n"), odd
@@ -205,19 +210,19 @@ class FileTools:
         return page
 
 
-def matches(name: str, pattern: str) -> bool:
+def matches_pattern(name: str, pattern: str) -> bool:
     """Whether a file's name or path fits one of the patterns."""
     candidates = (name.rsplit("/", 1)[-1], name, f"./{name}")
     return any(fnmatchcase(candidate, one.strip()) for one in pattern.split(",") for candidate in candidates)
 
 
-def hits_in(name: str, text: str, query: str, most: int) -> list[str]:
+def find_hits(name: str, text: str, query: str, most: int) -> list[str]:
     """The lines of a file that hold the query, as `path:line: text`."""
     numbered = enumerate(text.split("\n"), 1)
     found = (f"{name}:{number}: {line.strip()[:200]}" for number, line in numbered if query in line.lower())
     return list(islice(found, most))
 
 
-def go_on(last: int, total: int, what: str) -> list[str]:
+def format_continuation(last: int, total: int, what: str) -> list[str]:
     """The line that says a result was cut, and how to go on."""
     return [f"(Cut here: more {what} follow; go on with start={last + 1}.)"] if last < total else []

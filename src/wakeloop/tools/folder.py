@@ -40,35 +40,37 @@ class TooBigError(ToolException):
     """A file beyond the limit; `args[0]` is the sentence."""
 
 
-def shown(path: object) -> str:
+def quote_path(path: object) -> str:
     """A path as a sentence shows it: quoted, on one line, not longer than a line."""
     text = f"'{path}'" if is_seen(str(path)) else ascii(str(path))
     return text if len(text) <= LONGEST_NAME else f"{text[:120]}…{text[-30:]}"
 
 
 @contextmanager
-def sentences(path: str) -> Iterator[None]:
+def explain_os_errors(path: str) -> Iterator[None]:
     """Whatever the system says about a path, as one sentence."""
     try:
         yield
     except FileNotFoundError as error:
         raise ToolException(
-            f"There is no {shown(path)} in the folder; list_files shows what there is."
+            f"There is no {quote_path(path)} in the folder; list_files shows what there is."
         ) from error
     except (IsADirectoryError, NotADirectoryError) as error:
         raise ToolException(
-            f"{shown(path)} is not a file, or lies below something that is not a folder."
+            f"{quote_path(path)} is not a file, or lies below something that is not a folder."
         ) from error
     except PermissionError as error:
-        raise ToolException(f"{shown(path)} may not be opened with the rights of this process.") from error
+        raise ToolException(
+            f"{quote_path(path)} may not be opened with the rights of this process."
+        ) from error
     except OSError as error:
         raise ToolException(
-            f"{shown(path)} could not be used: {error.strerror or type(error).__name__}."
+            f"{quote_path(path)} could not be used: {error.strerror or type(error).__name__}."
         ) from error
 
 
 @dataclass(frozen=True)
-class Folder:
+class ConfinedFolder:
     """The files below `root`; whatever is refused raises a ToolException of one sentence.
 
     A path is resolved first (a link inside may point inside), then opened folder by folder from the root with
@@ -89,9 +91,11 @@ class Folder:
             real = Path(os.path.realpath(self.root / path))
             os.fsencode(real)
         except (ValueError, TypeError, OSError) as error:
-            raise ToolException(f"{shown(path)} is not a usable path.") from error
+            raise ToolException(f"{quote_path(path)} is not a usable path.") from error
         if not real.is_relative_to(self.root):
-            raise ToolException(f"{shown(path)} leads outside the folder; only paths inside it are allowed.")
+            raise ToolException(
+                f"{quote_path(path)} leads outside the folder; only paths inside it are allowed."
+            )
         return real
 
     def name(self, real: Path) -> str:
@@ -125,8 +129,8 @@ class Folder:
         """The bytes of a regular file of at most `most` bytes."""
         real = self.inside(path)
         if real == self.root:
-            raise ToolException(f"{shown(path)} is a folder, not a file; list_files lists it.")
-        with sentences(path), self.parent(real) as parent:
+            raise ToolException(f"{quote_path(path)} is a folder, not a file; list_files lists it.")
+        with explain_os_errors(path), self.parent(real) as parent:
             # looked at first: to open a device or a pipe may do something already
             self.check_regular(os.stat(real.name, dir_fd=parent, follow_symlinks=False), path, links=True)
             descriptor = os.open(real.name, os.O_RDONLY | ANY_LINK_REFUSED, dir_fd=parent)
@@ -138,7 +142,7 @@ class Folder:
             finally:
                 os.close(descriptor)
         if size > most:
-            raise TooBigError(f"{shown(path)} has {size} bytes, more than the {most} that can be read.")
+            raise TooBigError(f"{quote_path(path)} has {size} bytes, more than the {most} that can be read.")
         return data
 
     def check_regular(self, info: os.stat_result, path: str, *, links: bool = False) -> None:
@@ -149,26 +153,26 @@ class Folder:
         if links and stat.S_ISLNK(info.st_mode):
             return
         if info.st_dev in system_devices():
-            raise ToolException(f"{shown(path)} is no file but a view of the system, which is not read.")
+            raise ToolException(f"{quote_path(path)} is no file but a view of the system, which is not read.")
         if stat.S_ISDIR(info.st_mode):
-            raise ToolException(f"{shown(path)} is a folder, not a file; list_files lists it.")
+            raise ToolException(f"{quote_path(path)} is a folder, not a file; list_files lists it.")
         if not stat.S_ISREG(info.st_mode):
-            raise ToolException(f"{shown(path)} is not a regular file (a device, a pipe or a socket).")
+            raise ToolException(f"{quote_path(path)} is not a regular file (a device, a pipe or a socket).")
 
     def write(self, path: str, data: bytes) -> bool:
         """Put the bytes in place in one step; True if a file was replaced."""
         real = self.inside(path)
         if VERSION_CONTROL & {part.casefold() for part in real.relative_to(self.root).parts}:
-            raise ToolException(f"{shown(path)} belongs to version control, where nothing is written.")
+            raise ToolException(f"{quote_path(path)} belongs to version control, where nothing is written.")
         if real == self.root:
-            raise ToolException(f"{shown(path)} is a folder, not a file; give the name of a file.")
-        with sentences(path), self.parent(real, make=True) as parent:
+            raise ToolException(f"{quote_path(path)} is a folder, not a file; give the name of a file.")
+        with explain_os_errors(path), self.parent(real, make=True) as parent:
             before: os.stat_result | None = None
             with suppress(FileNotFoundError):
                 before = os.stat(real.name, dir_fd=parent, follow_symlinks=False)
                 self.check_regular(before, path)
                 if not before.st_mode & 0o222:
-                    raise ToolException(f"{shown(path)} is read-only; it stays as it is.")
+                    raise ToolException(f"{quote_path(path)} is read-only; it stays as it is.")
             self.replace(real.name, data, parent, before)
         return before is not None
 
@@ -225,8 +229,8 @@ class Folder:
     def existing_folder(self, path: str) -> Path:
         """A resolved path that is a folder now."""
         real = self.inside(path)
-        with sentences(path):
+        with explain_os_errors(path):
             if not real.is_dir():
                 wrong = "is a file, not a folder" if real.exists() else "does not exist in the folder"
-                raise ToolException(f"{shown(path)} {wrong}.")
+                raise ToolException(f"{quote_path(path)} {wrong}.")
         return real

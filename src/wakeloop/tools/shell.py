@@ -13,8 +13,8 @@ from wakeloop.loop.approval import Decision, request, said
 from wakeloop.text.descriptions import describe
 from wakeloop.text.secrets import is_secret
 from wakeloop.thread.asking import put
-from wakeloop.tools import bounded
-from wakeloop.tools.bounded import Output
+from wakeloop.tools import bounded_process
+from wakeloop.tools.bounded_process import BoundedOutput
 
 
 def shell_tool(
@@ -71,11 +71,11 @@ class Shell:
         if self.stop.is_set():
             raise ToolException("The run is being stopped; the command was not run.")
         if self.ask:
-            decision = put(asked(command), lambda decision: decision)
+            decision = put(approval_request(command), lambda decision: decision)
             if decision.kind != "approve":
-                return refusal(decision)
-        output = Output(self.limit)
-        code = run(command, self.root, self.timeout, output, self.stop)
+                return format_refusal(decision)
+        output = BoundedOutput(self.limit)
+        code = run_command(command, self.root, self.timeout, output, self.stop)
         why = (
             "ended: the run was stopped"
             if self.stop.is_set()
@@ -85,32 +85,34 @@ class Shell:
         return f"[{how}]\n{output.text() or '(no output)'}"
 
 
-def asked(command: str) -> dict[str, Any]:
+def approval_request(command: str) -> dict[str, Any]:
     """What a person is asked: to let a command run as it is, or not."""
     return request("run_shell", {"command": command}, "Run this command?", ("approve", "reject"))
 
 
-def refusal(decision: Decision) -> str:
+def format_refusal(decision: Decision) -> str:
     """What the model reads when the person did not say yes, with the person's own words."""
     return f"The person refused this command; it was not run.{said(decision)}"
 
 
-def run(
+def run_command(
     command: str,
     root: Path,
     timeout: float,
-    output: Output,
+    output: BoundedOutput,
     stop: Event,
     more: Mapping[str, str] | None = None,
 ) -> int | None:
     """Run a command line; None if it had to be ended. `more` are variables of its environment."""
-    env = {**harmless(os.environ), **(more or {})}
+    env = {**without_secret_variables(os.environ), **(more or {})}
     try:
-        return bounded.run(["/bin/sh", "-c", command], root, timeout, output, env=env, stop=stop)
+        return bounded_process.run_process(
+            ["/bin/sh", "-c", command], root, timeout, output, env=env, stop=stop
+        )
     except (OSError, ValueError) as error:
         raise ToolException(f"The command could not be started: {error}.") from error
 
 
-def harmless(environment: Mapping[str, str]) -> dict[str, str]:
+def without_secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment without variables that carry what looks like a key, a token or a password."""
     return {name: value for name, value in environment.items() if not is_secret(name, value)}

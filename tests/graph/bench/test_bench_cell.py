@@ -27,7 +27,7 @@ from wakeloop.bench.study import Study
 from wakeloop.bench.task import Task
 from wakeloop.errors import BenchError
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.tools.folder import Folder
+from wakeloop.tools.folder import ConfinedFolder
 
 HERE = [name for name, agent in AGENTS.items() if agent.exists and agent.peer is None]
 AWAKE = {"wakeloop", "agentparley", "+ wake", "+ nag", "+ guard", "+ idle rounds", "+ verify", "langchain"}
@@ -177,7 +177,7 @@ def test_a_full_disk_is_no_fault_of_the_agents(agent: str, monkeypatch: pytest.M
     def write(*_args: object) -> None:
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Folder, "write", write)
+    monkeypatch.setattr(ConfinedFolder, "write", write)
     with pytest.raises(OSError, match="No space left"):
         played(agent, calls(WRITE), says("Done."))
 

@@ -14,7 +14,7 @@ from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
 from wakeloop.platform import child_processes
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.server import ModelByEnvironment
+from wakeloop.server import EnvironmentModel
 
 
 class Slow:
@@ -109,7 +109,7 @@ def test_a_model_by_environment_is_made_once(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:x")
     monkeypatch.setattr("wakeloop.server.model_named", lambda name: made.append(name) or name)
     monkeypatch.setattr("wakeloop.server.bound", lambda model, _: model)
-    model = ModelByEnvironment()
+    model = EnvironmentModel()
     assert (model._real, model._real, made) == ("openai:x", "openai:x", ["openai:x"])
     assert model.model_dump().get("_real") is None
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 
-from wakeloop.sessions import early, next_input, noted
-from wakeloop.sessions.questions import EVERY, wrong_id
+from wakeloop.sessions import choose_next_input, find_early_events, update_question_notes
+from wakeloop.sessions.questions import ANY_QUESTION, answer_fault
 
 GO: Any = {"kind": "human", "id": "go", "text": "go"}
 NAMED: Any = {"kind": "human", "id": "named", "text": "to b", "correlation_id": "b"}
@@ -25,7 +25,7 @@ def parked(*questions: str, running: bool = False) -> StateSnapshot:
 
 def chosen(snapshot: StateSnapshot, *events: Any, **more: Any) -> tuple[Any, list[str], list[str]]:
     """What is resumed or run, the ids of what is held, and of what is refused."""
-    step = next_input(snapshot, events, **more)
+    step = choose_next_input(snapshot, events, **more)
     given = step.input.resume if isinstance(step.input, Command) else step.input
     if isinstance(given, dict) and "todo_inbox" in given:
         given = [event["id"] for event in given["todo_inbox"]]
@@ -67,21 +67,21 @@ def test_a_run_under_way_goes_on_before_anything_is_judged() -> None:
 
 
 def test_a_question_keeps_the_number_under_which_it_was_first_noted() -> None:
-    first = noted({}, ["a", "b"], 7)
+    first = update_question_notes({}, ["a", "b"], 7)
     assert first == {"a": 7, "b": 7}
-    assert noted(first, ["b", "c"], 9) == {"b": 7, "c": 9}
-    assert noted(first, [], 9) == {}
-    assert noted({EVERY: 4}, ["a"], 9) == {"a": 4}  # a session of an older release
+    assert update_question_notes(first, ["b", "c"], 9) == {"b": 7, "c": 9}
+    assert update_question_notes(first, [], 9) == {}
+    assert update_question_notes({ANY_QUESTION: 4}, ["a"], 9) == {"a": 4}  # a session of an older release
 
 
 def test_what_has_a_question_s_number_or_a_smaller_one_came_before_it() -> None:
     numbered = [(6, GO), (7, NAMED), (8, WRONG)]
-    assert early({"a": 7, "b": 5}, numbered) == {("go", "a"), ("named", "a")}
+    assert find_early_events({"a": 7, "b": 5}, numbered) == {("go", "a"), ("named", "a")}
 
 
 def test_a_refusal_is_a_sentence() -> None:
     told = "The answer is refused: it is for the question 'c', and the session "
-    assert wrong_id(WRONG, []) == f"{told}asks nothing now: leave the id out to say it."
-    assert wrong_id(WRONG, ["a", "b"]) == f"{told}asks a, b: name that one."
-    assert wrong_id(WRONG, ["a", "b", "d", "e"]) == f"{told}asks a, b, d, …: name that one."
-    assert wrong_id(GO, []) is wrong_id(PEER, []) is wrong_id(NAMED, ["b"]) is None
+    assert answer_fault(WRONG, []) == f"{told}asks nothing now: leave the id out to say it."
+    assert answer_fault(WRONG, ["a", "b"]) == f"{told}asks a, b: name that one."
+    assert answer_fault(WRONG, ["a", "b", "d", "e"]) == f"{told}asks a, b, d, …: name that one."
+    assert answer_fault(GO, []) is answer_fault(PEER, []) is answer_fault(NAMED, ["b"]) is None

@@ -12,8 +12,8 @@ import pytest
 from confined import SECRET, call, confining
 from langchain_core.tools import ToolException
 
-from wakeloop.tools.files import Limits, file_tools
-from wakeloop.tools.folder import Folder
+from wakeloop.tools.files import FileLimits, file_tools
+from wakeloop.tools.folder import ConfinedFolder
 
 TRIES = 300
 
@@ -182,9 +182,9 @@ def test_a_huge_and_sparse_file_costs_no_memory(root: Path) -> None:
 
 def test_one_byte_more_than_allowed_is_too_much(root: Path) -> None:
     (root / "big").write_bytes(b"x" * 11)
-    assert Folder(root).read("big", 11) == b"x" * 11
+    assert ConfinedFolder(root).read("big", 11) == b"x" * 11
     with pytest.raises(ToolException, match="has 11 bytes, more than the 10"):
-        Folder(root).read("big", 10)
+        ConfinedFolder(root).read("big", 10)
 
 
 def test_binary_files_and_names_that_are_not_utf_8(root: Path) -> None:
@@ -226,5 +226,5 @@ def test_a_very_deep_folder_is_walked(root: Path) -> None:
     deep.mkdir(parents=True)
     (deep / "x").write_text("found")
     assert "1 of 3" not in call(root, "list_files", path=".")
-    assert f"{'/'.join(['d' * 50] * 40)}/x" in Folder(root).walk()[0]
-    assert Limits().scanned == 20_000
+    assert f"{'/'.join(['d' * 50] * 40)}/x" in ConfinedFolder(root).walk()[0]
+    assert FileLimits().scanned == 20_000

@@ -18,8 +18,8 @@ from wakeloop.display.screen import SHOWN, Screen
 from wakeloop.display.words import call, item, question
 from wakeloop.text.characters import UNSEEN, escaped, is_seen, one_line
 from wakeloop.text.secrets import hidden, is_secret, without_secrets
-from wakeloop.tools.folder import shown
-from wakeloop.tools.shell import harmless
+from wakeloop.tools.folder import quote_path
+from wakeloop.tools.shell import without_secret_variables
 
 JOINERS = "\u200c\u200d"
 VISIBLE = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
@@ -73,8 +73,8 @@ def test_a_question_hides_nothing_in_its_keys() -> None:
 
 
 def test_a_path_shows_what_it_is() -> None:
-    assert shown("a\u3164b") == "'a\\u3164b'"
-    assert shown("é") == "'é'"
+    assert quote_path("a\u3164b") == "'a\\u3164b'"
+    assert quote_path("é") == "'é'"
 
 
 # -- secrets -----------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ ORDINARY = [
 @pytest.mark.parametrize("name", SECRET)
 def test_a_command_is_not_given_what_counts_as_a_secret(name: str) -> None:
     assert is_secret(name, SECRET[name])
-    assert harmless({**PLAIN, name: SECRET[name]}) == PLAIN
+    assert without_secret_variables({**PLAIN, name: SECRET[name]}) == PLAIN
 
 
 @pytest.mark.parametrize(

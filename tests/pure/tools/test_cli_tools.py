@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.tools import ToolException
 from levels import examples
 
-from wakeloop.tools.files import Limits, file_tools
+from wakeloop.tools.files import FileLimits, file_tools
 
 SECRET = "the secret outside"
 
@@ -77,7 +77,7 @@ def test_list_takes_several_patterns_and_paths(root):
 
 
 def test_list_says_that_it_is_cut_and_goes_on(root):
-    limits = Limits(entries=1)
+    limits = FileLimits(entries=1)
     assert call(root, "list_files", limits) == (
         "Files 1 to 1 of 2 in '.':\na.py\n(Cut here: more files follow; go on with start=2.)"
     )
@@ -89,7 +89,7 @@ def test_list_says_that_it_is_cut_and_goes_on(root):
 def test_list_says_where_it_stopped_looking(tmp_path):
     for number in range(30):
         (tmp_path / f"{number:02}.py").touch()
-    head = call(tmp_path, "list_files", Limits(scanned=10)).split("\n")[0]
+    head = call(tmp_path, "list_files", FileLimits(scanned=10)).split("\n")[0]
     assert head == "Files 1 to 10 of 10 in '.' (the first 10 entries were looked at; name a deeper folder):"
 
 
@@ -116,11 +116,11 @@ def test_read_gives_the_lines_and_where_they_are(root):
 
 def test_read_cuts_at_the_limits(root):
     (root / "long.txt").write_text("x" * 100 + "\n" + "y\n" * 50)
-    text = call(root, "read_file", Limits(result=40), path="long.txt")
+    text = call(root, "read_file", FileLimits(result=40), path="long.txt")
     assert text.split("\n")[1] == "x" * 40 + "… (line cut: 100 characters, 40 shown)"
     assert text.endswith("go on with start=2.)")
-    assert len(call(root, "read_file", Limits(result=40), path="long.txt", start=2).split("\n")) == 22
-    assert len(call(root, "read_file", Limits(lines=5), path="long.txt", lines=400).split("\n")) == 7
+    assert len(call(root, "read_file", FileLimits(result=40), path="long.txt", start=2).split("\n")) == 22
+    assert len(call(root, "read_file", FileLimits(lines=5), path="long.txt", lines=400).split("\n")) == 7
 
 
 def test_read_says_what_is_odd(root):
@@ -173,7 +173,7 @@ def test_read_refuses_what_is_too_big_or_no_file(root):
     ):
         call(root, "read_file", path="pipe")
     with pytest.raises(ToolException, match=r"^'a.py' has 21 bytes, more than the 5 that can be read; "):
-        call(root, "read_file", Limits(read=5), path="a.py")
+        call(root, "read_file", FileLimits(read=5), path="a.py")
 
 
 def test_a_link_slipped_in_after_the_check_is_refused(root, monkeypatch):
@@ -251,7 +251,7 @@ def test_a_dangling_link_out_is_no_way_out(root):
 def test_write_refusals(root, path, content, sentence):
     (root / "kept.txt").touch(mode=0o444)
     with pytest.raises(ToolException) as refusal:
-        call(root, "write_file", Limits(write=10), path=path, content=content)
+        call(root, "write_file", FileLimits(write=10), path=path, content=content)
     assert str(refusal.value) == sentence
     assert not (root / "x").exists()
 
@@ -298,7 +298,7 @@ def test_search_finds_lines_whatever_their_case(root):
 
 def test_search_is_cut_and_says_what_it_left_out(root):
     (root / "bin").write_bytes(b"needle\0")
-    limits = Limits(hits=1)
+    limits = FileLimits(hits=1)
     assert call(root, "search_files", limits, query="e") == (
         "Hits 1 to 1 of 'e':\na.py:1: one\n(Cut here: more hits follow; go on with start=2.)"
     )

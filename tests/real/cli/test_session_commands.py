@@ -26,7 +26,7 @@ from processes import COMMAND, Shell, wakeloop
 from processes import until as until_it
 
 from wakeloop.cli.sessions.where import Where
-from wakeloop.sessions.dbos.cron_line import following
+from wakeloop.sessions.dbos.cron import next_time
 
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(300)]
 
@@ -310,7 +310,7 @@ def test_an_agent_file_is_a_session_and_a_peer(shared: World) -> None:
 def test_a_cron_line_wakes_its_session(shared: World) -> None:
     line = ("cron", "add", "clock", "0 0 1 1 *", "Happy new year")
     code, out, err = shared.here(*line)
-    due = following("0 0 1 1 *", datetime.now(UTC)).isoformat()
+    due = next_time("0 0 1 1 *", datetime.now(UTC)).isoformat()
     key = out.partition(":")[0]
     assert (code, out, err) == (0, f"{key}: due {due}\n", "")
     assert shared.here(*line)[1] == out  # the same again is the same

@@ -19,7 +19,7 @@ from langgraph.types import Command, StateSnapshot, interrupt
 from words import in_todays_words
 
 from wakeloop import TodoState, answer_of, create_todo_agent, preset, session_of
-from wakeloop.sessions import outstanding, session_tools
+from wakeloop.sessions import list_outstanding, session_tools
 from wakeloop.testing import ScriptedModel, awalk, calls, malformed, walk
 
 FORMAT = {
@@ -157,7 +157,7 @@ def reads(snapshot: StateSnapshot) -> Row:
         "next": sorted(snapshot.next),
         "interrupts": [i.value for i in snapshot.interrupts],
         "channels": {name: values[name] for name in kept if values.get(name)},
-        "outstanding": [[o.thread, dict(o.event)] for o in outstanding("main", values, session)],
+        "outstanding": [[o.thread, dict(o.event)] for o in list_outstanding("main", values, session)],
     }
 
 

@@ -29,8 +29,8 @@ from wakeloop import create_todo_agent
 from wakeloop.cli.commands.app import app
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.sessions.where import Where
-from wakeloop.sessions.dbos import DbosHost, Post
-from wakeloop.sessions.dbos.database import engine_on, on_postgres
+from wakeloop.sessions.dbos import DbosHost, SessionClient
+from wakeloop.sessions.dbos.database import is_postgres, open_engine
 from wakeloop.testing import ScriptedModel, calls, says
 
 pytestmark = pytest.mark.timeout(300)
@@ -134,7 +134,7 @@ def until(true: Any) -> None:
 
 
 def tables_of(db: str) -> tuple[str, ...]:
-    return ("checkpoint_blobs", "checkpoint_writes") if on_postgres(db) else ("checkpoints", "writes")
+    return ("checkpoint_blobs", "checkpoint_writes") if is_postgres(db) else ("checkpoints", "writes")
 
 
 def thread_of(table: str, kind: str) -> str:
@@ -143,7 +143,7 @@ def thread_of(table: str, kind: str) -> str:
 
 def spoil_threads(db: str, trap: Trap, *kinds: str) -> None:
     """Replace the rows of LangGraph's tables: in each thread those of one table, by one kind."""
-    engine = engine_on(db if on_postgres(db) else f"sqlite:///{db}")
+    engine = open_engine(db if is_postgres(db) else f"sqlite:///{db}")
     column = {
         "checkpoint_blobs": "blob",
         "checkpoint_writes": "blob",
@@ -165,11 +165,11 @@ def spoil_engine(url: str, trap: Trap, *, schedules: bool = True) -> set[str]:
 
     Without its `schedules`, of which the package has none: one that cannot be read ends the engine's thread.
     """
-    engine = engine_on(url)
+    engine = open_engine(url)
     spoiled = set()
     with closing_engine(engine), engine.begin() as c:
         found = sa.MetaData()
-        found.reflect(c, schema="wakeloop" if on_postgres(url) else None)
+        found.reflect(c, schema="wakeloop" if is_postgres(url) else None)
         status = next(table for table in found.tables.values() if table.name == "workflow_status")
         run = c.execute(sa.select(status.c.workflow_uuid)).scalars().first()
         for table in found.tables.values():
@@ -202,9 +202,9 @@ def filling(table: sa.Table, run: Any) -> dict[str, Any]:
 
 def spoil_own(db: str, trap: Trap) -> None:
     """Put a pickle into every value of the package's own tables."""
-    urls = {Where(db).url, db if on_postgres(db) else f"sqlite:///{db}"}
+    urls = {Where(db).url, db if is_postgres(db) else f"sqlite:///{db}"}
     for url in urls:
-        engine = engine_on(url)
+        engine = open_engine(url)
         with closing_engine(engine), engine.begin() as c:
             found = sa.MetaData()
             found.reflect(c)
@@ -233,7 +233,7 @@ def commands(db: str, kinds: Sequence[str]) -> Iterator[list[str]]:
         for kind in kinds:
             name = thread_of(table, kind)
             yield ["send", name, "yes"]
-            if on_postgres(db):
+            if is_postgres(db):
                 continue
             yield ["show", name, "--history", "--json"]
             yield ["todo", name, "list"]
@@ -252,7 +252,7 @@ def commands(db: str, kinds: Sequence[str]) -> Iterator[list[str]]:
             ]
             yield ["chat", "--thread", name, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
             yield ["config", "--thread", name]
-    if not on_postgres(db):
+    if not is_postgres(db):
         yield from (["threads"], ["threads", "--all", "--json"], ["config"], ["graph"])
 
 
@@ -336,7 +336,7 @@ def test_an_older_engines_pickles_are_dropped_and_what_they_rang_for_is_done(tmp
             host.send("main", {"kind": "human", "text": "go"})
             assert host.wait("main", timeout=60)
             key = host.schedule("main", "0 0 29 2 *", "a leap day")
-        with closing(Post(url, {"main": agent})) as post:
+        with closing(SessionClient(url, {"main": agent})) as post:
             post.send("main", {"kind": "human", "text": "while nobody is up"})
         spoil_engine(url, trap, schedules=False)
         with DbosHost(url, {"main": agent}, polling=0.05) as host:

@@ -28,7 +28,7 @@ from wakeloop.cli.recipe import Recipe
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.model.named import model_named, openai_model
 from wakeloop.model.redaction import redacted, secrets_of
-from wakeloop.server import ModelByEnvironment
+from wakeloop.server import EnvironmentModel
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.secrets import without_secrets
 
@@ -161,7 +161,7 @@ def test_what_a_model_carries_is_found() -> None:
 def test_the_servers_model_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:m")
-    by_environment = ModelByEnvironment().bind_tools([])
+    by_environment = EnvironmentModel().bind_tools([])
     assert secrets_of(by_environment) == []
     assert by_environment._real is not None
     assert secrets_of(by_environment) == [KEY]

@@ -12,13 +12,16 @@ from langgraph_sdk.errors import InternalServerError
 
 from wakeloop import SessionError
 from wakeloop.sessions.langgraph_server import ServerHost
-from wakeloop.sessions.langgraph_server.kept import SHELF, uid
+from wakeloop.sessions.langgraph_server.server_store import EVENTS, server_thread_id
 
 pytest.importorskip("langgraph_api", reason="the extra `server` is not installed")
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_group("langgraph-dev")]
 HALF = "half \ud800"
-KEPT, BACKGROUND = "wakeloop.sessions.langgraph_server.kept", "wakeloop.sessions.langgraph_server.background"
-ONE_RUN = "wakeloop.sessions.langgraph_server.one_run"
+KEPT, BACKGROUND = (
+    "wakeloop.sessions.langgraph_server.server_store",
+    "wakeloop.sessions.langgraph_server.background_runner",
+)
+ONE_RUN = "wakeloop.sessions.langgraph_server.server_runner"
 HOST = "wakeloop.sessions.langgraph_server.server_host"
 
 
@@ -42,7 +45,7 @@ def told(host: ServerHost, thread: str, text: str, key: str) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{BACKGROUND}.PAUSES", (0.02,) * 5)
+    monkeypatch.setattr(f"{BACKGROUND}.RETRY_PAUSES", (0.02,) * 5)
 
 
 # -- further pages -----------------------------------------------------------------------------------------
@@ -51,8 +54,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three, where a thread's life takes a thousand events otherwise."""
-    monkeypatch.setattr(f"{KEPT}.MOST", 3)
-    monkeypatch.setattr("wakeloop.sessions.langgraph_server.server_host.MOST", 3, raising=False)
+    monkeypatch.setattr(f"{KEPT}.PAGE_SIZE", 3)
+    monkeypatch.setattr("wakeloop.sessions.langgraph_server.server_host.PAGE_SIZE", 3, raising=False)
 
 
 @pytest.mark.usefixtures("small")
@@ -114,7 +117,7 @@ def killed(host: ServerHost, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 @pytest.fixture
 def other(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerHost]:
     """Another host, which has not looked yet."""
-    monkeypatch.setattr(f"{ONE_RUN}.PATIENT", 3, raising=False)
+    monkeypatch.setattr(f"{ONE_RUN}.BEGIN_CHECKS", 3, raising=False)
     host = ServerHost(url, {"main": "main"})
     yield host
     host.close()
@@ -152,7 +155,7 @@ def test_an_input_is_taken_once(
     other.catch_up()
     until(lambda: not other.kept.waiting(name))
     assert texts(other, name) == ["hello", "read: hello"]
-    runs: Any = other.client.runs.list(uid(name))
+    runs: Any = other.client.runs.list(server_thread_id(name))
     assert len(runs) == 1
 
 
@@ -206,7 +209,7 @@ def test_a_server_that_fails_for_ever_is_given_up(
     tries: list[int] = []
     with monkeypatch.context() as patch:
         patch.setattr(host.client.runs, "create", lambda *_, **__: tries.append(1) or failing())
-        patch.setattr(f"{ONE_RUN}.PATIENT", 0, raising=False)
+        patch.setattr(f"{ONE_RUN}.BEGIN_CHECKS", 0, raising=False)
         host.send(name, {"kind": "human", "text": "hello"})
         until(lambda: (host.status(name).error or "").endswith("the disk is full"))
         until(lambda: host.background.at_work == {})
@@ -255,7 +258,9 @@ def test_a_thread_that_cannot_be_read_hides_no_other(
         told(host, thread, "hello", "e")
     read = host.client.threads.get_state
     monkeypatch.setattr(
-        host.client.threads, "get_state", lambda key: failing() if key == uid(name) else read(key)
+        host.client.threads,
+        "get_state",
+        lambda key: failing() if key == server_thread_id(name) else read(key),
     )
     rows = {status.thread: status for status in host.list()}
     assert (rows[name].state, rows[good].state) == ("damaged", "dormant")
@@ -267,12 +272,14 @@ def test_a_damaged_item_holds_up_no_other_thread(host: ServerHost, other: Server
     host.background.draining.set()
     for thread in (name, good):
         host.send(thread, {"kind": "human", "text": "hello"})
-    host.client.store.put_item((SHELF, uid(name)), key="bad", value={"kind": "human"}, index=False)
+    host.client.store.put_item(
+        (EVENTS, server_thread_id(name)), key="bad", value={"kind": "human"}, index=False
+    )
     other.catch_up()
     until(lambda: texts(other, good) == ["hello", "read: hello"])
     rows = {status.thread: status for status in other.list()}
     assert (rows[name].state, rows[good].state) == ("damaged", "dormant")
-    host.client.store.delete_item((SHELF, uid(name)), key="bad")
+    host.client.store.delete_item((EVENTS, server_thread_id(name)), key="bad")
 
 
 @pytest.mark.parametrize(
@@ -336,7 +343,7 @@ def test_a_thread_that_goes_while_all_are_listed_hides_no_other(host: ServerHost
     for thread in ("gone", "here"):
         host.kept.make(f"{name}-{thread}")
     found = host.kept.threads()
-    host.client.threads.delete(uid(f"{name}-gone"))
+    host.client.threads.delete(server_thread_id(f"{name}-gone"))
     host.kept.threads = lambda: found  # type: ignore[method-assign]
     assert {f"{name}-gone", f"{name}-here"} & {s.thread for s in host.list()} == {f"{name}-here"}
     with pytest.raises(SessionError, match="There is no session"):
@@ -383,8 +390,8 @@ def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
     host.background.draining.set()
     host.send(name, asks)
     with monkeypatch.context() as patch:
-        patch.setattr("wakeloop.sessions.langgraph_server.one_run.refusal_of", dying)
-        patch.setattr(f"{HOST}.refusal_of", dying, raising=False)
+        patch.setattr("wakeloop.sessions.langgraph_server.server_runner.make_refusal", dying)
+        patch.setattr(f"{HOST}.make_refusal", dying, raising=False)
         with pytest.raises(Killed):
             host.cancel(key)
     other.catch_up()

@@ -17,8 +17,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from memory_host import MemoryHost
 
-from wakeloop.sessions import worker
-from wakeloop.sessions.locks import set_up
+from wakeloop.sessions import thread_runner
+from wakeloop.sessions.postgres_locks import set_up_tables
 
 DOORS = ("sync", "async")  # of the host in memory
 ENGINES = ("sqlite", "asynchronous sqlite", "postgres")  # where the host on DBOS keeps threads and events
@@ -31,7 +31,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield request.param
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wakeloop.sessions.dbos.watch.LOOK", 3600.0)  # there is nobody to look after
+        patch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 3600.0)  # there is nobody to look after
         if request.param == "postgres":
             server = request.getfixturevalue("postgres_server")
             with server.database() as url, Engine(url) as engine:
@@ -57,14 +57,14 @@ def host(engine: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Iterato
 def raising(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
     """What the next runs raise, where something is in it, the last first."""
     waiting: list[Exception] = []
-    run = worker.run
+    run = thread_runner.run_graph
 
     def running(*given: Any) -> None:
         if waiting:
             raise waiting.pop()
         run(*given)
 
-    monkeypatch.setattr(worker, "run", running)
+    monkeypatch.setattr(thread_runner, "run_graph", running)
     return waiting
 
 
@@ -88,7 +88,7 @@ def saver_of(kind: str, url: str, folder: Path) -> Iterator[Any]:
                 yield SqliteSaver(connection)
         case "postgres":
             with PostgresSaver.from_conn_string(url) as saver:
-                set_up(saver, url)
+                set_up_tables(saver, url)
                 for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
                     saver.conn.execute(f"TRUNCATE {table}")
                 yield saver

@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from host_stage import Stage
 
 from wakeloop.loop.inbox import WakeEvent
-from wakeloop.sessions import Schedule, SessionStatus, early, next_input
+from wakeloop.sessions import Schedule, SessionStatus, choose_next_input, find_early_events
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.dbos.queues import QUEUE, TIMERS
-from wakeloop.sessions.questions import asked_by
+from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, TIMER_QUEUE
+from wakeloop.sessions.questions import open_questions
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS
 
 PATIENCE = 60.0  # seconds, for what takes well under one
@@ -101,7 +101,9 @@ class Engine(DbosHost):
                     c.execute(table.delete())
             self.gate.open(wide=True)
             deadline = time.monotonic() + PATIENCE
-            while self.client.list_workflows(status=["ENQUEUED", "PENDING"], queue_name=[QUEUE, TIMERS]):
+            while self.client.list_workflows(
+                status=["ENQUEUED", "PENDING"], queue_name=[RUN_QUEUE, TIMER_QUEUE]
+            ):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             self.gate.open(wide=False)
@@ -140,8 +142,10 @@ class EngineHost(Stage):
 
     def turn(self, thread_id: str) -> bool:
         waiting = [(one.number, one.event) for one in self.engine.mailbox.waiting(thread_id)]
-        notes = self.engine.mailbox.note(thread_id, asked_by(self.snapshot(thread_id)))
-        step = next_input(self.snapshot(thread_id), [event for _, event in waiting], early(notes, waiting))
+        notes = self.engine.mailbox.note(thread_id, open_questions(self.snapshot(thread_id)))
+        step = choose_next_input(
+            self.snapshot(thread_id), [event for _, event in waiting], find_early_events(notes, waiting)
+        )
         if not step.run and not step.refused:
             return False
         self.engine.gate.let_through(thread_id)

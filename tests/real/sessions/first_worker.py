@@ -10,7 +10,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.locks import set_up
+from wakeloop.sessions.postgres_locks import set_up_tables
 from wakeloop.testing import ScriptedModel, says
 
 
@@ -23,7 +23,7 @@ def main(url: str) -> None:
     sys.stdin.readline()
     with ExitStack() as stack:
         saver = stack.enter_context(PostgresSaver.from_conn_string(url))
-        set_up(saver, url)
+        set_up_tables(saver, url)
         agent = create_todo_agent(ScriptedModel([answer] * 100), checkpointer=saver)
         stack.enter_context(DbosHost(url, {"main": agent}, polling=0.05))
         print("up", flush=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 from wakeloop import create_todo_agent, preset, session_of
 from wakeloop.loop.inbox import WakeEvent
-from wakeloop.sessions import Schedule, SessionStatus, agent_of, session_tools
-from wakeloop.sessions.tools import Limits
+from wakeloop.sessions import Schedule, SessionStatus, find_agent, session_tools
+from wakeloop.sessions.communication_tools import SubagentLimits
 from wakeloop.testing import ScriptedModel, wire_faults
 
 TIME = re.compile(r", [0-9T:.+-]{25,32}\]")
@@ -34,7 +34,7 @@ class Stage:
         name: str,
         *replies: Any,
         tools: Sequence[Any] = (),
-        limits: Limits | None = None,
+        limits: SubagentLimits | None = None,
         names: Any = None,
         **change: Any,
     ) -> Any:
@@ -100,7 +100,7 @@ class Stage:
     # -- what is kept ------------------------------------------------------------------------------------
 
     def graph(self, thread_id: str) -> Any:
-        return self.made[agent_of(thread_id, self.made)]
+        return self.made[find_agent(thread_id, self.made)]
 
     def snapshot(self, thread_id: str) -> Any:
         return self.graph(thread_id).get_state({"configurable": {"thread_id": thread_id}})

@@ -15,16 +15,16 @@ from wakeloop.sessions import (
     Schedule,
     SessionStatus,
     aclose_run,
-    agent_of,
+    choose_next_input,
     close_run,
-    derived_id,
-    early,
-    next_input,
-    noted,
-    refusal_of,
+    derive_id,
+    find_agent,
+    find_early_events,
+    make_refusal,
+    update_question_notes,
 )
-from wakeloop.sessions.host import CANCELLED, accepted
-from wakeloop.sessions.questions import asked_by, wrong_id
+from wakeloop.sessions.host import CANCELLED_MESSAGE, complete_event
+from wakeloop.sessions.questions import answer_fault, open_questions
 
 
 class MemoryHost(Stage):
@@ -48,11 +48,11 @@ class MemoryHost(Stage):
         return self.made
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
-        agent_of(thread_id, self.made)
+        find_agent(thread_id, self.made)
         key = event.get("id") or f"e{len(self.accepted) + 1}"
-        accepted({**event, "id": key})
+        complete_event({**event, "id": key})
         if (thread_id, key) not in self.numbers:
-            if why := wrong_id(event, asked_by(self.snapshot(thread_id))):
+            if why := answer_fault(event, open_questions(self.snapshot(thread_id))):
                 raise SessionError(why)
             self.numbers[thread_id, key] = len(self.numbers) + 1
             self.queue.append((thread_id, {**event, "id": key}))
@@ -60,8 +60,8 @@ class MemoryHost(Stage):
         return key
 
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
-        agent_of(thread_id, self.made)
-        key = derived_id("cron", thread_id, cron, text)
+        find_agent(thread_id, self.made)
+        key = derive_id("cron", thread_id, cron, text)
         self.planned[key] = Schedule(key, thread_id, cron, text)
         return key
 
@@ -72,7 +72,9 @@ class MemoryHost(Stage):
         if thread_id not in {to for to, _ in self.numbers}:
             raise SessionError(f"Nothing was ever sent to the thread {thread_id!r}.")
         waiting = sum(to == thread_id for to, _ in self.queue)
-        return SessionStatus.of(thread_id, agent_of(thread_id, self.made), self.snapshot(thread_id), waiting)
+        return SessionStatus.of(
+            thread_id, find_agent(thread_id, self.made), self.snapshot(thread_id), waiting
+        )
 
     def cancel(self, key: str) -> bool:
         if self.planned.pop(key, None):
@@ -80,7 +82,7 @@ class MemoryHost(Stage):
         found = [item for item in self.queue if item[1]["id"] == key]
         for item in found:
             self.queue.remove(item)
-            if letter := refusal_of(item[1], item[0], CANCELLED):
+            if letter := make_refusal(item[1], item[0], CANCELLED_MESSAGE):
                 self.send(letter.thread, letter.event)
         return bool(found)
 
@@ -96,10 +98,12 @@ class MemoryHost(Stage):
     def turn(self, thread_id: str) -> bool:
         """Run one turn of a thread, if it can run."""
         events = [event for to, event in self.queue if to == thread_id]
-        before = early(self.notes.get(thread_id, {}), [(self.numbers[thread_id, e["id"]], e) for e in events])
-        step = next_input(self.snapshot(thread_id), events if self.batch else events[:1], before)
+        before = find_early_events(
+            self.notes.get(thread_id, {}), [(self.numbers[thread_id, e["id"]], e) for e in events]
+        )
+        step = choose_next_input(self.snapshot(thread_id), events if self.batch else events[:1], before)
         if not step.run and not self.batch:  # an answer may stand behind what an interrupt holds
-            step = next_input(self.snapshot(thread_id), events, before)
+            step = choose_next_input(self.snapshot(thread_id), events, before)
         gone = [*step.taken, *(event for event, _ in step.refused)]
         self.failures += [why for _, why in step.refused]
         if self.draining:
@@ -114,8 +118,8 @@ class MemoryHost(Stage):
         except Exception as error:  # noqa: BLE001 - a turn given up
             failure = f"{type(error).__name__}: {error}"
             self.failures.append(failure)
-        asked = asked_by(self.snapshot(thread_id))
-        self.notes[thread_id] = noted(self.notes.get(thread_id, {}), asked, len(self.numbers))
+        asked = open_questions(self.snapshot(thread_id))
+        self.notes[thread_id] = update_question_notes(self.notes.get(thread_id, {}), asked, len(self.numbers))
         if self.door == "sync":
             close_run(graph, thread_id, self, failure)
         else:

@@ -12,8 +12,8 @@ from langgraph.runtime import RunControl
 from test_worker import Frail, Killed, Sender
 
 from wakeloop import create_todo_agent
-from wakeloop.sessions.dbos.database import engine_on
-from wakeloop.sessions.worker import Runs
+from wakeloop.sessions.dbos.database import open_engine
+from wakeloop.sessions.thread_runner import ThreadRunner
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.tools.shell import shell_tool
 
@@ -24,7 +24,7 @@ CONFIG: Any = {"configurable": {"thread_id": "main"}}
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("point", POINTS)
 def test_one_yes_approves_one_command(point: str, named: bool, tmp_path: Path) -> None:
-    mailbox = Frail(engine_on(f"sqlite:///{tmp_path / 'sessions.db'}"))
+    mailbox = Frail(open_engine(f"sqlite:///{tmp_path / 'sessions.db'}"))
     mailbox.create()
 
     def runs(name: str) -> Any:
@@ -36,7 +36,7 @@ def test_one_yes_approves_one_command(point: str, named: bool, tmp_path: Path) -
 
     model = ScriptedModel([runs("a"), runs("b"), runs("b")])
     agent: Any = create_todo_agent(model, tools=[shell_tool(tmp_path)], checkpointer=InMemorySaver())
-    work = Runs(mailbox, Sender(mailbox))  # type: ignore[arg-type]
+    work = ThreadRunner(mailbox, Sender(mailbox))  # type: ignore[arg-type]
     mailbox.put("main", {"kind": "human", "id": "go", "text": "go"})
     work.take(agent, "main", RunControl())
     [question] = agent.get_state(CONFIG).interrupts

@@ -13,7 +13,7 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.sessions.dbos import DbosHost, Post
+from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.tools.shell import shell_tool
 
@@ -46,7 +46,10 @@ def test_an_answer_by_name_from_a_process_that_knows_names_alone_is_judged_by_th
 ) -> None:
     url = f"sqlite:///{tmp_path / 'events.db'}"
     agent = shell_agent(saver, tmp_path, runs("touch ran"), says("Done."))
-    with DbosHost(url, {"main": agent}, polling=0.05) as host, closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+    with (
+        DbosHost(url, {"main": agent}, polling=0.05) as host,
+        closing(SessionClient(url, {"main": None})) as post,
+    ):  # type: ignore[dict-item]
         post.send("t", {"kind": "human", "text": "go"})
         until(lambda: host.status("t").asks and not host.mailbox.waiting("t"))
         post.send("t", {**YES, "correlation_id": "another"})
@@ -65,7 +68,7 @@ def test_a_question_that_another_program_has_left_is_answered_by_what_is_sent_af
 ) -> None:
     url = f"sqlite:///{tmp_path / 'events.db'}"
     agent = shell_agent(saver, tmp_path, runs("touch ran"), says("Done."))
-    with closing(Post(url, {"main": agent})) as post:
+    with closing(SessionClient(url, {"main": agent})) as post:
         agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "t"}})
         post.send("t", YES)
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
@@ -78,7 +81,7 @@ def test_a_question_that_another_program_has_left_is_not_answered_by_what_was_se
 ) -> None:
     url = f"sqlite:///{tmp_path / 'events.db'}"
     agent = shell_agent(saver, tmp_path, runs("touch ran"), says("Done."), says("Yes to what?"))
-    with closing(Post(url, {"main": agent})) as post:
+    with closing(SessionClient(url, {"main": agent})) as post:
         post.send("t", YES)
         agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "t"}})
     with DbosHost(url, {"main": agent}, polling=0.05) as host:

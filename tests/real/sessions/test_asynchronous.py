@@ -17,8 +17,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from wakeloop import create_todo_agent
+from wakeloop.sessions.communication_tools import session_tools
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.tools import session_tools
 from wakeloop.testing import ScriptedModel, calls, says
 
 

@@ -19,12 +19,18 @@ from test_outage import hosted, patiently, throw_out, until
 
 from wakeloop import SessionError, create_todo_agent
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.dbos.fenced_saver import Fence, fenced
+from wakeloop.sessions.dbos.fenced_saver import Fence, fence_graph
 from wakeloop.sessions.host import TakenOverError
-from wakeloop.sessions.locks import Found, Locks, lock_number, thread_name, worker_name
+from wakeloop.sessions.postgres_locks import (
+    LockObservation,
+    Locks,
+    lock_number,
+    thread_lock_name,
+    worker_lock_name,
+)
 from wakeloop.testing import ScriptedModel, calls, says
 
-NUMBER = lock_number(thread_name("x"))
+NUMBER = lock_number(thread_lock_name("x"))
 GRACE = 1.0
 
 
@@ -131,7 +137,7 @@ def test_a_former_connection_that_is_half_dead_holds_nothing_up(postgres: str) -
 
 
 def test_a_workers_name_comes_back_when_another_lets_go(postgres: str) -> None:
-    number = lock_number(worker_name("one"))
+    number = lock_number(worker_lock_name("one"))
     with closing(Locks(postgres)) as there, closing(Locks(postgres)) as here, here.worker("one") as taken:
         assert taken
         cut(here, postgres)
@@ -146,7 +152,7 @@ def test_a_workers_name_comes_back_when_another_lets_go(postgres: str) -> None:
 def test_a_worker_counts_as_dead_when_its_name_was_free_for_the_time_of_grace(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos.watch.LOOK", 3600.0)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 3600.0)
     with DbosHost(postgres, {}, worker="here", grace=0.5) as host, closing(Locks(postgres)) as there:
 
         def left() -> list[str]:
@@ -180,8 +186,8 @@ def test_when_a_lock_may_be_taken(
     seen: list[Any], lives: bool, free: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(0, 100, 10))
-    monkeypatch.setattr("wakeloop.sessions.locks.time.monotonic", lambda: next(clock))
-    found = Found()
+    monkeypatch.setattr("wakeloop.sessions.postgres_locks.time.monotonic", lambda: next(clock))
+    found = LockObservation()
     assert [found.is_free(holder, lambda _: lives, 10.0) for holder in seen] == free
 
 
@@ -204,7 +210,7 @@ class Away(InMemorySaver):
 async def test_c51_a_result_waits_for_the_database_and_the_call_is_not_run_again(
     door: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos.fenced_saver.PAUSES", (0.01,))
+    monkeypatch.setattr("wakeloop.sessions.dbos.fenced_saver.SAVER_PAUSES", (0.01,))
     saver, ran = Away(), list[str]()
 
     def work() -> str:
@@ -214,7 +220,7 @@ async def test_c51_a_result_waits_for_the_database_and_the_call_is_not_run_again
         return "done"
 
     model = ScriptedModel([calls(("work", {})), says("bye")])
-    graph = fenced(
+    graph = fence_graph(
         create_todo_agent(model, [work], checkpointer=saver), Fence(lambda: None, threading.Event())
     )
     thread: Any = {"configurable": {"thread_id": "t"}}
@@ -243,7 +249,7 @@ def test_c51_a_run_whose_thread_was_taken_over_stops_before_its_next_superstep()
     agent = create_todo_agent(model, [work], checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "t"}}
     with pytest.raises(TakenOverError):
-        fenced(agent, Fence(confirm, threading.Event())).invoke(
+        fence_graph(agent, Fence(confirm, threading.Event())).invoke(
             {"messages": [("user", "go")]}, thread, durability="sync"
         )
     model.assert_done()

@@ -20,9 +20,9 @@ from wakeloop.cli.sessions.ps import overview
 from wakeloop.cli.sessions.send import send
 from wakeloop.cli.sessions.where import Where
 from wakeloop.errors import SessionError
-from wakeloop.sessions.dbos import DbosHost, Post
-from wakeloop.sessions.dbos.cron_line import following
-from wakeloop.sessions.host import now
+from wakeloop.sessions.dbos import DbosHost, SessionClient
+from wakeloop.sessions.dbos.cron import next_time
+from wakeloop.sessions.host import utc_now
 from wakeloop.testing import ScriptedModel, calls, says
 
 
@@ -84,10 +84,10 @@ def test_a_damaged_thread_has_a_row_of_its_own(connection: sqlite3.Connection, u
 
 def test_a_thread_whose_agent_is_gone_has_a_row_of_its_own(connection: sqlite3.Connection, url: str) -> None:
     agent = agent_on(connection)
-    with closing(Post(url, {"old": agent, "new": agent})) as post:
+    with closing(SessionClient(url, {"old": agent, "new": agent})) as post:
         post.send("old:1", {"kind": "human", "text": "go"})
         post.send("new", {"kind": "human", "text": "go"})
-    with closing(Post(url, {"new": agent})) as post:
+    with closing(SessionClient(url, {"new": agent})) as post:
         fresh, gone = post.list()
         assert (fresh.thread, fresh.state, fresh.error) == ("new", "dormant", None)
         told = "There is no agent for the thread 'old:1'; the agents are: new."
@@ -217,7 +217,7 @@ def test_a_tool_that_would_end_the_process_is_run_once_and_told(
     assert texts(agent, "a")[-1] == "I am here."
 
 
-def write(host: Post, statement: str, **values: Any) -> None:
+def write(host: SessionClient, statement: str, **values: Any) -> None:
     with host.mailbox.engine.begin() as c:
         c.execute(sa.text(statement), values)
 
@@ -246,7 +246,7 @@ def test_an_event_that_cannot_be_read_holds_up_no_other(
 
 @pytest.mark.parametrize("notes", ["{no json", '["q"]', '{"q": "x"}'])
 def test_notes_that_cannot_be_read_count_all_that_waits_as_older(url: str, notes: str) -> None:
-    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         for key in ("before", "after"):
             post.send("a", {"kind": "human", "id": key, "text": "yes"})
             if key == "before":
@@ -259,7 +259,7 @@ def test_notes_that_cannot_be_read_count_all_that_waits_as_older(url: str, notes
 
 
 def test_an_event_that_cannot_be_read_is_cancelled(url: str) -> None:
-    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         write(post, "INSERT INTO wakeloop_events (id, thread, event) VALUES ('bad', 'a', '{no json')")
         assert [post.cancel("bad"), post.cancel("bad")] == [True, False]
         assert post.mailbox.unsettled() == []
@@ -267,7 +267,7 @@ def test_an_event_that_cannot_be_read_is_cancelled(url: str) -> None:
 
 def test_a_damaged_schedule_holds_up_no_other(connection: sqlite3.Connection, url: str) -> None:
     agent = agent_on(connection, says("ticked"))
-    with closing(Post(url, {"main": agent})) as post:
+    with closing(SessionClient(url, {"main": agent})) as post:
         good = post.schedule("a", "0 0 29 2 *", "tick")
         post.mailbox.next_due(good, datetime(2024, 2, 29, tzinfo=UTC))
         row = (
@@ -279,16 +279,16 @@ def test_a_damaged_schedule_holds_up_no_other(connection: sqlite3.Connection, ur
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
         until(lambda: texts(agent, "a")[1:] == ["ticked"])
         due = [schedule.due for schedule in host.schedules() if schedule.id != "2"]
-        assert due == [following("0 0 29 2 *", now()).isoformat()] * 3
+        assert due == [next_time("0 0 29 2 *", utc_now()).isoformat()] * 3
         assert (host.status("b").error or "").startswith("'no line' is no cron line")
 
 
 def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos.watch.LOOK", 0.01)
-    monkeypatch.setattr("wakeloop.sessions.dbos.watch.SWEEP", 1)
-    monkeypatch.setattr("wakeloop.sessions.dbos.watch.REMIND", 1)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 0.01)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.TAKE_OVER_CHECKS", 1)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.REMIND_CHECKS", 1)
     met, done, busy = list[Exception](), list[str](), sqlite3.OperationalError("it is locked")
     busy.sqlite_errorcode = sqlite3.SQLITE_BUSY  # one that passes by itself is not told
 
@@ -296,7 +296,7 @@ def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
         met.append(LookupError("no such column") if len(met) < 5 else busy)
         raise met[-1]
 
-    watch = "wakeloop.sessions.dbos.watch.Watch"
+    watch = "wakeloop.sessions.dbos.watchdog.Watchdog"
     monkeypatch.setattr(f"{watch}.take_back", take_back)
     monkeypatch.setattr(f"{watch}.remind", lambda _: done.append("remind"))
     with DbosHost(url, {}):
@@ -312,7 +312,7 @@ def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
 
 def test_a_cancelled_event_does_not_come_back(url: str) -> None:
     """A run has read it before it was cancelled, and notes what it takes afterwards."""
-    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         for key in ("e1", "e2"):
             post.send("main", {"kind": "human", "id": key, "text": key})
         read = post.mailbox.waiting("main")
@@ -334,7 +334,7 @@ def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
         raise Killed
 
     asks: Any = {"kind": "peer_message", "id": "q", "text": "?", "sender": "b", "correlation_id": "q"}
-    with closing(Post(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
         post.send("a", asks)
         for way in ("send", "ring"):
             monkeypatch.setattr(post, way, die)
@@ -367,25 +367,25 @@ def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
 
 
 def test_a_schedule_of_a_clock_that_was_ahead_is_due_next_time(url: str) -> None:
-    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         key = post.schedule("main", "* * * * *", "tick")
         for heal in (post.set_timers, lambda: post.schedule("main", "* * * * *", "tick")):
-            post.mailbox.next_due(key, now() + timedelta(days=400))
+            post.mailbox.next_due(key, utc_now() + timedelta(days=400))
             heal()
             [row] = post.schedules()
             assert datetime.fromisoformat(row.due or "") <= datetime.now(UTC) + timedelta(minutes=1)
-        post.mailbox.next_due(key, before := now() - timedelta(days=1))
+        post.mailbox.next_due(key, before := utc_now() - timedelta(days=1))
         post.set_timers()  # what is past due stays so: it fires at once
         assert post.schedules()[0].due == before.isoformat()
 
 
 @pytest.mark.parametrize("line", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "5 5 31 2 *"])
 def test_a_line_that_is_never_due_is_a_sentence(url: str, line: str) -> None:
-    with closing(Post(url, {"main": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         with pytest.raises(SessionError, match="is no cron line: there is no such day, so it is never due"):
             post.schedule("main", line, "text")
-        post.mailbox.plan("old", "main", line, "text", now())  # an older release has stored it
+        post.mailbox.plan("old", "main", line, "text", utc_now())  # an older release has stored it
         key = post.schedule("main", "0 9 29 2 *", "leap")
         post.set_timers()
         assert [post.cancel(one) for one in ("old", key)] == [True, True]
-    assert following("0 9 29 2 *", datetime(2025, 1, 1, tzinfo=UTC)).year == 2028
+    assert next_time("0 9 29 2 *", datetime(2025, 1, 1, tzinfo=UTC)).year == 2028

@@ -22,10 +22,10 @@ from langgraph.types import interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.errors import SessionError
-from wakeloop.sessions.dbos import DbosHost, Post
-from wakeloop.sessions.dbos.cron_line import following
+from wakeloop.sessions.communication_tools import session_tools
+from wakeloop.sessions.dbos import DbosHost, SessionClient
+from wakeloop.sessions.dbos.cron import next_time
 from wakeloop.sessions.host import SessionHost
-from wakeloop.sessions.tools import session_tools
 from wakeloop.testing import ScriptedModel, calls, says
 
 Graph = Any
@@ -50,7 +50,7 @@ def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-def quiet(host: Post) -> None:
+def quiet(host: SessionClient) -> None:
     """Wait until no event waits."""
     assert host.wait(timeout=60)
 
@@ -65,11 +65,11 @@ def host_on(url: str, **agents: Graph) -> DbosHost:
 
 
 def test_it_is_a_host(url: str) -> None:
-    with closing(Post(url)) as post:
+    with closing(SessionClient(url)) as post:
         assert isinstance(post, SessionHost) is False  # it cannot drain
     host = DbosHost(url)
     assert isinstance(host, SessionHost)
-    Post.close(host)
+    SessionClient.close(host)
 
 
 def test_the_engine_speaks_where_its_process_speaks_now(
@@ -116,7 +116,7 @@ def test_events_wake_a_session_in_their_order_and_once(url: str, saver: SqliteSa
 def test_what_is_sent_while_no_host_is_up_waits_for_one_batch(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel([says("both")])
     agent = create_todo_agent(model, checkpointer=saver)
-    with closing(Post(url, {"main": agent})) as post:
+    with closing(SessionClient(url, {"main": agent})) as post:
         post.send("x", {"kind": "human", "text": "first"})
         post.send("x", {"kind": "human", "text": "second"})
         assert post.status("x").queued == 2
@@ -185,11 +185,11 @@ def test_two_agents_ask_each_other(url: str, saver: SqliteSaver) -> None:
 def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel([says("ticked")])
     agent = create_todo_agent(model, checkpointer=saver)
-    with closing(Post(url, {"main": agent})) as post:
+    with closing(SessionClient(url, {"main": agent})) as post:
         key = post.schedule("x", "0 0 1 1 *", "happy new year")
         assert post.schedule("x", "0 0 1 1 *", "happy new year") == key  # the same again is the same
         [row] = post.schedules("x")
-        assert datetime.fromisoformat(row.due or "") == following("0 0 1 1 *", datetime.now(UTC))
+        assert datetime.fromisoformat(row.due or "") == next_time("0 0 1 1 *", datetime.now(UTC))
         post.mailbox.next_due(key, datetime.now(UTC) - timedelta(days=800))  # two new years were missed
     with host_on(url, main=agent) as host:
         until(lambda: said(agent, "x"))
@@ -204,12 +204,15 @@ def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, sav
 
 @pytest.mark.parametrize("line", ["", "* * * *", "* * * * * *", "61 * * * *", "soon"])
 def test_a_bad_cron_line_is_refused(url: str, line: str) -> None:
-    with closing(Post(url, {"main": None})) as post, pytest.raises(SessionError, match="no cron line"):  # type: ignore[dict-item]
+    with (
+        closing(SessionClient(url, {"main": None})) as post,
+        pytest.raises(SessionError, match="no cron line"),
+    ):  # type: ignore[dict-item]
         post.schedule("x", line, "text")
 
 
 def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:
-    with closing(Post(url, {"a": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"a": None})) as post:  # type: ignore[dict-item]
         with pytest.raises(SessionError, match="no agent for the thread 'x'"):
             post.send("x", {"kind": "human", "text": "hi"})
         with pytest.raises(SessionError, match="kind must be one of"):
@@ -220,7 +223,7 @@ def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:
 
 
 def test_an_event_that_no_turn_has_taken_can_be_cancelled_and_its_sender_is_told(url: str) -> None:
-    with closing(Post(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
         asks: Any = {"kind": "peer_message", "id": "q", "text": "?", "sender": "b", "correlation_id": "q"}
         post.send("a", asks)
         assert post.cancel("q") is True
@@ -257,12 +260,12 @@ def test_a_drain_stops_a_turn_and_the_next_start_goes_on_with_it(url: str, saver
 
 def test_drain_is_asked_for_from_outside(url: str, saver: SqliteSaver) -> None:
     agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
-    with host_on(url, main=agent) as host, closing(Post(url, {"main": agent})) as post:
+    with host_on(url, main=agent) as host, closing(SessionClient(url, {"main": agent})) as post:
         [(worker, _, draining)] = post.mailbox.workers()
         assert (worker, draining) == ("local", False)
         post.mailbox.ask_drain()
         until(host.draining.is_set)
-    with closing(Post(url)) as post:
+    with closing(SessionClient(url)) as post:
         assert post.mailbox.workers() == []
 
 

@@ -18,8 +18,8 @@ from host_stage import Stage
 from memory_host import MemoryHost
 
 from wakeloop import SessionError
-from wakeloop.sessions.dbos import Post
-from wakeloop.sessions.dbos.database import engine_on
+from wakeloop.sessions.dbos import SessionClient
+from wakeloop.sessions.dbos.database import open_engine
 from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.tables import EVENTS
 from wakeloop.testing import calls
@@ -99,7 +99,7 @@ def rows(mailbox: Mailbox) -> list[tuple[Any, ...]]:
 
 
 def test_an_older_database_goes_on_with_all_that_is_in_it(older: str) -> None:
-    with closing(Post(older, AGENTS)) as post:
+    with closing(SessionClient(older, AGENTS)) as post:
         held = '{"kind": "cron", "id": "held", "text": "tick"}'
         yes = '{"kind": "human", "id": "e2", "text": "yes"}'
         before = [
@@ -116,12 +116,12 @@ def test_an_older_database_goes_on_with_all_that_is_in_it(older: str) -> None:
         assert (key, thread) == ("e2", "main")
         assert number > 7  # a number is never used twice
         assert [letter.id for letter in post.mailbox.waiting("main")] == ["held", "e2"]
-    with closing(Post(older, AGENTS)) as post:  # once is enough
+    with closing(SessionClient(older, AGENTS)) as post:  # once is enough
         assert len(rows(post.mailbox)) == 4
 
 
 def test_what_an_older_database_held_answers_no_question_and_what_comes_does(older: str) -> None:
-    with closing(Post(older, AGENTS)) as post:
+    with closing(SessionClient(older, AGENTS)) as post:
         post.send("ada:1", {"kind": "human", "id": "after", "text": "yes"})
         notes = post.mailbox.note("ada:1", ["q"])
         numbers = {letter.id: letter.number for letter in post.mailbox.waiting("ada:1")}
@@ -129,7 +129,7 @@ def test_what_an_older_database_held_answers_no_question_and_what_comes_does(old
 
 
 def test_many_processes_may_mend_an_older_database_at_once(older: str) -> None:
-    mailboxes = [Mailbox(engine_on(older)) for _ in range(8)]
+    mailboxes = [Mailbox(open_engine(older)) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(Mailbox.create, mailboxes))
     assert [len(rows(mailbox)) for mailbox in mailboxes] == [3] * 8
@@ -182,7 +182,7 @@ def test_half_a_character_in_a_thread_is_a_sentence(host: Stage) -> None:
 def test_half_a_character_is_a_sentence_wherever_it_is_given(
     call: Any, sentence: str, tmp_path: Path
 ) -> None:
-    with closing(Post(f"sqlite:///{tmp_path / 'events.db'}", AGENTS)) as post:
+    with closing(SessionClient(f"sqlite:///{tmp_path / 'events.db'}", AGENTS)) as post:
         with pytest.raises(SessionError) as refused:
             call(post)
         assert str(refused.value).startswith(sentence)
@@ -212,7 +212,7 @@ def test_the_longest_names_are_held(postgres: str) -> None:
     thread, key = (
         "".join(Random(seed).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=995)) for seed in "ab"
     )
-    with closing(Post(postgres, AGENTS)) as post:
+    with closing(SessionClient(postgres, AGENTS)) as post:
         assert post.send(f"ada:{thread}", {"kind": "kick", "id": key}) == key
         assert post.schedule("main", "0 0 1 1 *", "with a \0 in it")
         assert post.schedules()[0].text == "with a  in it"

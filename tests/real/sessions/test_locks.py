@@ -8,7 +8,7 @@ from contextlib import closing
 
 import psycopg
 
-from wakeloop.sessions.locks import Locks, lock_number
+from wakeloop.sessions.postgres_locks import Locks, lock_number
 
 
 def test_a_thread_is_held_by_one_at_a_time(postgres: str) -> None:

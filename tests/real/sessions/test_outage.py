@@ -18,13 +18,13 @@ from psycopg_pool import AsyncConnectionPool
 from wakeloop import create_todo_agent
 from wakeloop.cli.sessions.postgres import postgres_saver
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.worker import away
+from wakeloop.sessions.thread_runner import outage_errors
 from wakeloop.testing import ScriptedModel, calls, says
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos.outage.PAUSES", (0.05,) * 5)
+    monkeypatch.setattr("wakeloop.sessions.dbos.outages.RETRY_PAUSES", (0.05,) * 5)
 
 
 def throw_out(url: str) -> None:
@@ -46,7 +46,7 @@ def until(true: Callable[[], Any]) -> None:
 def patiently(ask: Callable[[], Any]) -> Any:
     """Ask again where the pool hands out a connection that was cut: it is thrown away then."""
     for _ in range(20):  # as many as the pool has
-        with suppress(*away()):
+        with suppress(*outage_errors()):
             return ask()
     return ask()
 

@@ -14,7 +14,7 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.sessions.dbos import DbosHost, Post
+from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.testing import ScriptedModel, says
 
 NOW = timedelta(0)
@@ -40,7 +40,7 @@ def until(true: Callable[[], Any]) -> None:
         time.sleep(0.02)
 
 
-def states(post: Post) -> list[str]:
+def states(post: SessionClient) -> list[str]:
     """How the engine's records stand."""
     return sorted(str(record.status) for record in post.client.list_workflows())
 
@@ -64,7 +64,7 @@ def test_ended_turns_are_deleted_by_age_and_a_repeat_is_still_dropped(url: str, 
 
 def test_records_are_deleted_from_another_process_than_the_hosts(url: str, saver: SqliteSaver) -> None:
     agent = create_todo_agent(ScriptedModel([says("one")]), checkpointer=saver)
-    with DbosHost(url, {"main": agent}, polling=0.05) as host, closing(Post(url)) as post:
+    with DbosHost(url, {"main": agent}, polling=0.05) as host, closing(SessionClient(url)) as post:
         host.send("main", {"kind": "human", "text": "go"})
         until(lambda: states(post) == ["SUCCESS"])
         assert post.prune(NOW) == 1
@@ -75,8 +75,8 @@ def test_records_are_deleted_from_another_process_than_the_hosts(url: str, saver
 def test_a_host_deletes_what_is_older_than_it_keeps(
     keep: timedelta | None, tmp_path: Path, saver: SqliteSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos.watch.LOOK", 0.02)
-    monkeypatch.setattr("wakeloop.sessions.dbos.watch.PRUNE", 2)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 0.02)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.PRUNE_CHECKS", 2)
     looks: list[timedelta] = []
 
     class Host(DbosHost):

@@ -15,15 +15,15 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from wakeloop import create_todo_agent
 from wakeloop.sessions import session_tools
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.host import now
+from wakeloop.sessions.host import utc_now
 from wakeloop.testing import ScriptedModel, calls, says
 
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that looks often for what nobody rang for."""
-    monkeypatch.setattr("wakeloop.sessions.dbos.watch.LOOK", 0.05)
-    monkeypatch.setattr("wakeloop.sessions.dbos.watch.REMIND", 2)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 0.05)
+    monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.REMIND_CHECKS", 2)
 
 
 def until(true: Callable[[], Any]) -> None:
@@ -90,7 +90,9 @@ def test_a_schedule_whose_timer_was_lost_is_found(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
         agent = create_todo_agent(model, checkpointer=SqliteSaver(connection))
         with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": agent}, polling=0.05) as host:
-            host.mailbox.plan("nine", "main", "0 9 1 1 *", "It is nine.", now())  # it is due next in January
+            host.mailbox.plan(
+                "nine", "main", "0 9 1 1 *", "It is nine.", utc_now()
+            )  # it is due next in January
             until(host.list)
             assert host.wait("main", timeout=30)
             assert host.status("main").reason == "settled"

@@ -13,7 +13,7 @@ import pytest
 from langgraph.checkpoint.postgres import PostgresSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.sessions.dbos import Post
+from wakeloop.sessions.dbos import SessionClient
 from wakeloop.testing import ScriptedModel
 
 WORKER = [sys.executable, "-W", "error", str(Path(__file__).with_name("first_worker.py"))]
@@ -43,7 +43,7 @@ def test_four_first_workers_at_once_all_come_up(postgres: str) -> None:
         assert [said(worker) for worker in workers] == ["up\n"] * 4
         with PostgresSaver.from_conn_string(postgres) as saver:
             agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
-            with closing(Post(postgres, {"main": agent})) as post:
+            with closing(SessionClient(postgres, {"main": agent})) as post:
                 assert len(post.mailbox.workers()) == 4
                 for number in range(8):
                     post.send(f"main:{number}", {"kind": "human", "text": "who is there?"})

@@ -9,9 +9,9 @@ from rig import write
 
 from wakeloop import SessionError, ToolNameError, answer_of
 from wakeloop.dialects import dialect_named
-from wakeloop.sessions import SessionHost, SessionStatus, next_input, outstanding, session_tools
-from wakeloop.sessions.host import CANCELLED
-from wakeloop.sessions.tools import NAMES, Limits
+from wakeloop.sessions import SessionHost, SessionStatus, choose_next_input, list_outstanding, session_tools
+from wakeloop.sessions.communication_tools import TOOL_NAMES, SubagentLimits
+from wakeloop.sessions.host import CANCELLED_MESSAGE
 from wakeloop.testing import calls
 
 
@@ -228,8 +228,8 @@ def test_nothing_is_outstanding_while_it_waits_and_an_answer_has_one_id(host: St
     host.turn("bob")
     assert host.ending("bob") == ("waiting", "waiting", "peer")
     values = host.values("bob")
-    assert outstanding("bob", values, values["todo_session"]) == []
-    first, again = (outstanding("bob", values, values["todo_session"], "lost") for _ in range(2))
+    assert list_outstanding("bob", values, values["todo_session"]) == []
+    first, again = (list_outstanding("bob", values, values["todo_session"], "lost") for _ in range(2))
     assert first == again
     assert [letter.thread for letter in first] == ["ada"]
     host.settle()
@@ -247,7 +247,7 @@ def test_a_cancelled_question_is_answered(host: Stage) -> None:
     assert host.cancel(question["id"])
     assert not host.cancel(question["id"])
     host.settle()
-    assert host.sent("peer_reply") == [f"No answer: the turn failed. {CANCELLED}"]
+    assert host.sent("peer_reply") == [f"No answer: the turn failed. {CANCELLED_MESSAGE}"]
     assert host.ending("ada") == ("dormant", "settled")
     host.done()
 
@@ -459,7 +459,9 @@ def test_a_subagents_step_limit_ends_in_a_result(host: Stage) -> None:
 
 
 def test_no_more_children_at_once_than_allowed_also_in_one_round(host: Stage) -> None:
-    host.agent("main", spawn("a", "b", "c"), "Started.", spawn("c"), "Again.", limits=Limits(children=2))
+    host.agent(
+        "main", spawn("a", "b", "c"), "Started.", spawn("c"), "Again.", limits=SubagentLimits(children=2)
+    )
     host.agent("worker")
     host.send("main", {"kind": "human", "text": "go"})
     host.turn("main")
@@ -473,7 +475,7 @@ def test_no_more_children_at_once_than_allowed_also_in_one_round(host: Stage) ->
 
 def test_a_subagent_of_a_subagent_of_a_subagent_is_too_deep(host: Stage) -> None:
     nested = [spawn("d", agent=None), "s"]
-    host.agent("main", *nested, *nested, *nested, *["up"] * 2, limits=Limits(depth=2))
+    host.agent("main", *nested, *nested, *nested, *["up"] * 2, limits=SubagentLimits(depth=2))
     host.say("main", "go")
     deepest = [status.thread for status in host.list() if ":sub2-" in status.thread]
     assert len(deepest) == 1
@@ -654,7 +656,7 @@ def test_c13_lifetime_of_the_budget_over_the_host(host: Stage) -> None:
 
 @pytest.mark.parametrize("dialect", ["parley", "loki", "checklist", "write_todos"])
 def test_no_name_is_one_of_a_dialects(dialect: str) -> None:
-    assert not set(NAMES) & set(dialect_named(dialect).names)
+    assert not set(TOOL_NAMES) & set(dialect_named(dialect).names)
 
 
 def test_tools_are_chosen_by_name_and_know_whom_they_may_address(host: Stage) -> None:
@@ -702,7 +704,7 @@ def test_a_run_that_broke_off_goes_on_before_new_events(memory: MemoryHost) -> N
     graph, config = memory.graph("ada"), {"configurable": {"thread_id": "ada"}}
     with pytest.raises(ConnectionError):
         memory.run(graph, {"messages": [("user", "go")]}, config)
-    step = next_input(memory.snapshot("ada"), [{"kind": "human", "text": "more"}])
+    step = choose_next_input(memory.snapshot("ada"), [{"kind": "human", "text": "more"}])
     assert (step.run, step.input, step.taken, len(step.held)) == (True, None, (), 1)
     memory.say("ada", "more")
     assert [m.text for m in memory.values("ada")["messages"]] == ["go", "Hello.", "more", "Yes."]

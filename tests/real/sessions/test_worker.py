@@ -14,9 +14,9 @@ from langgraph.runtime import RunControl
 from wakeloop import create_todo_agent
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions import session_tools
-from wakeloop.sessions.dbos.database import engine_on
+from wakeloop.sessions.dbos.database import open_engine
 from wakeloop.sessions.mailbox import Mailbox
-from wakeloop.sessions.worker import Runs
+from wakeloop.sessions.thread_runner import ThreadRunner
 from wakeloop.testing import ScriptedModel, calls, says
 
 
@@ -75,7 +75,7 @@ POINTS = [
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_turn_that_died_is_run_again_and_repeats_nothing(point: str, tmp_path: Path) -> None:
-    mailbox = Frail(engine_on(f"sqlite:///{tmp_path / 'sessions.db'}"))
+    mailbox = Frail(open_engine(f"sqlite:///{tmp_path / 'sessions.db'}"))
     mailbox.create()
     worked: list[str] = []
 
@@ -103,7 +103,7 @@ def test_a_turn_that_died_is_run_again_and_repeats_nothing(point: str, tmp_path:
     Frail.point = point
     for _ in range(2):
         with suppress(Killed):
-            Runs(mailbox, host).take(agent, "main", RunControl())
+            ThreadRunner(mailbox, host).take(agent, "main", RunControl())
     assert Frail.point is None  # it died there
     history = [*agent.get_state_history({"configurable": {"thread_id": "main"}})]
     assert [(one.metadata or {})["source"] for one in history].count("input") == 1  # it was put in once

@@ -12,8 +12,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from wakeloop.loop.approval import Decision, decided
-from wakeloop.tools.bounded import Output
-from wakeloop.tools.shell import asked, harmless, refusal, shell_tool
+from wakeloop.tools.bounded_process import BoundedOutput
+from wakeloop.tools.shell import approval_request, format_refusal, shell_tool, without_secret_variables
 
 
 def run(root, command, **options):
@@ -103,7 +103,7 @@ def test_output_is_bounded_and_keeps_both_ends(tmp_path):
 
 
 def test_endless_output_stays_small_in_memory():
-    output = Output(1000)
+    output = BoundedOutput(1000)
     for _ in range(1000):
         output.add(b"x" * 10_000)
     assert len(output.head) + len(output.tail) == 1000
@@ -114,7 +114,7 @@ def test_endless_output_stays_small_in_memory():
 @pytest.mark.parametrize("sizes", [[], [1], [9, 1], [10], [5, 5, 1], [3] * 7, [100]])
 def test_output_keeps_the_first_and_the_last_half(sizes):
     data = bytes(range(48, 48 + 75)) + bytes(range(48, 48 + 75))
-    output, sent = Output(10), b""
+    output, sent = BoundedOutput(10), b""
     for size in sizes:
         chunk = data[len(sent) :][:size]
         sent += chunk
@@ -153,7 +153,7 @@ def test_the_environment_carries_no_secrets(tmp_path, monkeypatch):
     ],
 )
 def test_variables_that_look_like_secrets(name, value, kept):
-    assert (name in harmless({name: value})) is kept
+    assert (name in without_secret_variables({name: value})) is kept
 
 
 # -- asking
@@ -181,12 +181,12 @@ NO = [
 
 @pytest.mark.parametrize("answer", YES)
 def test_yes(answer):
-    assert decided(answer, asked("ls")) == Decision("approve")
+    assert decided(answer, approval_request("ls")) == Decision("approve")
 
 
 @pytest.mark.parametrize("answer", NO)
 def test_anything_else_is_no(answer):
-    assert decided(answer, asked("ls")).kind == "reject"
+    assert decided(answer, approval_request("ls")).kind == "reject"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,10 @@ def test_anything_else_is_no(answer):
     ],
 )
 def test_the_refusal_carries_the_persons_words(answer, said):
-    assert refusal(decided(answer, asked("ls"))) == f"The person refused this command; it was not run.{said}"
+    assert (
+        format_refusal(decided(answer, approval_request("ls")))
+        == f"The person refused this command; it was not run.{said}"
+    )
 
 
 class State(TypedDict, total=False):
@@ -242,7 +245,7 @@ def test_no_process_is_left_when_the_wait_is_broken_off(tmp_path, monkeypatch):
         eventually((tmp_path / "child").exists)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wakeloop.tools.bounded.collect", broken)
+    monkeypatch.setattr("wakeloop.tools.bounded_process.collect_output", broken)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, "echo $$ > child.tmp; mv child.tmp child; sleep 60")
     assert gone(int((tmp_path / "child").read_text()))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wakeloop.tools.verifier import command_verifier, missing_program
+from wakeloop.tools.command_verifier import command_verifier, find_missing_program
 
 TODO: Any = {"id": 3, "content": "write it", "status": "in_progress"}
 
@@ -83,4 +83,4 @@ def test_stopping_it_is_no_verdict(tmp_path: Path) -> None:
     ],
 )
 def test_the_program_that_a_command_begins_with(command: str, missing: str | None) -> None:
-    assert missing_program(command) == missing
+    assert find_missing_program(command) == missing

@@ -9,7 +9,7 @@ from pathlib import Path
 from wakeloop.demo.audit import audit_tools
 from wakeloop.dialects import DIALECTS
 from wakeloop.presets import preset
-from wakeloop.sessions.tools import session_tools
+from wakeloop.sessions.communication_tools import session_tools
 from wakeloop.tools import file_tools, shell_tool
 own = [s["function"] for d in DIALECTS.values() for s in d.schemas(preset("wakeloop"))]
 real = [*file_tools("."), shell_tool("."), *audit_tools(Path(".")), *session_tools(lambda: None)]

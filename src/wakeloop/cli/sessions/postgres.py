@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from wakeloop.cli.failures import CommandError, database_words
-from wakeloop.sessions.locks import set_up
+from wakeloop.sessions.postgres_locks import set_up_tables
 from wakeloop.thread.strict_saver import strict_saver
 
 
@@ -37,7 +37,7 @@ def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
         with ConnectionPool(url, kwargs=options, check=ConnectionPool.check_connection, **size) as pool:
             pool.open(wait=True, timeout=10)
             saver = strict_saver(PostgresSaver, pool)
-            set_up(saver, url)
+            set_up_tables(saver, url)
             yield saver
     except (psycopg.OperationalError, PoolTimeout) as error:
         raise CommandError(f"The database cannot be reached: {database_words(error)}.") from error

@@ -15,7 +15,7 @@ from wakeloop.display.clean import clean, one_line
 from wakeloop.display.width import tell
 from wakeloop.display.words import question, trouble
 from wakeloop.loop.inbox import WakeEvent
-from wakeloop.sessions.dbos import Post
+from wakeloop.sessions.dbos import SessionClient
 from wakeloop.thread.standing import answer_of, counted
 
 
@@ -33,7 +33,7 @@ def event_of(text: str, kind: str, key: str | None, answers: str | None) -> Wake
     return event
 
 
-def asks(post: Post, thread: str) -> Sequence[str]:
+def asks(post: SessionClient, thread: str) -> Sequence[str]:
     """The ids of the questions that a session has put to a person; none where there is no such session."""
     return post.status(thread).asks if post.mailbox.sessions(thread) else ()
 

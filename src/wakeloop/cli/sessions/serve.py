@@ -24,9 +24,9 @@ from wakeloop.cli.store import Store
 from wakeloop.config.levels import agent_level, config_folder, names
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import tell
+from wakeloop.sessions.communication_tools import session_tools
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.host import DEFAULT_AGENT, GRACE, SessionStatus
-from wakeloop.sessions.tools import session_tools
 
 SHARED = ("model", "base_url", "root", "tools", "imports", "mcp")  # what an agent file takes from the options
 LEFT = 10.0  # seconds that a drain leaves to commands and requests under way, before it cuts them short

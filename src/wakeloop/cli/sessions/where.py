@@ -15,8 +15,8 @@ from wakeloop.cli.reader import reader
 from wakeloop.cli.store import Place, Store, exists, made, reading, writing
 from wakeloop.config.levels import config_folder, names
 from wakeloop.errors import SessionError
-from wakeloop.sessions.dbos import Post
-from wakeloop.sessions.dbos.database import on_postgres
+from wakeloop.sessions.dbos import SessionClient
+from wakeloop.sessions.dbos.database import is_postgres
 from wakeloop.sessions.host import DEFAULT_AGENT
 
 LOOK = 0.2  # seconds between two looks at a session that is waited for
@@ -44,7 +44,7 @@ class Where:
     @property
     def on_postgres(self) -> bool:
         """Whether it is a server's address."""
-        return on_postgres(self.db or "")
+        return is_postgres(self.db or "")
 
     @property
     def place(self) -> Place:
@@ -83,17 +83,19 @@ class Where:
                 ) from error
 
     @contextmanager
-    def post(self) -> Iterator[Post]:
+    def post(self) -> Iterator[SessionClient]:
         """Open the way in for events; agents are known by name, and can be read but not run."""
         with self.saver() as (saver, _):
             graph = reader(saver)
-            post = Post(self.url, dict.fromkeys((DEFAULT_AGENT, *names(config_folder(), "agents")), graph))
+            post = SessionClient(
+                self.url, dict.fromkeys((DEFAULT_AGENT, *names(config_folder(), "agents")), graph)
+            )
             try:
                 yield post
             finally:
                 post.close()
 
-    def session(self, post: Post, typed: str, *, old: bool = False) -> str:
+    def session(self, post: SessionClient, typed: str, *, old: bool = False) -> str:
         """The id of a session, which may be cut short; a new one's, too, unless it is to be `old`."""
         if not old and not may_be_cut(typed):  # whatever there is
             return typed

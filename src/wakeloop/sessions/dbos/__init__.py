@@ -9,14 +9,14 @@ from wakeloop.platform.lazy_faces import lazy
 
 if TYPE_CHECKING:
     from wakeloop.sessions.dbos.dbos_host import DbosHost
-    from wakeloop.sessions.dbos.post import Post
+    from wakeloop.sessions.dbos.session_client import SessionClient
 
-__all__ = ["DbosHost", "Post"]
+__all__ = ["DbosHost", "SessionClient"]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
         "wakeloop.sessions.dbos.dbos_host": ("DbosHost",),
-        "wakeloop.sessions.dbos.post": ("Post",),
+        "wakeloop.sessions.dbos.session_client": ("SessionClient",),
     },
 )

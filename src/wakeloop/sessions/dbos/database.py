@@ -17,28 +17,28 @@ if sys.platform != "win32":
 OLDEST_SQLITE = (3, 42)
 
 
-def on_postgres(url: str) -> bool:
+def is_postgres(url: str) -> bool:
     """Tell whether a database is a Postgres server's; else it is a SQLite file."""
     return url.startswith(("postgres://", "postgresql://"))
 
 
-def engine_on(url: str) -> sa.Engine:
+def open_engine(url: str) -> sa.Engine:
     """Open a database: Postgres with psycopg 3, or a SQLite file that several processes may write to."""
-    if on_postgres(url):
+    if is_postgres(url):
         return sa.create_engine(f"postgresql+psycopg://{url.partition('://')[2]}", pool_pre_ping=True)
-    engine = sa.create_engine(url, module=sqlite_module())
-    sa.event.listen(engine, "connect", patient)
+    engine = sa.create_engine(url, module=load_sqlite())
+    sa.event.listen(engine, "connect", configure_sqlite)
     return engine
 
 
-def patient(connection: Any, record: object) -> None:  # noqa: ARG001 - the signature of a listener
+def configure_sqlite(connection: Any, record: object) -> None:  # noqa: ARG001 - the signature of a listener
     """Let writers wait for each other, and take the lock when they begin: one that reads first would fail."""
     connection.isolation_level = "IMMEDIATE"
     for pragma in ("journal_mode=WAL", "busy_timeout=30000", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
-def sqlite_module() -> Any:
+def load_sqlite() -> Any:
     """Return a SQLite that is new enough for the engine: Python's own, or the one of `pysqlite3-binary`."""
     import sqlite3  # noqa: PLC0415 - Postgres does without
 
@@ -55,9 +55,9 @@ def sqlite_module() -> Any:
 
 
 @contextmanager
-def alone(url: str) -> Iterator[None]:
+def lock_sqlite_file(url: str) -> Iterator[None]:
     """Hold a SQLite file for one host, in whatever process; one that died has let go."""
-    path = None if on_postgres(url) else sa.make_url(url).database
+    path = None if is_postgres(url) else sa.make_url(url).database
     if not path or path == ":memory:" or sys.platform == "win32":
         yield
         return

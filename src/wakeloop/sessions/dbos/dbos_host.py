@@ -16,19 +16,19 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
 from wakeloop.errors import SessionError
-from wakeloop.sessions.dbos.cron_line import following
-from wakeloop.sessions.dbos.database import alone, on_postgres
-from wakeloop.sessions.dbos.fenced_saver import Fence, fenced
-from wakeloop.sessions.dbos.outage import Stopped, insist
-from wakeloop.sessions.dbos.post import Post
-from wakeloop.sessions.dbos.queues import KEEP
-from wakeloop.sessions.dbos.watch import Watch
-from wakeloop.sessions.dbos.workflows import apart, launch, stop
-from wakeloop.sessions.host import GRACE, SessionStatus, TakenOverError, agent_of, derived_id, now
-from wakeloop.sessions.worker import Graph, Runs, away
+from wakeloop.sessions.dbos.cron import next_time
+from wakeloop.sessions.dbos.database import is_postgres, lock_sqlite_file
+from wakeloop.sessions.dbos.fenced_saver import Fence, fence_graph
+from wakeloop.sessions.dbos.outages import WorkflowStopped, retry_through_outages
+from wakeloop.sessions.dbos.session_client import SessionClient
+from wakeloop.sessions.dbos.watchdog import Watchdog
+from wakeloop.sessions.dbos.workflow_queues import KEEP_RECORDS
+from wakeloop.sessions.dbos.workflows import call_in_thread, launch_workflows, stop_engine
+from wakeloop.sessions.host import GRACE, SessionStatus, TakenOverError, derive_id, find_agent, utc_now
+from wakeloop.sessions.thread_runner import Graph, ThreadRunner, outage_errors
 
 
-class DbosHost(Post):
+class DbosHost(SessionClient):
     """Runs sessions: `start(agents)` or a `with` block, then `send`.
 
     One host a process. On SQLite one process a database, whose file it locks; on Postgres any number of
@@ -65,28 +65,28 @@ class DbosHost(Post):
         worker: str | None = None,
         concurrency: int = 16,
         polling: float = 0.2,
-        keep: timedelta | None = KEEP,
+        keep: timedelta | None = KEEP_RECORDS,
         grace: float = GRACE,
         report: Callable[[SessionStatus], None] | None = None,
         hold: Callable[[str], AbstractContextManager[Any]] | None = None,
     ) -> None:
         super().__init__(url, agents)
         self.locks, self.worker = None, worker or "local"
-        if on_postgres(url):
-            from wakeloop.sessions.locks import Locks  # noqa: PLC0415 - SQLite does without
+        if is_postgres(url):
+            from wakeloop.sessions.postgres_locks import Locks  # noqa: PLC0415 - SQLite does without
 
             self.locks = Locks(url, grace)
             self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.concurrency, self.polling = concurrency, polling
         self.hold = hold or (self.locks.thread if self.locks else lambda _: nullcontext())
         told = (lambda thread: report(self.status(thread))) if report else (lambda _: None)
-        self.runs = Runs(self.mailbox, self, told)
+        self.runs = ThreadRunner(self.mailbox, self, told)
         self.running: dict[str, RunControl] = {}
         self.draining = threading.Event()
         self.idle = threading.Condition()
         self.open = ExitStack()
         self.at_work: list[str] = []
-        self.watch = Watch(self, self.worker, self.locks, keep, self.draining, self.drain, self.at_work)
+        self.watch = Watchdog(self, self.worker, self.locks, keep, self.draining, self.drain, self.at_work)
 
     # -- its life ------------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class DbosHost(Post):
 
     def begin(self) -> None:
         """Take what is this worker's alone, then start the engine."""
-        self.open.enter_context(alone(self.url))
+        self.open.enter_context(lock_sqlite_file(self.url))
         if self.locks is not None:
             if not self.open.enter_context(self.locks.worker(self.worker)):
                 raise SessionError(f"Another worker is called {self.worker!r}: give each its own name.")
@@ -120,14 +120,14 @@ class DbosHost(Post):
         self.mailbox.arrive(self.worker)  # before it takes anything: one that is not there counts as gone
         with self.locks.setting_up() if self.locks is not None else nullcontext():
             self.drop_unreadable()
-            apart(self.launch)
+            call_in_thread(self.launch)
         self.catch_up()
         threading.Thread(target=self.watch.run, name="wakeloop-watch", daemon=True).start()
 
     def launch(self) -> None:
         """Start the engine over this host's work."""
-        insisting = partial(insist, draining=self.draining, agents=lambda: self.agents)
-        launch(
+        insisting = partial(retry_through_outages, draining=self.draining, agents=lambda: self.agents)
+        launch_workflows(
             self.url,
             self.mailbox.engine,
             self.worker,
@@ -163,7 +163,7 @@ class DbosHost(Post):
         """Stop: what runs is asked to stop and goes on at the next start."""
         self.drain(timeout=10)
         self.mailbox.leave(self.worker)
-        apart(stop)
+        call_in_thread(stop_engine)
         self.release()
 
     def release(self) -> None:
@@ -192,20 +192,20 @@ class DbosHost(Post):
         control, key = RunControl(), uuid4().hex
         with self.idle:
             if self.draining.is_set():
-                raise Stopped
+                raise WorkflowStopped
             self.running[key] = control
         try:
             with self.hold(thread):
                 fence = Fence(partial(self.confirm, thread, DBOS.workflow_id), self.draining)
-                graph = fenced(self.agents[agent_of(thread, self.agents)], fence)
+                graph = fence_graph(self.agents[find_agent(thread, self.agents)], fence)
                 self.runs.take(graph, thread, control, patient=patient)
         except (GraphDrained, TakenOverError):
-            raise Stopped from None
+            raise WorkflowStopped from None
         except Exception as failure:
-            if patient and isinstance(failure, away()):
+            if patient and isinstance(failure, outage_errors()):
                 raise
             if self.draining.is_set():  # it may be the end that failed it
-                raise Stopped from failure
+                raise WorkflowStopped from failure
             self.runs.give_up(thread, failure)
         finally:
             with self.idle:
@@ -228,11 +228,11 @@ class DbosHost(Post):
         if not found or found[0].due != due:
             return
         row = found[0]
-        key = derived_id("cron", schedule, due)
+        key = derive_id("cron", schedule, due)
         try:
             self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
         except SessionError as error:  # its agent is none of this host's
             self.mailbox.put_back(row.thread, [], str(error))
-        after = following(row.cron, now())
+        after = next_time(row.cron, utc_now())
         self.mailbox.next_due(schedule, after)
         self.set_timer(schedule, after)

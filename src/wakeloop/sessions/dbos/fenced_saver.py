@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-from wakeloop.sessions.dbos.outage import throw_away_cut_connections
-from wakeloop.sessions.worker import Graph, is_cut
+from wakeloop.sessions.dbos.outages import discard_cut_connections
+from wakeloop.sessions.thread_runner import Graph, is_connection_error
 
-PAUSES = (0.2, 0.5, 1.0)  # seconds between two tries; the last one again and again
+SAVER_PAUSES = (0.2, 0.5, 1.0)  # seconds between two tries; the last one again and again
 T = TypeVar("T")
 
 
@@ -32,7 +32,7 @@ class Fence:
     draining: Event
 
 
-def fenced(graph: Graph, fence: Fence) -> Graph:
+def fence_graph(graph: Graph, fence: Fence) -> Graph:
     """Return a graph whose saver stands behind a fence; one without a saver of its own stays as it is."""
     saver = graph.checkpointer
     if not isinstance(saver, BaseCheckpointSaver):
@@ -40,12 +40,12 @@ def fenced(graph: Graph, fence: Fence) -> Graph:
     return graph.copy({"checkpointer": FencedSaver(saver, fence)})
 
 
-def pause(tries: int) -> float:
+def retry_pause(tries: int) -> float:
     """Return how long to wait after a try."""
-    return PAUSES[min(tries, len(PAUSES) - 1)]
+    return SAVER_PAUSES[min(tries, len(SAVER_PAUSES) - 1)]
 
 
-def behind(name: str) -> Any:
+def delegate(name: str) -> Any:
     """Return the other saver's method of this name, behind the fence."""
 
     @wraps(getattr(BaseCheckpointSaver, name))
@@ -55,7 +55,7 @@ def behind(name: str) -> Any:
     return call
 
 
-def abehind(name: str) -> Any:
+def delegate_async(name: str) -> Any:
     """Return the other saver's asynchronous method of this name, behind the fence."""
 
     @wraps(getattr(BaseCheckpointSaver, name))
@@ -88,10 +88,14 @@ class FencedSaver(BaseCheckpointSaver[Any]):
         """As the other counts."""
         return self.saver.get_next_version(current, channel)
 
-    get_tuple, put, put_writes = behind("get_tuple"), behind("put"), behind("put_writes")
-    aget_tuple, aput, aput_writes = abehind("aget_tuple"), abehind("aput"), abehind("aput_writes")
-    get_delta_channel_history = behind("get_delta_channel_history")
-    aget_delta_channel_history = abehind("aget_delta_channel_history")
+    get_tuple, put, put_writes = delegate("get_tuple"), delegate("put"), delegate("put_writes")
+    aget_tuple, aput, aput_writes = (
+        delegate_async("aget_tuple"),
+        delegate_async("aput"),
+        delegate_async("aput_writes"),
+    )
+    get_delta_channel_history = delegate("get_delta_channel_history")
+    aget_delta_channel_history = delegate_async("aget_delta_channel_history")
 
     def list(self, config: RunnableConfig | None, **which: Any) -> Iterator[CheckpointTuple]:
         """List checkpoints."""
@@ -115,7 +119,7 @@ class FencedSaver(BaseCheckpointSaver[Any]):
                 self.fence.confirm()
                 return call()
             except Exception as error:
-                if not is_cut(error) or self.fence.draining.wait(pause(tries)):
+                if not is_connection_error(error) or self.fence.draining.wait(retry_pause(tries)):
                     raise
                 self._look_through()
         raise AssertionError  # it never ends of itself
@@ -127,11 +131,13 @@ class FencedSaver(BaseCheckpointSaver[Any]):
                 await asyncio.to_thread(self.fence.confirm)
                 return await call()
             except Exception as error:
-                if not is_cut(error) or await asyncio.to_thread(self.fence.draining.wait, pause(tries)):
+                if not is_connection_error(error) or await asyncio.to_thread(
+                    self.fence.draining.wait, retry_pause(tries)
+                ):
                     raise
                 await asyncio.to_thread(self._look_through)
         raise AssertionError  # it never ends of itself
 
     def _look_through(self) -> None:
         with suppress(Exception):  # it is away still
-            throw_away_cut_connections(self.saver)
+            discard_cut_connections(self.saver)

@@ -8,11 +8,11 @@ from functools import partial
 import sqlalchemy as sa
 from dbos import DBOS
 
-from wakeloop.sessions.dbos.engine import engine_for
-from wakeloop.sessions.dbos.queues import QUEUE, TIMER, TIMERS, TURN
+from wakeloop.sessions.dbos.engine import make_engine
+from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, RUN_WORKFLOW, TIMER_QUEUE, TIMER_WORKFLOW
 
 
-def launch(
+def launch_workflows(
     url: str,
     engine: sa.Engine,
     worker: str,
@@ -27,31 +27,31 @@ def launch(
 
     The ids of the workflows that are under way here stand in `at_work`.
     """
-    engine_for(url, engine, worker)
+    make_engine(url, engine, worker)
 
-    @DBOS.workflow(name=TURN, max_recovery_attempts=None)
+    @DBOS.workflow(name=RUN_WORKFLOW, max_recovery_attempts=None)
     def turn(thread: str) -> None:
-        with under_way(at_work):
+        with track_workflow(at_work):
             run(thread)
 
-    @DBOS.workflow(name=TIMER, max_recovery_attempts=None)
+    @DBOS.workflow(name=TIMER_WORKFLOW, max_recovery_attempts=None)
     def timer(schedule: str, due: str) -> None:
-        with under_way(at_work):
+        with track_workflow(at_work):
             fire(schedule, due)
 
     DBOS.launch()
     DBOS.register_queue(
-        QUEUE,
+        RUN_QUEUE,
         partition_concurrency=1,
         worker_concurrency=concurrency,
         polling_interval_sec=polling,
         on_conflict="always_update",
     )
-    DBOS.register_queue(TIMERS, polling_interval_sec=polling, on_conflict="always_update")
+    DBOS.register_queue(TIMER_QUEUE, polling_interval_sec=polling, on_conflict="always_update")
 
 
 @contextmanager
-def under_way(at_work: list[str]) -> Iterator[None]:
+def track_workflow(at_work: list[str]) -> Iterator[None]:
     """Note this workflow's id while it runs."""
     key = str(DBOS.workflow_id)
     at_work.append(key)
@@ -61,10 +61,10 @@ def under_way(at_work: list[str]) -> Iterator[None]:
         at_work.remove(key)
 
 
-stop = partial(DBOS.destroy, destroy_registry=True)
+stop_engine = partial(DBOS.destroy, destroy_registry=True)
 
 
-def apart(call: Callable[[], None]) -> None:
+def call_in_thread(call: Callable[[], None]) -> None:
     """Call in a thread without an event loop: the engine refuses to start in one, as in a notebook."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(call).result()

@@ -14,47 +14,51 @@ from langgraph_sdk.errors import BadRequestError, NotFoundError, UnprocessableEn
 from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.host import (
-    CANCELLED,
+    CANCELLED_MESSAGE,
     CRON_FIELDS,
-    NAME,
+    THREAD_KEY,
     Schedule,
     SessionStatus,
-    accepted,
-    agent_of,
-    checked,
-    named,
-    no_cron_line,
-    no_session,
-    words_of,
+    check_name,
+    check_text,
+    complete_event,
+    cron_line_error,
+    describe_error,
+    find_agent,
+    unknown_session_error,
 )
-from wakeloop.sessions.langgraph_server.background import AWAY, Background
-from wakeloop.sessions.langgraph_server.kept import Kept, paged, uid
-from wakeloop.sessions.langgraph_server.one_run import PATIENCE, OneRun
-from wakeloop.sessions.questions import asked_by, wrong_id
+from wakeloop.sessions.langgraph_server.background_runner import OUTAGE_ERRORS, BackgroundRunner
+from wakeloop.sessions.langgraph_server.server_runner import POLL_EVERY, ServerRunner
+from wakeloop.sessions.langgraph_server.server_store import ServerStore, iterate_pages, server_thread_id
+from wakeloop.sessions.questions import answer_fault, open_questions
 from wakeloop.text.secrets import without_secrets
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def reached(method: Method) -> Method:
+def explain_server_errors(method: Method) -> Method:
     """Tell of a server that cannot be reached, or is not the right one, in a sentence."""
 
     @wraps(method)
     def call(host: "ServerHost", *given: Any, **more: Any) -> Any:
         try:
             return method(host, *given, **more)
-        except AWAY as error:
-            raise no_server(host, "cannot be reached", "whether it is up", error) from error
+        except OUTAGE_ERRORS as error:
+            raise server_error(host, "cannot be reached", "whether it is up", error) from error
         except NotFoundError as error:
-            raise no_server(host, "does not have what is asked for", "the agents' graphs", error) from error
+            raise server_error(
+                host, "does not have what is asked for", "the agents' graphs", error
+            ) from error
 
     return cast("Method", call)
 
 
-def no_server(host: "ServerHost", what: str, look: str, error: Exception) -> SessionError:
+def server_error(host: "ServerHost", what: str, look: str, error: Exception) -> SessionError:
     """Tell what is wrong with a server, and where to look."""
     where = without_secrets(host.url)
-    return SessionError(f"The server at {where} {what} ({words_of(error)}): look at its address, and {look}.")
+    return SessionError(
+        f"The server at {where} {what} ({describe_error(error)}): look at its address, and {look}."
+    )
 
 
 class ServerHost:
@@ -75,9 +79,9 @@ class ServerHost:
     def __init__(self, url: str, agents: Mapping[str, str], *, api_key: str | None = None) -> None:
         self.agents, self.url = agents, url
         self.client = get_sync_client(url=url, api_key=api_key)
-        self.kept, self.last = Kept(self.client, agents), 0
-        self.runs = OneRun(self.kept, Inside(self))
-        self.background = Background(self.runs, self.runs.give_up)
+        self.kept, self.last = ServerStore(self.client, agents), 0
+        self.runs = ServerRunner(self.kept, DirectHost(self))
+        self.background = BackgroundRunner(self.runs, self.runs.give_up)
 
     def __enter__(self) -> Self:
         self.catch_up()
@@ -86,13 +90,13 @@ class ServerHost:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @reached
+    @explain_server_errors
     def catch_up(self) -> None:
         """See to every thread for which something waits."""
         for thread in self.kept.threads():
             try:
                 waits = bool(self.kept.waiting(thread))
-            except AWAY:
+            except OUTAGE_ERRORS:
                 raise
             except Exception:  # noqa: BLE001 - it is damaged: the run that comes to it will tell
                 waits = True
@@ -107,10 +111,10 @@ class ServerHost:
 
     # -- what a host promises ------------------------------------------------------------------------------
 
-    @reached
+    @explain_server_errors
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Store an event for a thread and return its id; a repeat is dropped."""
-        event = accepted(event)
+        event = complete_event(event)
         self.kept.make(thread_id)
         if self.kept.item(thread_id, event["id"]) is None:
             asked = self.seen(thread_id, event)
@@ -128,16 +132,16 @@ class ServerHost:
         if event["kind"] != "human":
             return ()
         try:
-            questions = asked_by(self.kept.snapshot(thread))
-        except AWAY:
+            questions = open_questions(self.kept.snapshot(thread))
+        except OUTAGE_ERRORS:
             raise
         except Exception:  # noqa: BLE001 - the thread is damaged: the run that comes to it will tell
             return ()
-        if (why := wrong_id(event, questions)) is not None:
+        if (why := answer_fault(event, questions)) is not None:
             raise SessionError(why)
         return questions
 
-    @reached
+    @explain_server_errors
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Let the server run the thread with a `cron` event whenever the line is due; return an id.
 
@@ -145,50 +149,60 @@ class ServerHost:
         the answer: give a schedule to threads that ask nobody.
         """
         agent = self.kept.make(thread_id)
-        checked("text", text)
-        checked("cron line", cron)
+        check_text("text", text)
+        check_text("cron line", cron)
         for known in self.schedules(thread_id):
             if (known.cron, known.text) == (cron, text):
                 return known.id
         event: Any = {"kind": "cron", "text": text}
         if len(cron.split()) != CRON_FIELDS:
-            raise no_cron_line(cron)
+            raise cron_line_error(cron)
         try:
             made = self.client.crons.create_for_thread(
-                uid(thread_id),
+                server_thread_id(thread_id),
                 self.agents[agent],
                 schedule=cron,
                 input={"todo_inbox": [event]},
                 multitask_strategy="enqueue",
-                metadata={NAME: thread_id, "text": text},
+                metadata={THREAD_KEY: thread_id, "text": text},
             )
         except (UnprocessableEntityError, BadRequestError) as error:
-            raise no_cron_line(cron, error) from error
+            raise cron_line_error(cron, error) from error
         return str(cast("Any", made)["cron_id"])
 
-    @reached
+    @explain_server_errors
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return what is scheduled, of one thread or of all, by id."""
-        only = {"thread_id": uid(named("thread's id", thread_id))} if thread_id is not None else {}
+        only = (
+            {"thread_id": server_thread_id(check_name("thread's id", thread_id))}
+            if thread_id is not None
+            else {}
+        )
         search: Any = self.client.crons.search
-        found = paged(lambda **page: search(**page, **only))
-        ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get(NAME)]
+        found = iterate_pages(lambda **page: search(**page, **only))
+        ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get(THREAD_KEY)]
         made = [
-            Schedule(c["cron_id"], m[NAME], c["schedule"], m.get("text", ""), _moment(c["next_run_date"]))
+            Schedule(
+                c["cron_id"],
+                m[THREAD_KEY],
+                c["schedule"],
+                m.get("text", ""),
+                _format_time(c["next_run_date"]),
+            )
             for c, m in ours
         ]
         return sorted(made, key=lambda schedule: schedule.id)
 
-    @reached
+    @explain_server_errors
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
         if (found := self.standing(thread_id)) is None:
-            raise no_session(thread_id)
+            raise unknown_session_error(thread_id)
         return found
 
     def standing(self, thread_id: str) -> SessionStatus | None:
         """Return how a thread stands; None for one that the server does not have."""
-        agent, queued = agent_of(thread_id, self.agents), 0
+        agent, queued = find_agent(thread_id, self.agents), 0
         try:
             queued = sum(not item["taken"] for item in self.kept.waiting(thread_id))
             snapshot = self.kept.snapshot(thread_id)
@@ -196,28 +210,28 @@ class ServerHost:
             return replace(SessionStatus.of(thread_id, agent, snapshot, queued), error=error)
         except NotFoundError:
             return None
-        except AWAY:
+        except OUTAGE_ERRORS:
             raise
         except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
             return SessionStatus.unread(thread_id, fault, queued)
 
-    @reached
+    @explain_server_errors
     def snapshot(self, thread_id: str) -> StateSnapshot:
         """Read a thread as `graph.get_state` would."""
         try:
             return self.kept.snapshot(thread_id)
         except NotFoundError:
-            raise no_session(thread_id) from None
+            raise unknown_session_error(thread_id) from None
 
-    @reached
+    @explain_server_errors
     def list(self) -> Sequence[SessionStatus]:
         """Return every session of this host's agents, by thread id."""
         return [row for thread in self.kept.threads() if (row := self.standing(thread)) is not None]
 
-    @reached
+    @explain_server_errors
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or take back an event that no run has taken."""
-        named("id", key)
+        check_name("id", key)
         if any(schedule.id == key for schedule in self.schedules()):
             self.client.crons.delete(key)
             return True
@@ -225,8 +239,8 @@ class ServerHost:
         for thread in self.kept.threads():  # an id is one of its thread alone
             item = self.kept.item(thread, key)
             if item is not None and item["event"] and not item["taken"]:
-                tell = partial(self.runs.tell, thread, item["event"], CANCELLED)
-                found |= self.kept.withdraw(thread, item, lambda: time.sleep(PATIENCE), tell)
+                tell = partial(self.runs.tell, thread, item["event"], CANCELLED_MESSAGE)
+                found |= self.kept.withdraw(thread, item, lambda: time.sleep(POLL_EVERY), tell)
         return found
 
     def drain(self, timeout: float | None = None) -> bool:
@@ -241,7 +255,7 @@ class ServerHost:
         return self.background.drain(timeout)
 
 
-class Inside:
+class DirectHost:
     """The host as its own runs see it: a server that is away is told as it is, and tried again."""
 
     def __init__(self, host: ServerHost) -> None:
@@ -252,5 +266,5 @@ class Inside:
         return partial(getattr(method, "__wrapped__", method), self.host)
 
 
-def _moment(when: Any) -> str | None:
+def _format_time(when: Any) -> str | None:
     return when.isoformat() if isinstance(when, datetime) else when

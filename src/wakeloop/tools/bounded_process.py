@@ -15,11 +15,11 @@ from threading import Event
 from wakeloop.text.characters import plural
 
 CHUNK = 65_536
-TICK = 0.01
+POLL_EVERY = 0.01
 
 
 @dataclass
-class Output:
+class BoundedOutput:
     """The first and the last half of what was written, however much it was."""
 
     limit: int
@@ -46,13 +46,13 @@ class Output:
         return f"{start}\n{told}\n{end}"
 
 
-def run(
+def run_process(
     command: Sequence[str],
     folder: Path,
     seconds: float,
-    output: Output,
+    output: BoundedOutput,
     *,
-    errors: Output | None = None,
+    errors: BoundedOutput | None = None,
     env: Mapping[str, str] | None = None,
     typed: str = "",
     stop: Event | None = None,
@@ -77,24 +77,24 @@ def run(
             stderr=subprocess.STDOUT if errors is None else subprocess.PIPE,
             start_new_session=True,
         )
-        pipes: dict[int, Output] = {}
+        pipes: dict[int, BoundedOutput] = {}
         for pipe, taken in ((process.stdout, output), (process.stderr, errors)):
             if pipe is not None and taken is not None:
                 pipes[files.enter_context(pipe).fileno()] = taken
         try:
-            collect(process, pipes, deadline, stop or Event())
+            collect_output(process, pipes, deadline, stop or Event())
             code = process.poll()
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         for number, taken in pipes.items():
-            drain(number, taken)
+            drain_pipe(number, taken)
         return code
 
 
-def collect(
-    process: subprocess.Popen[bytes], pipes: Mapping[int, Output], deadline: float, stop: Event
+def collect_output(
+    process: subprocess.Popen[bytes], pipes: Mapping[int, BoundedOutput], deadline: float, stop: Event
 ) -> None:
     """Take output until the command has ended, the time is up, or it is to stop."""
     with selectors.DefaultSelector() as selector:
@@ -104,16 +104,16 @@ def collect(
         while time.monotonic() < deadline and process.poll() is None and not stop.is_set():
             if not selector.get_map():
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(TICK)
+                    process.wait(POLL_EVERY)
                 continue
-            for key, _ in selector.select(TICK):
+            for key, _ in selector.select(POLL_EVERY):
                 data = os.read(key.fd, CHUNK)
                 pipes[key.fd].add(data)
                 if not data:  # it has closed its output, and may go on without
                     selector.unregister(key.fd)
 
 
-def drain(pipe: int, output: Output) -> None:
+def drain_pipe(pipe: int, output: BoundedOutput) -> None:
     """Take what is left in the pipe; something that escaped the group may go on writing, so not for ever."""
     with suppress(BlockingIOError):
         for _ in range(16):

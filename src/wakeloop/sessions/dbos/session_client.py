@@ -9,28 +9,34 @@ from typing import Any
 
 from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent
-from wakeloop.sessions.dbos.cron_line import following
-from wakeloop.sessions.dbos.queues import QUEUE, TIMER, TIMERS, TURN, Queues
+from wakeloop.sessions.dbos.cron import next_time
+from wakeloop.sessions.dbos.workflow_queues import (
+    RUN_QUEUE,
+    RUN_WORKFLOW,
+    TIMER_QUEUE,
+    TIMER_WORKFLOW,
+    WorkflowQueues,
+)
 from wakeloop.sessions.host import (
-    CANCELLED,
+    CANCELLED_MESSAGE,
     Schedule,
     SessionStatus,
-    accepted,
-    agent_of,
-    checked,
-    derived_id,
-    named,
-    no_session,
-    now,
+    check_name,
+    check_text,
+    complete_event,
+    derive_id,
+    find_agent,
+    unknown_session_error,
+    utc_now,
 )
-from wakeloop.sessions.questions import asked_by, wrong_id
-from wakeloop.sessions.runs import refusal_of
-from wakeloop.sessions.worker import Graph, away
+from wakeloop.sessions.host_rules import make_refusal
+from wakeloop.sessions.questions import answer_fault, open_questions
+from wakeloop.sessions.thread_runner import Graph, outage_errors
 
-WAIT = 0.05  # seconds between two looks at what waits
+WAIT_EVERY = 0.05  # seconds between two looks at what waits
 
 
-class Post(Queues):
+class SessionClient(WorkflowQueues):
     """The way in: stores events and schedules, also from a process that runs no session.
 
     What is stored waits until a host is up. The methods are those of `SessionHost` but for `drain`, and
@@ -54,8 +60,8 @@ class Post(Queues):
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Store an event for a thread and return its id; a repeat is dropped."""
-        agent_of(thread_id, self.agents)
-        event = accepted(event)
+        find_agent(thread_id, self.agents)
+        event = complete_event(event)
         self.mailbox.put(thread_id, event, self.seen(thread_id, event))
         self.ring(thread_id, event["id"])  # a repeat, too: its sender may have died between the two
         return event["id"]
@@ -66,25 +72,25 @@ class Post(Queues):
         Nothing is seen where the agents are names alone, or the thread cannot be read from here: then the
         host judges, when it comes to the event.
         """
-        read = getattr(self.agents[agent_of(thread, self.agents)], "get_state", None)
+        read = getattr(self.agents[find_agent(thread, self.agents)], "get_state", None)
         if event["kind"] != "human" or read is None:
             return ()
         try:
-            questions = asked_by(read({"configurable": {"thread_id": thread}}))
+            questions = open_questions(read({"configurable": {"thread_id": thread}}))
         except Exception:  # noqa: BLE001 - damaged, away, or this is the event loop of an asynchronous saver
             return ()
-        why = wrong_id(event, questions)
+        why = answer_fault(event, questions)
         if why is not None and not self.mailbox.knows(thread, event["id"]):
             raise SessionError(why)
         return questions
 
     def ring(self, thread: str, key: str) -> None:
         """Put a run into the queue of a thread; the same id again for the same thread is the same run."""
-        self.enqueue(TURN, f"{key}@{derived_id(thread)}", QUEUE, thread, partition=thread)
+        self.enqueue(RUN_WORKFLOW, f"{key}@{derive_id(thread)}", RUN_QUEUE, thread, partition=thread)
 
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or take back an event that no run has taken, from all its threads."""
-        if self.mailbox.unplan(named("id", key)):
+        if self.mailbox.unplan(check_name("id", key)):
             return True
         found, told = self.mailbox.withdraw(key, self.cancelled)
         for thread, event in told:
@@ -93,10 +99,10 @@ class Post(Queues):
 
     def cancelled(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
         """Return what tells whoever waits for an event that it was cancelled: the thread, and its event."""
-        letter = refusal_of(event, thread, CANCELLED)
+        letter = make_refusal(event, thread, CANCELLED_MESSAGE)
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
-            if letter is not None and agent_of(letter.thread, self.agents):
-                return letter.thread, accepted(letter.event)
+            if letter is not None and find_agent(letter.thread, self.agents):
+                return letter.thread, complete_event(letter.event)
         return None
 
     def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
@@ -114,20 +120,20 @@ class Post(Queues):
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         if thread_id is not None:
-            named("thread's id", thread_id)
+            check_name("thread's id", thread_id)
         while self.mailbox.unsettled(thread_id):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
-            time.sleep(WAIT)
+            time.sleep(WAIT_EVERY)
         return True
 
     # -- schedules -----------------------------------------------------------------------------------------
 
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
         """Store a cron line for a thread and return the schedule's id."""
-        agent_of(thread_id, self.agents)
-        due, text = following(cron, now()), checked("text", text).replace("\0", "")
-        key = derived_id("schedule", thread_id, cron, text)
+        find_agent(thread_id, self.agents)
+        due, text = next_time(cron, utc_now()), check_text("text", text).replace("\0", "")
+        key = derive_id("schedule", thread_id, cron, text)
         self.mailbox.plan(key, thread_id, cron, text, due)
         self.set_timer(key, self.due(self.mailbox.schedules(key=key)[0]))
         return key
@@ -137,7 +143,7 @@ class Post(Queues):
 
         A clock that was ahead for a while, or a time that cannot be read, would else stop it.
         """
-        latest = following(row.cron, now())
+        latest = next_time(row.cron, utc_now())
         with suppress(ValueError, TypeError):  # a damaged row, a time without a zone
             if (stored := datetime.fromisoformat(row.due)) <= latest:
                 return stored
@@ -147,13 +153,20 @@ class Post(Queues):
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return the schedules of one thread or of all."""
         if thread_id is not None:
-            named("thread's id", thread_id)
+            check_name("thread's id", thread_id)
         return [Schedule(r.id, r.thread, r.cron, r.text, r.due) for r in self.mailbox.schedules(thread_id)]
 
     def set_timer(self, schedule: str, due: datetime) -> None:
         """Let a schedule fire when it is due; one that is past due fires at once."""
-        delay = max((due - now()).total_seconds(), 0.0)
-        self.enqueue(TIMER, f"{schedule}@{due.isoformat()}", TIMERS, schedule, due.isoformat(), delay=delay)
+        delay = max((due - utc_now()).total_seconds(), 0.0)
+        self.enqueue(
+            TIMER_WORKFLOW,
+            f"{schedule}@{due.isoformat()}",
+            TIMER_QUEUE,
+            schedule,
+            due.isoformat(),
+            delay=delay,
+        )
 
     def set_timers(self) -> None:
         """Set a timer for each schedule; one that is set stays as it is, one that is never due is told."""
@@ -167,9 +180,9 @@ class Post(Queues):
 
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
-        found = self.mailbox.sessions(named("thread's id", thread_id))
+        found = self.mailbox.sessions(check_name("thread's id", thread_id))
         if not found:
-            raise no_session(thread_id)
+            raise unknown_session_error(thread_id)
         return self._status(*found[0])
 
     def list(self) -> Sequence[SessionStatus]:
@@ -178,10 +191,10 @@ class Post(Queues):
 
     def _status(self, thread: str, queued: int, error: str | None) -> SessionStatus:
         try:
-            agent = agent_of(thread, self.agents)
+            agent = find_agent(thread, self.agents)
             snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
             return replace(SessionStatus.of(thread, agent, snapshot, queued), error=error)
-        except away():
+        except outage_errors():
             raise
         except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
             return SessionStatus.unread(thread, fault, queued)

@@ -16,35 +16,53 @@ from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
 from wakeloop.loop.inbox import WakeEvent
-from wakeloop.sessions.host import SessionHost, TakenOverError, derived_id, words_of
-from wakeloop.sessions.letters import Letter
+from wakeloop.sessions.host import SessionHost, TakenOverError, derive_id, describe_error
+from wakeloop.sessions.host_rules import (
+    RUN_KEY,
+    NextInput,
+    choose_next_input,
+    close_run,
+    find_unread_events,
+    make_refusal,
+    must_resume,
+    send_answer,
+)
 from wakeloop.sessions.mailbox import Mailbox
-from wakeloop.sessions.questions import asked_by, early
-from wakeloop.sessions.runs import RUN, NextInput, close_run, must_go_on, next_input, refusal_of, tell, unread
+from wakeloop.sessions.questions import find_early_events, open_questions
+from wakeloop.sessions.stored_events import StoredEvent
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import session_of, unfinished
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-CUT = ("57P01", "57P02", "57P03", "53300")  # Postgres shuts down, crashed, starts; too many connections
+CONNECTION_ERROR_CODES = (
+    "57P01",
+    "57P02",
+    "57P03",
+    "53300",
+)  # Postgres shuts down, crashed, starts; too many connections
 
 
-def away() -> tuple[type[Exception], ...]:
+def outage_errors() -> tuple[type[Exception], ...]:
     """Return the errors of a database that is away; those of Postgres only where its driver is in use."""
     driver = sys.modules.get("psycopg")
     known = (sqlite3.OperationalError, sa.exc.OperationalError)
     return (*known, driver.OperationalError) if driver else known
 
 
-def is_cut(error: BaseException) -> bool:
+def is_connection_error(error: BaseException) -> bool:
     """Tell whether an error speaks of the connection, or of a file in use, and not of what was asked for."""
     driver = sys.modules.get("psycopg")
     if driver and isinstance(error, driver.OperationalError):
-        return error.sqlstate is None or error.sqlstate in CUT or error.sqlstate.startswith("08")
+        return (
+            error.sqlstate is None
+            or error.sqlstate in CONNECTION_ERROR_CODES
+            or error.sqlstate.startswith("08")
+        )
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 @dataclass(frozen=True)
-class Runs:
+class ThreadRunner:
     """Takes what waits for a thread through its graph, a run at a time.
 
     A run is named by its first event, and the name stands in every checkpoint that it writes. So a run that
@@ -65,12 +83,12 @@ class Runs:
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         while (given := self.due(graph, thread, config, control)) is not None:
-            named = graph.with_config(metadata={RUN: given.name})
+            named = graph.with_config(metadata={RUN_KEY: given.name})
             failure = self.play(named, config, given, control, patient=patient)
             after = graph.get_state(config)
-            self.mailbox.note(thread, asked_by(after))
+            self.mailbox.note(thread, open_questions(after))
             if failure is not None:  # noted before the thread is ended, which no longer shows it then
-                back = unread(after, given.taken, given.question)
+                back = find_unread_events(after, given.taken, given.question)
                 if given.question is not None:
                     self.mailbox.unname(thread, back)
                 self.mailbox.put_back(thread, back, failure)
@@ -81,20 +99,22 @@ class Runs:
             try:
                 self.report(thread)
             except Exception as error:  # noqa: BLE001 - the run has ended well: it is not made again
-                self.mailbox.settle(thread, given.name, f"report: {words_of(error)}")
+                self.mailbox.settle(thread, given.name, f"report: {describe_error(error)}")
 
     def give_up(self, thread: str, error: Exception) -> None:
         """Note what was raised around a run; what waits is kept, and tried again with the next event.
 
         Who waits for an answer to it is told.
         """
-        words = words_of(error)
+        words = describe_error(error)
         left = [letter.event for letter in self.mailbox.waiting(thread) if letter.error is None]
         for event in left:
-            tell(self.host, refusal_of(event, thread, words))
+            send_answer(self.host, make_refusal(event, thread, words))
         self.mailbox.put_back(thread, [event["id"] for event in left], words)
 
-    def due(self, graph: Graph, thread: str, config: RunnableConfig, control: RunControl) -> "Given | None":
+    def due(
+        self, graph: Graph, thread: str, config: RunnableConfig, control: RunControl
+    ) -> "PlannedRun | None":
         """Say what the thread is run with next; note what is taken before it is done."""
         while True:
             if control.drain_requested:
@@ -109,18 +129,24 @@ class Runs:
             if not chosen.run:
                 return None
             if not chosen.taken:  # a run that somebody else left
-                return Given(derived_id("left", str(snapshot.config["configurable"].get("checkpoint_id"))))
+                return PlannedRun(
+                    derive_id("left", str(snapshot.config["configurable"].get("checkpoint_id")))
+                )
             taken = [letter for letter in letters if letter.event in chosen.taken]
             if question := chosen.question:  # noted with the answer
                 taken = [replace(taken[0], event={**taken[0].event, "correlation_id": question})]
             if self.mailbox.begin(taken[0].id, taken):  # else one of them was withdrawn meanwhile
-                return Given(taken[0].id, chosen.input, tuple(letter.event for letter in taken), question)
+                return PlannedRun(
+                    taken[0].id, chosen.input, tuple(letter.event for letter in taken), question
+                )
 
-    def choose(self, thread: str, letters: list[Letter], snapshot: StateSnapshot) -> NextInput:
+    def choose(self, thread: str, letters: list[StoredEvent], snapshot: StateSnapshot) -> NextInput:
         """Choose what the next run takes; refuse answers to what is not asked."""
-        notes = self.mailbox.note(thread, asked_by(snapshot))
+        notes = self.mailbox.note(thread, open_questions(snapshot))
         numbered = [(letter.number, letter.event) for letter in letters]
-        chosen = next_input(snapshot, [event for _, event in numbered], early(notes, numbered))
+        chosen = choose_next_input(
+            snapshot, [event for _, event in numbered], find_early_events(notes, numbered)
+        )
         for event, why in chosen.refused:
             self.mailbox.refuse(thread, event["id"], why)
         if chosen.refused and not chosen.run:
@@ -128,25 +154,25 @@ class Runs:
                 self.report(thread)
         return chosen
 
-    def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> "Given":
+    def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> "PlannedRun":
         """See how far a run came that was begun before."""
-        nothing = Given(taken[0]["id"], nothing=True)
-        if (snapshot.metadata or {}).get(RUN) == nothing.name:
+        nothing = PlannedRun(taken[0]["id"], nothing=True)
+        if (snapshot.metadata or {}).get(RUN_KEY) == nothing.name:
             goes_on = unfinished(snapshot) and not snapshot.interrupts
             return replace(nothing, nothing=False, taken=tuple(taken)) if goes_on else nothing
-        chosen = next_input(snapshot, taken)
+        chosen = choose_next_input(snapshot, taken)
         if not chosen.run:  # it is answered: elsewhere, or the run came to another question
             return nothing
-        return Given(nothing.name, chosen.input, tuple(taken), chosen.question)
+        return PlannedRun(nothing.name, chosen.input, tuple(taken), chosen.question)
 
     def play(
-        self, graph: Graph, config: RunnableConfig, given: "Given", control: RunControl, *, patient: bool
+        self, graph: Graph, config: RunnableConfig, given: "PlannedRun", control: RunControl, *, patient: bool
     ) -> str | None:
         """Run the graph; return the words of the error for which the run is given up."""
         if given.nothing:
             return None
         try:
-            run(graph, given.input, config, control)
+            run_graph(graph, given.input, config, control)
         except (GraphBubbleUp, TakenOverError):
             raise
         except (
@@ -156,7 +182,7 @@ class Runs:
         ) as failure:  # no signal comes to a worker's thread
             if control.drain_requested:  # it may be the end that failed it: the next start tries again
                 raise GraphDrained from failure
-            if patient and isinstance(failure, away()):
+            if patient and isinstance(failure, outage_errors()):
                 raise
             return without_secrets(f"{type(failure).__name__}: {failure}")
         return None
@@ -164,12 +190,12 @@ class Runs:
     def go_on_later(self, graph: Graph, thread: str, name: str) -> None:
         """Wake a thread whose run was ended by a drain, once there is a host again."""
         session = session_of(graph.get_state({"configurable": {"thread_id": thread}}))
-        if must_go_on(session):
-            self.host.send(thread, {"kind": "kick", "id": derived_id("drained", thread, name)})
+        if must_resume(session):
+            self.host.send(thread, {"kind": "kick", "id": derive_id("drained", thread, name)})
 
 
 @dataclass(frozen=True)
-class Given:
+class PlannedRun:
     """What a run is called, and what its graph is run with, or that there is nothing left to run.
 
     `taken` are its events, `question` is the one that is answered.
@@ -182,7 +208,7 @@ class Given:
     nothing: bool = False
 
 
-def run(graph: Graph, given: Any, config: RunnableConfig, control: RunControl) -> None:
+def run_graph(graph: Graph, given: Any, config: RunnableConfig, control: RunControl) -> None:
     """Run a graph; one whose saver is asynchronous in the event loop of that saver, by its other door."""
     loop = getattr(graph.checkpointer, "loop", None)
     if not isinstance(loop, asyncio.AbstractEventLoop):

@@ -10,7 +10,7 @@ from wakeloop.text.characters import shorten
 
 
 @dataclass(frozen=True)
-class Letter:
+class StoredEvent:
     """An event that waits, and its number in the store's order.
 
     Beside it the run that has taken it, if one has, and why it was given up, if it was.
@@ -27,19 +27,19 @@ class Letter:
         return self.event["id"]
 
 
-def text_of(event: Mapping[str, Any]) -> str:
+def dump_event(event: Mapping[str, Any]) -> str:
     """Return an event as it is stored."""
     return json.dumps(event, ensure_ascii=False)
 
 
-def event_in(text: str, key: str) -> WakeEvent | None:
+def load_event(text: str, key: str) -> WakeEvent | None:
     """Return the event of this id that a row holds; None where it is damaged."""
-    event = parsed(text)
+    event = parse_json(text)
     whole = isinstance(event, dict) and event.get("id") == key and event_fault(event) is None
     return cast("WakeEvent", event) if whole else None
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Return what a row holds as JSON; None where it is damaged."""
     try:
         return json.loads(text)
@@ -47,7 +47,7 @@ def parsed(text: str) -> Any:
         return None
 
 
-def unreadable(key: str) -> str:
+def unreadable_event_error(key: str) -> str:
     """Say that an event is damaged."""
     return (
         f"The event {shorten(repr(key))} cannot be read: it waits until its row is mended, or is cancelled."

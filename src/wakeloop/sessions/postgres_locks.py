@@ -12,14 +12,14 @@ import psycopg
 from wakeloop.sessions.host import GRACE, TakenOverError
 from wakeloop.sessions.lock_connection import LockConnection
 
-AGAIN = 0.1  # seconds between two tries for a thread that another process holds
-BEAT = 0.5  # seconds between two looks at the connection
-LOW = 0xFFFFFFFF
-TRY = "SELECT pg_try_advisory_lock(%s)"
-HOLDER = """SELECT pid, backend_start::text FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
+RETRY_EVERY = 0.1  # seconds between two tries for a thread that another process holds
+CHECK_EVERY = 0.5  # seconds between two looks at the connection
+LOW_BITS = 0xFFFFFFFF
+TRY_LOCK = "SELECT pg_try_advisory_lock(%s)"
+FIND_HOLDER = """SELECT pid, backend_start::text FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
     WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND objid = %s::bigint AND classid = %s::bigint
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
-LIVES = """SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+IS_CONNECTED = """SELECT EXISTS (SELECT 1 FROM pg_stat_activity
     WHERE pid = %s AND backend_start::text IS NOT DISTINCT FROM %s)"""
 
 Holder = tuple[int, str | None]  # a connection: its process in the server, and when that began
@@ -32,24 +32,24 @@ def lock_number(name: str) -> int:
     )
 
 
-def thread_name(thread: str) -> str:
+def thread_lock_name(thread: str) -> str:
     """Return the name of a thread's lock."""
     return f"wakeloop thread {thread}"
 
 
-def worker_name(worker: str) -> str:
+def worker_lock_name(worker: str) -> str:
     """Return the name of a worker's lock."""
     return f"wakeloop worker {worker}"
 
 
-class Made(Protocol):
+class HasSetup(Protocol):
     """What makes its tables itself, such as a `PostgresSaver`."""
 
     def setup(self) -> None:
         """Make the tables that are not there yet."""
 
 
-def set_up(saver: Made, url: str) -> None:
+def set_up_tables(saver: HasSetup, url: str) -> None:
     """Make a saver's tables on Postgres, also where several workers begin at once on an empty database.
 
     `saver.setup()` alone is for one process: of several at once, all but one fail.
@@ -63,7 +63,7 @@ def set_up(saver: Made, url: str) -> None:
 
 
 @dataclass
-class Found:
+class LockObservation:
     """What somebody who waits for a lock has seen of it."""
 
     last: Holder | None = None
@@ -93,7 +93,7 @@ class Locks(LockConnection):
     def __init__(self, url: str, grace: float = GRACE) -> None:
         super().__init__(url)
         self.grace = grace
-        self.beat = min(BEAT, grace / 10)
+        self.beat = min(CHECK_EVERY, grace / 10)
         self.held: set[int] = set()  # also while the connection is away
         self.names: set[int] = set()  # those of them that are taken again, however long another has them
         self.lost: set[int] = set()  # those that another has taken over
@@ -104,7 +104,7 @@ class Locks(LockConnection):
 
     def thread(self, thread: str) -> AbstractContextManager[None]:
         """Hold a thread for the length of a run; wait while another process holds it."""
-        return self.held_alone(thread_name(thread), self.grace)
+        return self.held_alone(thread_lock_name(thread), self.grace)
 
     def setting_up(self) -> AbstractContextManager[None]:
         """Hold what makes tables: of several processes that begin at once, one after another."""
@@ -123,9 +123,9 @@ class Locks(LockConnection):
 
     def wait(self, number: int, grace: float) -> None:
         """Take a lock that another has, once it may be taken."""
-        found, over = Found(), self.made
+        found, over = LockObservation(), self.made
         while True:
-            time.sleep(min(AGAIN, self.beat))
+            time.sleep(min(RETRY_EVERY, self.beat))
             try:
                 holder = self.holder(number)
                 if over != self.made:
@@ -139,7 +139,7 @@ class Locks(LockConnection):
     @contextmanager
     def worker(self, worker: str, over: int | None = None) -> Iterator[bool]:
         """Hold a worker's name, which shows that it lives; False where another process has it."""
-        number = lock_number(worker_name(worker))
+        number = lock_number(worker_lock_name(worker))
         taken = self.take(number, over)
         if taken:
             self.names.add(number)
@@ -159,7 +159,7 @@ class Locks(LockConnection):
             if number in self.held or over not in (None, self.made):
                 return False
             ask = self._ask if over is None else self._answer  # which makes no new connection
-            if not ask(TRY, number):
+            if not ask(TRY_LOCK, number):
                 return False
             self.held.add(number)
             return True
@@ -189,7 +189,7 @@ class Locks(LockConnection):
             TakenOverError: Another process has taken it over since.
             psycopg.OperationalError: The server is away: call again.
         """
-        number = lock_number(thread_name(thread))
+        number = lock_number(thread_lock_name(thread))
         if time.monotonic() - self.seen > self.grace / 4:  # else nobody can have taken it
             self.look_after()
         if number in self.lost or (number in self.doubtful and not is_mine()):
@@ -211,29 +211,29 @@ class Locks(LockConnection):
                 return
             now = time.monotonic()
             self._ask("SELECT true")
-            self.lost -= {number for number in self.lost & self.names if self._answer(TRY, number)}
+            self.lost -= {number for number in self.lost & self.names if self._answer(TRY_LOCK, number)}
             self.seen = now
 
     def holder(self, number: int) -> Holder | None:
         """Return who has a lock, without touching it."""
         with self.guard:
-            found: Holder | None = self._row(HOLDER, number & LOW, number >> 32 & LOW)
+            found: Holder | None = self._row(FIND_HOLDER, number & LOW_BITS, number >> 32 & LOW_BITS)
             return found
 
     def holder_of(self, worker: str) -> Holder | None:
         """Return who has a worker's name."""
-        return self.holder(lock_number(worker_name(worker)))
+        return self.holder(lock_number(worker_lock_name(worker)))
 
     def lives(self, holder: Holder) -> bool:
         """Tell whether a holder is still connected."""
         with self.guard:
-            return self._ask(LIVES, *holder)
+            return self._ask(IS_CONNECTED, *holder)
 
     def take_again(self) -> None:
         """Take the locks over a new connection; what another has by then is lost."""
         now = time.monotonic()
         for number in self.held - self.lost:
-            if not self._answer(TRY, number):
+            if not self._answer(TRY_LOCK, number):
                 self.lost.add(number)
         if now - self.seen >= self.grace:
             self.doubtful |= self.held

@@ -13,20 +13,20 @@ from langgraph.types import Command
 from wakeloop.errors import SessionError, ToolNameError
 from wakeloop.loop.approval import request
 from wakeloop.loop.inbox import WakeEvent, replies_owed
-from wakeloop.sessions.host import SessionHost, agent_of
-from wakeloop.sessions.runs import answer_to, answered
-from wakeloop.sessions.tool_call import Call
+from wakeloop.sessions.host import SessionHost, find_agent
+from wakeloop.sessions.host_rules import make_answer, remove_answered
+from wakeloop.sessions.tool_call import SessionToolCall
 from wakeloop.text.characters import plural
 from wakeloop.text.descriptions import describe
 from wakeloop.thread.asking import put
 
-NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
-SHORT = 10  # characters of a handle's own part: the model repeats it
+TOOL_NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
+HANDLE_LENGTH = 10  # characters of a handle's own part: the model repeats it
 _DEPTH = re.compile(r":sub(\d+)-[0-9a-f]+\Z")
 
 
 @dataclass(frozen=True)
-class Limits:
+class SubagentLimits:
     """How far subagents go.
 
     Attributes:
@@ -40,10 +40,10 @@ class Limits:
 
 def session_tools(
     host: SessionHost | Callable[[], SessionHost],
-    names: Iterable[str] = NAMES,
+    names: Iterable[str] = TOOL_NAMES,
     *,
     agents: Mapping[str, str] | None = None,
-    limits: Limits | None = None,
+    limits: SubagentLimits | None = None,
 ) -> list[BaseTool]:
     """Return the tools of these names for an agent whose threads this host runs.
 
@@ -63,13 +63,13 @@ def session_tools(
         ToolNameError: A name that is none of them.
     """
     wanted = list(dict.fromkeys(names))
-    if unknown := [name for name in wanted if name not in NAMES]:
-        raise ToolNameError(f"There is no session tool {unknown[0]!r}; there are {', '.join(NAMES)}.")
-    made = SessionTools(host, agents, limits or Limits())
+    if unknown := [name for name in wanted if name not in TOOL_NAMES]:
+        raise ToolNameError(f"There is no session tool {unknown[0]!r}; there are {', '.join(TOOL_NAMES)}.")
+    made = SessionTools(host, agents, limits or SubagentLimits())
     return [made.tool(name) for name in wanted]
 
 
-def depth_of(thread_id: str) -> int:
+def subagent_depth(thread_id: str) -> int:
     """Return how deep a thread was spawned: 0 for one that no session started."""
     found = _DEPTH.search(thread_id)
     return int(found[1]) if found else 0
@@ -81,7 +81,7 @@ class SessionTools:
 
     given: SessionHost | Callable[[], SessionHost]
     agents: Mapping[str, str] | None
-    limits: Limits
+    limits: SubagentLimits
 
     def tool(self, name: str) -> BaseTool:
         """Return one of them as a LangChain tool."""
@@ -89,18 +89,20 @@ class SessionTools:
         told = " ".join((method.__doc__ or "").split())
         if self.agents and name in ("talk_to_agent", "send_message", "spawn_subagent"):
             told += " Agents: " + "; ".join(f"{agent} ({what})" for agent, what in self.agents.items()) + "."
-        return StructuredTool.from_function(method, name=name, description=told, args_schema=arguments(name))
+        return StructuredTool.from_function(
+            method, name=name, description=told, args_schema=argument_schema(name)
+        )
 
     @describe("Ask the person you work for and wait for the answer: only what you cannot find out yourself.")
     def ask_user(self, question: str) -> str:
-        text = _text(question, "question")
+        text = _require_text(question, "question")
         asked = request("ask_user", {"question": text}, text, ("respond",), on="human")
         return put(asked, lambda decision: decision.words)
 
     @describe("Ask another agent something. The reply comes as a message after your turn has ended.")
     def talk_to_agent(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        call = Call.of(runtime)
-        text, to = _text(message, "message"), self.address(agent, call)
+        call = SessionToolCall.of(runtime)
+        text, to = _require_text(message, "message"), self.address(agent, call)
         chain = call.chain
         if to in chain:
             circle = " → ".join([*chain[chain.index(to) :], to])
@@ -119,29 +121,29 @@ class SessionTools:
 
     @describe("Tell another agent something, without waiting for an answer.")
     def send_message(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> str:
-        call = Call.of(runtime)
-        text, to = _text(message, "message"), self.address(agent, call)
+        call = SessionToolCall.of(runtime)
+        text, to = _require_text(message, "message"), self.address(agent, call)
         self.send(to, {"kind": "peer_message", "id": call.key, "text": text, "sender": call.thread})
         return f"Sent to {to}."
 
     @describe("Answer the agent that has waited longest for a reply of yours.")
     def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        call = Call.of(runtime)
-        text = _text(message, "message")
+        call = SessionToolCall.of(runtime)
+        text = _require_text(message, "message")
         owed = [entry for entry in replies_owed(call.state) if isinstance(entry, Mapping)]
         if call.place >= len(owed):
             raise ToolException("no reply is owed; use send_message to tell an agent something unasked")
-        letter = answer_to(owed[call.place], call.thread, text)
+        letter = make_answer(owed[call.place], call.thread, text)
         self.send(letter.thread, letter.event)
-        return call.done(f"Replied to {letter.thread}.", owed_replies=answered([letter]))
+        return call.done(f"Replied to {letter.thread}.", owed_replies=remove_answered([letter]))
 
     @describe("Start a subagent on a task. Returns its handle at once; the result comes as a message.")
     def spawn_subagent(
         self, task: str, runtime: ToolRuntime[Any, Any], agent: str | None = None
     ) -> Command[Any]:
-        call = Call.of(runtime)
-        text, depth = _text(task, "task"), depth_of(call.thread) + 1
-        kind = self.kind(agent or agent_of(call.thread, self.host.agents))
+        call = SessionToolCall.of(runtime)
+        text, depth = _require_text(task, "task"), subagent_depth(call.thread) + 1
+        kind = self.kind(agent or find_agent(call.thread, self.host.agents))
         if depth > self.limits.depth:
             raise ToolException(
                 f"subagents may not start subagents deeper than {self.limits.depth}; do the task yourself"
@@ -152,7 +154,7 @@ class SessionTools:
                 f"no more than {plural(self.limits.children, 'subagent')} may be at work at once; "
                 "wait for one of them first"
             )
-        handle = f"{kind}:sub{depth}-{call.key[:SHORT]}"
+        handle = f"{kind}:sub{depth}-{call.key[:HANDLE_LENGTH]}"
         event: WakeEvent = {"kind": "peer_message", "id": call.key, "text": text, "sender": call.thread}
         wants = {"correlation_id": handle, "wants": "subagent_done", "chain": call.chain}
         self.send(handle, {**event, **wants})  # type: ignore[typeddict-item]
@@ -160,7 +162,7 @@ class SessionTools:
 
     @describe("Wait for these subagents: after this turn your list wakes you only when all have finished.")
     def wait_for(self, handles: list[str], runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        call = Call.of(runtime)
+        call = SessionToolCall.of(runtime)
         wanted = list(dict.fromkeys(handles))
         if not wanted:
             raise ToolException("handles is empty; name at least one subagent")
@@ -191,9 +193,9 @@ class SessionTools:
         except SessionError as error:
             raise ToolException(str(error)) from None
 
-    def address(self, agent: str, call: Call) -> str:
+    def address(self, agent: str, call: SessionToolCall) -> str:
         """Return the thread that a name stands for: an agent's own, one of its others, or a known peer's."""
-        to = _text(agent, "agent")
+        to = _require_text(agent, "agent")
         if to == call.thread:
             raise ToolException(f"{to} is your own name; a session cannot write to itself")
         if self.agents is None and self.known(to):
@@ -218,17 +220,17 @@ class SessionTools:
 
 
 @cache
-def arguments(name: str) -> Any:
+def argument_schema(name: str) -> Any:
     """Return the schema of a tool's arguments: read once, since that takes longer than all else of a tool."""
-    nobodys = SessionTools(_nobody, None, Limits())
+    nobodys = SessionTools(_no_host, None, SubagentLimits())
     return StructuredTool.from_function(getattr(nobodys, name), name=name).args_schema
 
 
-def _nobody() -> SessionHost:
+def _no_host() -> SessionHost:
     raise SessionError("These tools have no host.")
 
 
-def _text(given: str, what: str) -> str:
+def _require_text(given: str, what: str) -> str:
     if not given.strip():
         raise ToolException(f"{what} is empty; write a text")
     return given.strip()

@@ -9,12 +9,12 @@ from threading import Event, Lock
 import httpx
 from langgraph_sdk.errors import APIConnectionError, InternalServerError
 
-from wakeloop.sessions.host import PAUSES, words_of
+from wakeloop.sessions.host import RETRY_PAUSES, describe_error
 
-AWAY = (httpx.TransportError, APIConnectionError)
+OUTAGE_ERRORS = (httpx.TransportError, APIConnectionError)
 
 
-class Background:
+class BackgroundRunner:
     """Calls `run` for a thread that was rung for, until it returns False; again while the server is away.
 
     What it raises else, and a server that fails again and again, is given up by `give_up`; where not even
@@ -63,12 +63,12 @@ class Background:
             try:
                 again = self.run(thread)
             except Exception as error:  # noqa: BLE001 - it reaches whoever asks how the session stands
-                self.errors[thread] = words_of(error)
-                failing = isinstance(error, InternalServerError) and tries < len(PAUSES)
-                if not (isinstance(error, AWAY) or failing):
+                self.errors[thread] = describe_error(error)
+                failing = isinstance(error, InternalServerError) and tries < len(RETRY_PAUSES)
+                if not (isinstance(error, OUTAGE_ERRORS) or failing):
                     self._given_up(thread, error)
                     return False
-                if self.draining.wait(PAUSES[min(tries, len(PAUSES) - 1)]):
+                if self.draining.wait(RETRY_PAUSES[min(tries, len(RETRY_PAUSES) - 1)]):
                     return False
             else:
                 self.errors.pop(thread, None)

@@ -10,11 +10,11 @@ from typing import Any
 
 from wakeloop.text.characters import shorten
 from wakeloop.todos.items import Todo
-from wakeloop.tools.bounded import Output
-from wakeloop.tools.shell import run
+from wakeloop.tools.bounded_process import BoundedOutput
+from wakeloop.tools.shell import run_command
 
-PROGRAM = re.compile(r"\s*([A-Za-z][\w.+-]*)(?=\s+[^(\s]|\s*$)")  # no path, assignment or function
-LOOK_UP = 10.0  # seconds; without an answer by then the name counts as known
+PROGRAM_NAME = re.compile(r"\s*([A-Za-z][\w.+-]*)(?=\s+[^(\s]|\s*$)")  # no path, assignment or function
+LOOK_UP_TIMEOUT = 10.0  # seconds; without an answer by then the name counts as known
 LONGEST = 10_000  # characters of an item that stand in the environment; a text there is bounded
 
 
@@ -37,8 +37,8 @@ def command_verifier(
     ending = stop or Event()
 
     def verify(todo: Todo, state: Any) -> str | None:  # noqa: ARG001 - the signature of a verifier
-        output = Output(LONGEST)
-        code = run(command, Path(root), timeout, output, ending, environment_of(todo))
+        output = BoundedOutput(LONGEST)
+        code = run_command(command, Path(root), timeout, output, ending, make_environment(todo))
         if ending.is_set():
             raise KeyboardInterrupt
         if code == 0:
@@ -51,21 +51,21 @@ def command_verifier(
     return verify
 
 
-def missing_program(command: str) -> str | None:
+def find_missing_program(command: str) -> str | None:
     """Return the program that a command line begins with if `/bin/sh` knows none by this name.
 
     A line that begins with anything but a bare name is not judged: a path may be made later; nor is one that
     has an "or else" in it.
     """
-    begins = PROGRAM.match(command)
+    begins = PROGRAM_NAME.match(command)
     if begins is None or "||" in command:
         return None
     name = begins.group(1)
-    found = run(f"command -v {name}", Path(os.sep), LOOK_UP, Output(LONGEST), Event())
+    found = run_command(f"command -v {name}", Path(os.sep), LOOK_UP_TIMEOUT, BoundedOutput(LONGEST), Event())
     return None if found in (0, None) else name
 
 
-def environment_of(todo: Todo) -> dict[str, str]:
+def make_environment(todo: Todo) -> dict[str, str]:
     """Return what a command is told of an item; no environment holds a NUL or half a pair of characters."""
     content = todo["content"].replace("\0", " ").encode(errors="replace").decode()[:LONGEST]
     item = json.dumps({**todo, "content": todo["content"][:LONGEST]})

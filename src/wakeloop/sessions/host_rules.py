@@ -14,19 +14,19 @@ from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent, owed_for, replies_owed
 from wakeloop.loop.ledger import notes_of
 from wakeloop.prompts import fill
-from wakeloop.sessions.host import SessionHost, awaited, derived_id
-from wakeloop.sessions.questions import Early, answered_by, asked_by, wrong_id
+from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
+from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten, storable
 from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
 from wakeloop.thread.stopping import aend_run, end_run
 from wakeloop.todos.items import LONGEST
 
-RUN = "turn_id"  # in a checkpoint's metadata: the run that wrote it; a stored name
+RUN_KEY = "turn_id"  # in a checkpoint's metadata: the run that wrote it; a stored name
 
 
 @dataclass(frozen=True)
-class Outgoing:
+class OutgoingEvent:
     """An event for another thread.
 
     Attributes:
@@ -60,7 +60,9 @@ class NextInput:
     question: str | None = None
 
 
-def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent], early: Early | None = None) -> NextInput:
+def choose_next_input(
+    snapshot: StateSnapshot, events: Sequence[WakeEvent], early: EarlyEvents | None = None
+) -> NextInput:
     """Decide what a thread is run with next, of the events that wait for it in the order of their arrival.
 
     At an interrupt a human's event is the answer to the question that its correlation id names, or without an
@@ -71,18 +73,18 @@ def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent], early: Earl
     Args:
         snapshot: The thread's newest checkpoint, as `graph.get_state` returns it.
         events: What waits for the thread; it may be empty.
-        early: Which event came before which question (`wakeloop.sessions.early`); None where the host does
-            not know the order, so that an answer has to name its question.
+        early: Which event came before which question (`find_early_events`); None where the host does not know
+            the order, so that an answer has to name its question.
     """
-    questions, at_work = asked_by(snapshot), unfinished(snapshot)
+    questions, at_work = open_questions(snapshot), unfinished(snapshot)
     at_work = at_work and not (snapshot.values.get("todo_ledger") or {}).get("refused")
     if at_work and not questions:
         return NextInput(run=True, held=tuple(events))
-    refused = tuple((e, why) for e in events if (why := wrong_id(e, questions)))
-    waiting = tuple(e for e in events if not wrong_id(e, questions))
+    refused = tuple((e, why) for e in events if (why := answer_fault(e, questions)))
+    waiting = tuple(e for e in events if not answer_fault(e, questions))
     if questions:
         for answer in waiting:
-            if (question := answered_by(answer, questions, early)) is not None:
+            if (question := find_answered_question(answer, questions, early)) is not None:
                 reply: Command[Any] = Command(resume={question: answer["text"]})
                 held = tuple(e for e in waiting if e is not answer)
                 given = NextInput(run=True, input=reply, taken=(answer,), question=question)
@@ -93,22 +95,22 @@ def next_input(snapshot: StateSnapshot, events: Sequence[WakeEvent], early: Earl
     return NextInput(run=True, input={"todo_inbox": [*waiting]}, taken=waiting, refused=refused)
 
 
-def must_go_on(session: Session) -> bool:
+def must_resume(session: Session) -> bool:
     """Tell whether a thread is to be woken at the host's start, since a drain ended its run.
 
     A `kick` does it; a thread whose run was given up says the same, and gets another chance. One that says
-    `running` goes on with the input None (`next_input`).
+    `running` goes on with the input None (`choose_next_input`).
     """
     return session.get("reason") == "drained"
 
 
-def outstanding(
+def list_outstanding(
     thread_id: str,
     values: Mapping[str, Any],
     session: Session,
     failure: str | None = None,
     circle: Collection[str] = (),
-) -> list[Outgoing]:
+) -> list[OutgoingEvent]:
     """Return what a thread must send after a run: who asked, and has no answer yet, gets the last text.
 
     Nothing while the session waits, runs, or was drained: it goes on. But sessions that have asked each other
@@ -126,40 +128,40 @@ def outstanding(
     """
     owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
     if failure is None and session["reason"] == "waiting":
-        asked = {*awaited(values), *circle}
+        asked = {*awaited_threads(values), *circle}
         owed = [o for o in owed if asked.intersection(o.get("chain") or [o["sender"]])]
-    elif failure is None and (session["state"] in ("waiting", "running") or must_go_on(session)):
+    elif failure is None and (session["state"] in ("waiting", "running") or must_resume(session)):
         return []
     if failure is None and values.get("todo_subagents"):
         owed = replies_owed({"owed_replies": owed})
-    return [answer_to(o, thread_id, _answer(o, values, session, failure)) for o in owed]
+    return [make_answer(o, thread_id, _format_answer(o, values, session, failure)) for o in owed]
 
 
-def answer_to(owed: Mapping[str, Any], thread_id: str, text: str) -> Outgoing:
+def make_answer(owed: Mapping[str, Any], thread_id: str, text: str) -> OutgoingEvent:
     """Return the one answer to an entry of `owed_replies`: a peer's reply, or a subagent's result."""
     asker, key = str(owed["sender"]), str(owed["id"])
     event: WakeEvent = {
         "kind": owed.get("wants") or "peer_reply",
-        "id": answer_id(asker, key),
+        "id": derive_answer_id(asker, key),
         "text": text,
         "sender": thread_id,
         "correlation_id": key,
     }
-    return Outgoing(asker, event)
+    return OutgoingEvent(asker, event)
 
 
-def refusal_of(event: WakeEvent, thread_id: str, problem: str) -> Outgoing | None:
+def make_refusal(event: WakeEvent, thread_id: str, problem: str) -> OutgoingEvent | None:
     """Return the answer to an event that no run will take (cancelled, given up); None if nobody waits."""
     owed = owed_for(event)
-    return answer_to(owed, thread_id, failed(problem)) if owed else None
+    return make_answer(owed, thread_id, format_failure(problem)) if owed else None
 
 
-def answer_id(asker: str, correlation_id: str) -> str:
+def derive_answer_id(asker: str, correlation_id: str) -> str:
     """Return the id of the answer to a question: one question has one answer."""
-    return derived_id("answer", asker, correlation_id)
+    return derive_id("answer", asker, correlation_id)
 
 
-def failed(problem: str) -> str:
+def format_failure(problem: str) -> str:
     """Return the text that tells a peer of a failure."""
     return fill("failed", "", {}, problem=shorten(storable(problem), LONGEST))
 
@@ -169,7 +171,7 @@ def close_run(
     thread_id: str,
     host: SessionHost,
     failure: str | None = None,
-) -> list[Outgoing]:
+) -> list[OutgoingEvent]:
     """Send what is outstanding after a run, then take it off the thread; a run given up is ended first.
 
     Safe to repeat: what was sent before has the same ids.
@@ -184,11 +186,11 @@ def close_run(
         What was sent.
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    letters = deliver(graph.get_state(config), thread_id, host, failure)
+    letters = send_outstanding(graph.get_state(config), thread_id, host, failure)
     if failure is not None:
         end_run(graph, config)
     if letters:
-        graph.update_state(config, {"owed_replies": answered(letters)}, as_node=LAST)
+        graph.update_state(config, {"owed_replies": remove_answered(letters)}, as_node=LAST)
     return letters
 
 
@@ -197,45 +199,45 @@ async def aclose_run(
     thread_id: str,
     host: SessionHost,
     failure: str | None = None,
-) -> list[Outgoing]:
+) -> list[OutgoingEvent]:
     """Send what is outstanding after a run: `close_run` for asynchronous savers."""
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     before = await graph.aget_state(config)
-    letters = await to_thread(deliver, before, thread_id, host, failure)  # it may read other threads
+    letters = await to_thread(send_outstanding, before, thread_id, host, failure)  # it may read other threads
     if failure is not None:
         await aend_run(graph, config)
     if letters:
-        await graph.aupdate_state(config, {"owed_replies": answered(letters)}, as_node=LAST)
+        await graph.aupdate_state(config, {"owed_replies": remove_answered(letters)}, as_node=LAST)
     return letters
 
 
-def deliver(
+def send_outstanding(
     snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None = None
-) -> list[Outgoing]:
+) -> list[OutgoingEvent]:
     """Send what is outstanding after a run, and return it."""
     values, session = snapshot.values or {}, counted(snapshot)
     rests = failure is None and session["reason"] == "waiting" and values.get("owed_replies")
-    circle = reached(thread_id, values, host) if rests else ()
-    letters = outstanding(thread_id, values, session, failure, circle)
+    circle = find_waiting_chain(thread_id, values, host) if rests else ()
+    letters = list_outstanding(thread_id, values, session, failure, circle)
     for letter in letters:
-        tell(host, letter)
+        send_answer(host, letter)
     return letters
 
 
-def tell(host: SessionHost, letter: Outgoing | None) -> None:
+def send_answer(host: SessionHost, letter: OutgoingEvent | None) -> None:
     """Send an answer, where somebody waits for one."""
     if letter is not None:
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
             host.send(letter.thread, letter.event)
 
 
-def reached(thread_id: str, values: Mapping[str, Any], host: SessionHost) -> set[str]:
+def find_waiting_chain(thread_id: str, values: Mapping[str, Any], host: SessionHost) -> set[str]:
     """Return the threads for which one waits, and those for which they wait, as far as all of them rest.
 
     Of a circle that closed at one moment the last to come to rest sees it whole.
     """
     found: set[str] = set()
-    ahead = [*awaited(values)]
+    ahead = [*awaited_threads(values)]
     while ahead:
         if (thread := ahead.pop()) in found or thread == thread_id:
             continue
@@ -247,7 +249,9 @@ def reached(thread_id: str, values: Mapping[str, Any], host: SessionHost) -> set
     return found
 
 
-def unread(snapshot: StateSnapshot, taken: Sequence[WakeEvent], question: str | None) -> list[str]:
+def find_unread_events(
+    snapshot: StateSnapshot, taken: Sequence[WakeEvent], question: str | None
+) -> list[str]:
     """Return the ids of a run's events that its thread has not read, before what it left is ended.
 
     Args:
@@ -262,14 +266,16 @@ def unread(snapshot: StateSnapshot, taken: Sequence[WakeEvent], question: str | 
     return [event["id"] for event in taken] if any(task.result is None for task in asks) else []
 
 
-def answered(letters: Sequence[Outgoing]) -> dict[str, list[dict[str, str]]]:
+def remove_answered(letters: Sequence[OutgoingEvent]) -> dict[str, list[dict[str, str]]]:
     """Return the update of `owed_replies` that takes off what these events answer."""
     return {"drop": [{"id": one.event["correlation_id"], "sender": one.thread} for one in letters]}
 
 
-def _answer(owed: Mapping[str, Any], values: Mapping[str, Any], session: Session, failure: str | None) -> str:
+def _format_answer(
+    owed: Mapping[str, Any], values: Mapping[str, Any], session: Session, failure: str | None
+) -> str:
     if failure is not None:
-        return failed(failure)
+        return format_failure(failure)
     text = answer_of(values) or fill("no_text", "", {})
     if owed.get("wants") == "subagent_done" and session["open"]:
         return fill("subagent_early", "", {}, text=text, open=session["open"], reason=session["reason"])

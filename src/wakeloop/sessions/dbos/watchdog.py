@@ -11,28 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 from dbos import DBOS
 
-from wakeloop.sessions.dbos.post import Post
-from wakeloop.sessions.dbos.queues import QUEUE, TIMERS
-from wakeloop.sessions.host import words_of
-from wakeloop.sessions.worker import is_cut
+from wakeloop.sessions.dbos.session_client import SessionClient
+from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, TIMER_QUEUE
+from wakeloop.sessions.host import describe_error
+from wakeloop.sessions.thread_runner import is_connection_error
 
 if TYPE_CHECKING:  # Postgres alone needs its driver
-    from wakeloop.sessions.locks import Locks
+    from wakeloop.sessions.postgres_locks import Locks
 
 LOG = logging.getLogger("wakeloop")
-LOOK = 1.0  # seconds between two looks whether to drain
-SOON = 3.0  # seconds after which one that said that it left is believed: one that lives says that it came
-SWEEP = 5  # looks between two for workers that died
-REMIND = 60  # looks between two for events that nobody takes
-UNREAD: Any = {"load_input": False, "load_output": False}
-PRUNE = 60  # looks between two for records that are too old
+CHECK_EVERY = 1.0  # seconds between two looks whether to drain
+LEFT_GRACE = (
+    3.0  # seconds after which one that said that it left is believed: one that lives says that it came
+)
+TAKE_OVER_CHECKS = 5  # looks between two for workers that died
+REMIND_CHECKS = 60  # looks between two for events that nobody takes
+WITHOUT_DATA: Any = {"load_input": False, "load_output": False}
+PRUNE_CHECKS = 60  # looks between two for records that are too old
 
 
 @dataclass
-class Watch:
+class Watchdog:
     """What a worker looks at again and again, until it drains."""
 
-    post: Post
+    post: SessionClient
     worker: str
     locks: "Locks | None"
     keep: timedelta | None
@@ -48,27 +50,27 @@ class Watch:
         """Look again and again; a part that fails is tried again, and stops no other."""
         told = set[str]()
         for look in count(1):
-            if self.draining.wait(LOOK):
+            if self.draining.wait(CHECK_EVERY):
                 return
             for part in self.parts(look):
                 try:
                     part()
                 except Exception as error:  # noqa: BLE001 - whatever it is, the others are looked after
-                    words = f"{part.__name__} failed, and is tried again: {words_of(error)}"
-                    if not is_cut(getattr(error, "orig", error)) and words not in told:
+                    words = f"{part.__name__} failed, and is tried again: {describe_error(error)}"
+                    if not is_connection_error(getattr(error, "orig", error)) and words not in told:
                         told.add(words)
                         LOG.error(words)  # noqa: TRY400 - a traceback would hold secrets
 
     def parts(self, look: int) -> Iterator[Callable[[], object]]:
         """Yield what is to be done at this look."""
         yield self.show_up
-        if look % SWEEP == 0 or self.free:
+        if look % TAKE_OVER_CHECKS == 0 or self.free:
             yield self.take_over
-        if look % SWEEP == 0:
+        if look % TAKE_OVER_CHECKS == 0:
             yield self.take_back
-        if look % REMIND == 0:
+        if look % REMIND_CHECKS == 0:
             yield self.remind
-        if look % PRUNE == 0:
+        if look % PRUNE_CHECKS == 0:
             yield self.prune
 
     def show_up(self) -> None:
@@ -102,32 +104,32 @@ class Watch:
             return
         mailbox, now = self.post.mailbox, time.monotonic()
         present = {name for name, *_ in mailbox.workers()}
-        pending = DBOS.list_workflows(status="PENDING", **UNREAD)
+        pending = DBOS.list_workflows(status="PENDING", **WITHOUT_DATA)
         names = ({w.executor_id for w in pending if w.executor_id} | present) - {self.worker}
         free = {name for name in names if locks.holder_of(name) is None}
         if self.over != locks.made:  # what was seen over another connection says nothing of the time between
             self.over, self.free = locks.made, {}
         self.free = {name: self.free.get(name, now) for name in free}
-        soon = min(locks.grace, SOON)
+        soon = min(locks.grace, LEFT_GRACE)
         dead_since = {name: now - (locks.grace if name in present else soon) for name in free}
         for worker in [name for name, since in self.free.items() if since <= dead_since[name]]:
             with locks.worker(worker, self.over) as taken:
                 if taken:
-                    put_back(worker)
+                    requeue_runs(worker)
                     mailbox.leave(worker)
 
     def take_back(self) -> None:
         """Put runs of this worker back that are under way nowhere: it was cut off while it took them."""
-        mine = DBOS.list_workflows(status="PENDING", executor_id=self.worker, **UNREAD)
+        mine = DBOS.list_workflows(status="PENDING", executor_id=self.worker, **WITHOUT_DATA)
         stray = {w.workflow_id for w in mine} - {*self.at_work}
         if again := stray & self.stray:
-            put_back(self.worker, again)
+            requeue_runs(self.worker, again)
         self.stray = stray
 
 
-def put_back(worker: str, which: set[str] | None = None) -> None:
+def requeue_runs(worker: str, which: set[str] | None = None) -> None:
     """Put the runs of a worker, or some of them, back into their queues."""
-    for queue in (QUEUE, TIMERS):
-        left = DBOS.list_workflows(status="PENDING", executor_id=worker, queue_name=queue, **UNREAD)
+    for queue in (RUN_QUEUE, TIMER_QUEUE):
+        left = DBOS.list_workflows(status="PENDING", executor_id=worker, queue_name=queue, **WITHOUT_DATA)
         if ids := [w.workflow_id for w in left if which is None or w.workflow_id in which]:
             DBOS.resume_workflows(ids, queue_name=queue)

@@ -9,24 +9,33 @@ from langgraph.types import StateSnapshot
 from langgraph_sdk.errors import ConflictError
 
 from wakeloop.loop.inbox import WakeEvent
-from wakeloop.sessions.host import CANCELLED, SessionHost, agent_of, derived_id, words_of
-from wakeloop.sessions.langgraph_server.kept import Kept, uid
-from wakeloop.sessions.questions import asked_by
-from wakeloop.sessions.runs import RUN, NextInput, answered, deliver, next_input, refusal_of, tell, unread
+from wakeloop.sessions.host import CANCELLED_MESSAGE, SessionHost, derive_id, describe_error, find_agent
+from wakeloop.sessions.host_rules import (
+    RUN_KEY,
+    NextInput,
+    choose_next_input,
+    find_unread_events,
+    make_refusal,
+    remove_answered,
+    send_answer,
+    send_outstanding,
+)
+from wakeloop.sessions.langgraph_server.server_store import ServerStore, server_thread_id
+from wakeloop.sessions.questions import open_questions
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import LAST
 from wakeloop.thread.stopping import as_drained
 
-PATIENCE = 0.2  # seconds between two tries while somebody else's run has the thread
-RECENT = 20  # runs among which that of another host is, which noted the same at the same moment
-PATIENT = 25  # looks for a run that somebody noted, before it is begun in his place
-FAILED = ("error", "timeout")  # the server's words
+POLL_EVERY = 0.2  # seconds between two tries while somebody else's run has the thread
+RECENT_RUNS = 20  # runs among which that of another host is, which noted the same at the same moment
+BEGIN_CHECKS = 25  # looks for a run that somebody noted, before it is begun in his place
+FAILED_STATUSES = ("error", "timeout")  # the server's words
 
 Items = Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class OneRun:
+class ServerRunner:
     """Runs a thread once with what waits for it, and does what is to be done when it has ended.
 
     What a run takes is noted with the run's name before it is begun, and the server keeps the name with the
@@ -34,7 +43,7 @@ class OneRun:
     its end: nothing is taken twice.
     """
 
-    kept: Kept
+    kept: ServerStore
     host: SessionHost
 
     def __call__(self, thread: str) -> bool:
@@ -51,16 +60,18 @@ class OneRun:
         taken = {event["id"] for event in chosen.taken}
         mine = [item for item in items if item["event"]["id"] in taken]
         if not mine:  # a run that somebody left
-            name = derived_id("left", thread, *(task.id for task in snapshot.tasks))
+            name = derive_id("left", thread, *(task.id for task in snapshot.tasks))
             return self.begin(thread, name, [], {"input": None})
         note = {"taken": True, "run": mine[0]["event"]["id"], "question": chosen.question, "error": None}
-        return self.begun(thread, [self.kept.put(thread, item, **note) for item in mine], newest=RECENT)
+        return self.begun(thread, [self.kept.put(thread, item, **note) for item in mine], newest=RECENT_RUNS)
 
     def choose(self, thread: str, snapshot: StateSnapshot, items: Items) -> NextInput:
         """Choose what the next run takes; let go of answers to what is not asked."""
-        by_id, questions = {item["event"]["id"]: item for item in items}, asked_by(snapshot)
-        early = frozenset((k, q) for k, item in by_id.items() for q in questions if q not in seen_by(item))
-        chosen = next_input(snapshot, [item["event"] for item in items], early)
+        by_id, questions = {item["event"]["id"]: item for item in items}, open_questions(snapshot)
+        early = frozenset(
+            (k, q) for k, item in by_id.items() for q in questions if q not in questions_seen(item)
+        )
+        chosen = choose_next_input(snapshot, [item["event"] for item in items], early)
         for event, why in chosen.refused:
             self.kept.note_error(thread, why)
             self.kept.let_go(thread, [by_id[event["id"]]])
@@ -70,10 +81,10 @@ class OneRun:
         """See to what was noted by a run: of this host, of another one, or of one that is gone."""
         if (name := noted[0].get("run")) is None:  # by an older release, after it was begun
             return self.finish(thread, noted)
-        for _ in range(PATIENT):
+        for _ in range(BEGIN_CHECKS):
             if self.kept.run(thread, name) is not None or not self.kept.waiting(thread):
                 break
-            time.sleep(PATIENCE)
+            time.sleep(POLL_EVERY)
         return self.begun(thread, noted)
 
     def begun(self, thread: str, noted: Items, newest: int | None = None) -> bool:
@@ -86,7 +97,7 @@ class OneRun:
         if gone := [item for item, found in seen if found]:  # withdrawn, or settled by another host
             for item, found in seen:
                 if found and found.get("cancelled"):
-                    self.tell(thread, item["event"], CANCELLED)
+                    self.tell(thread, item["event"], CANCELLED_MESSAGE)
             self.kept.let_go(thread, gone)
             return self.leave(thread, [item for item in mine if item not in gone])
         given: dict[str, Any] = {"input": {"todo_inbox": [item["event"] for item in mine]}}
@@ -103,15 +114,15 @@ class OneRun:
         """Begin a run, and see it to its end; leave its events where somebody else's has the thread."""
         try:
             run = self.kept.client.runs.create(
-                uid(thread),
-                self.kept.agents[agent_of(thread, self.kept.agents)],
+                server_thread_id(thread),
+                self.kept.agents[find_agent(thread, self.kept.agents)],
                 multitask_strategy="reject",
                 durability="sync",
-                metadata={RUN: name},
+                metadata={RUN_KEY: name},
                 **given,
             )
         except ConflictError:  # another host, a schedule or a person has it now
-            time.sleep(PATIENCE)
+            time.sleep(POLL_EVERY)
             return self.leave(thread, mine)
         return self.join(thread, run["run_id"], mine, question)
 
@@ -123,27 +134,27 @@ class OneRun:
 
     def join(self, thread: str, run: str, mine: Items, question: str | None) -> bool:
         """Wait for a run, and do what is to be done when it has ended."""
-        told: Any = self.kept.client.runs.join(uid(thread), run)
-        status = self.kept.client.runs.get(uid(thread), run)["status"]
-        failure = told_of(told, status) if status in FAILED else None
+        told: Any = self.kept.client.runs.join(server_thread_id(thread), run)
+        status = self.kept.client.runs.get(server_thread_id(thread), run)["status"]
+        failure = describe_failure(told, status) if status in FAILED_STATUSES else None
         return self.settle(thread, mine, failure, question)
 
     def finish(self, thread: str, left: Items) -> bool:
         """Do what is to be done after a run whose host is gone; wait while the run is under way."""
-        found: Any = self.kept.client.threads.get(uid(thread))
+        found: Any = self.kept.client.threads.get(server_thread_id(thread))
         if found["status"] == "busy":
-            time.sleep(PATIENCE)
+            time.sleep(POLL_EVERY)
             return True
         failed = found["status"] == "error"
         return self.settle(
-            thread, left, told_of({"__error__": found.get("error")}, "error") if failed else None
+            thread, left, describe_failure({"__error__": found.get("error")}, "error") if failed else None
         )
 
     def settle(self, thread: str, mine: Items, failure: str | None, question: str | None = None) -> bool:
         """Send what is outstanding, let go of what the thread has read, and keep the rest for another try."""
         snapshot = self.kept.snapshot(thread)
         events = [item["event"] for item in mine]
-        back = unread(snapshot, events, question) if failure is not None else []
+        back = find_unread_events(snapshot, events, question) if failure is not None else []
         self.kept.note_error(thread, failure)
         for item in mine:
             if item["event"]["id"] in back:  # noted before the thread is ended, which no longer shows it then
@@ -155,16 +166,16 @@ class OneRun:
 
     def close(self, thread: str, snapshot: StateSnapshot, failure: str | None) -> None:
         """Send what is outstanding after a run, then take it off the thread."""
-        letters = deliver(snapshot, thread, self.host, failure)
+        letters = send_outstanding(snapshot, thread, self.host, failure)
         if failure is not None:
             self.kept.update(thread, None, "__end__")
             self.kept.update(thread, as_drained(snapshot, self.kept.snapshot(thread).values), LAST)
         if letters:
-            self.kept.update(thread, {"owed_replies": answered(letters)}, LAST)
+            self.kept.update(thread, {"owed_replies": remove_answered(letters)}, LAST)
 
     def give_up(self, thread: str, error: Exception) -> None:
         """Note what was raised around a run; what waits is kept, and tried again with the next event."""
-        words = words_of(error)
+        words = describe_error(error)
         self.kept.note_error(thread, words)
         for item in self.kept.waiting(thread):
             if item.get("error"):
@@ -175,10 +186,10 @@ class OneRun:
 
     def tell(self, thread: str, event: WakeEvent, problem: str) -> None:
         """Tell whoever waits for an answer to an event that no run will take it."""
-        tell(self.host, refusal_of(event, thread, problem))
+        send_answer(self.host, make_refusal(event, thread, problem))
 
 
-def told_of(result: Any, status: str) -> str:
+def describe_failure(result: Any, status: str) -> str:
     """Return the words of a run that failed."""
     error = result.get("__error__") if isinstance(result, Mapping) else None
     if isinstance(error, Mapping):
@@ -186,6 +197,6 @@ def told_of(result: Any, status: str) -> str:
     return without_secrets(str(error)) if error else f"The run ended as {status!r} on the server."
 
 
-def seen_by(item: Mapping[str, Any]) -> Sequence[str]:
+def questions_seen(item: Mapping[str, Any]) -> Sequence[str]:
     """Return the questions that stood when an event was sent; none where a former release stored it."""
     return item.get("asked") or ()
