@@ -33,7 +33,7 @@ from wakeloop.dialects import dialect_named
 from wakeloop.display.clean import clean
 from wakeloop.display.screen import Screen
 from wakeloop.display.words import question
-from wakeloop.loop.progress import made_progress
+from wakeloop.loop.progress import has_progressed
 from wakeloop.text.characters import one_line
 from wakeloop.text.secrets import is_secret, without_secrets
 from wakeloop.todos.changes import changes
@@ -251,7 +251,7 @@ RULES: dict[str, Callable[[int], Callable[[], Any]]] = {
     "the result of a list of n, checklist": lambda n: told("checklist", n),
     "the result of a list of n, write_todos": lambda n: told("write_todos", n),
     "progress over n items": lambda n: (
-        lambda: made_progress(items(n, status="completed"), list(range(n + 1, 2 * n)), 0, worked=False)
+        lambda: has_progressed(items(n, status="completed"), list(range(n + 1, 2 * n)), 0, worked=False)
     ),
     "the difference of two lists": lambda n: lambda: changes(items(n), items(n)[::-1]),
     "a list from outside": lambda n: lambda: merge_todos([], [read_list(items(n))]),

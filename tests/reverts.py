@@ -68,7 +68,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c11": (
         "loop/activation.py",
-        "kept: Ledger = {key: value for key, value in old.items() if key in CARRIED}",
+        "kept: Ledger = {key: value for key, value in old.items() if key in THREAD_KEYS}",
         "kept: Ledger = {**old, 'refused': 'x'}",
     ),
     "c12": (
@@ -168,7 +168,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c31": (
         "nodes/run_tools.py",
-        "if _only_async(tool):",
+        "if _is_async_only(tool):",
         "if False:",
     ),
     "c32": (

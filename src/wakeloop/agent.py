@@ -15,13 +15,13 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.dialects import dialect_named
 from wakeloop.errors import SettingsError
-from wakeloop.graph import Schemas, draw
+from wakeloop.graph import Schemas, draw_graph
 from wakeloop.guesses import values
 from wakeloop.guesses.arguments import AGENT, GRAPH, spelled
 from wakeloop.guesses.models import check_model
 from wakeloop.guesses.tools import not_asked, sorted_tools
-from wakeloop.loop.form import context_form
-from wakeloop.loop.prices import check_priced
+from wakeloop.loop.context_form import build_context_form
+from wakeloop.loop.prices import check_price
 from wakeloop.model.bindings import ModelBindings
 from wakeloop.model.named import model_named
 from wakeloop.model.usage import name_of
@@ -34,11 +34,11 @@ from wakeloop.nodes.validate_todos import ValidateTodos
 from wakeloop.nodes.wake import Wake
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
-from wakeloop.state import IN, OUT, Steps, TodoState
+from wakeloop.state import INPUT_CHANNELS, OUTPUT_CHANNELS, Steps, TodoState
 from wakeloop.thread.reviewing import Reviews
 from wakeloop.thread.verifying import Verify, is_asynchronous
 
-UNNAMED = "wakeloop"  # what an agent is called that was given no name
+DEFAULT_NAME = "wakeloop"  # what an agent is called that was given no name
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]
 InterruptOn = Mapping[str, bool | Sequence[str] | Mapping[str, Any]]
 
@@ -55,7 +55,7 @@ def build_todo_graph(
     context_schema: type[Any] | None = None,
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
     interrupt_on: InterruptOn | None = None,
-    name: str = UNNAMED,
+    name: str = DEFAULT_NAME,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return the graph of `create_todo_agent`, not compiled; the arguments are the same.
 
@@ -67,9 +67,9 @@ def build_todo_graph(
     values.check_format(response_format)
     values.check_callable("verify", verify, "todo", "state")
     values.check_callable("pre_model_hook", pre_model_hook, "state")
-    schemas = _schemas(state_schema or TodoState, context_schema or context_form(base))
-    chat = _model(model)
-    check_priced(base, name_of(chat))
+    schemas = _build_schemas(state_schema or TodoState, context_schema or build_context_form(base))
+    chat = _resolve_model(model)
+    check_price(base, name_of(chat))
     reviews = Reviews.of(interrupt_on, list(runnable), not_asked(provided, dialect), base.prompts)
     bindings = ModelBindings.of(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
@@ -82,18 +82,18 @@ def build_todo_graph(
             bindings,
             tools=runnable,
             prompt=values.system_of(system_prompt),
-            hook=_hook(pre_model_hook),
+            hook=_as_runnable(pre_model_hook),
             channels=frozenset(get_type_hints(state_schema or TodoState)),
-            speaker=None if name == UNNAMED else name,
+            speaker=None if name == DEFAULT_NAME else name,
             reviewed=frozenset(reviews.by_tool),
         ),
-        "run_tools": RunTools.of(runnable, chat, todo_tools=dialect.names, reviews=reviews),
+        "run_tools": RunTools.sort_tools(runnable, chat, todo_tools=dialect.names, reviews=reviews),
         "validate_todos": ValidateTodos(dialect, base, verify, chat),
         "nag": Nag(dialect, base),
         "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),
         "wake": Wake(dialect, base, whole=pre_model_hook is not None),
     }
-    return draw(nodes, schemas)
+    return draw_graph(nodes, schemas)
 
 
 @spelled(AGENT)
@@ -110,7 +110,7 @@ def create_todo_agent(
     interrupt_on: InterruptOn | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,  # noqa: FBT001 - as LangGraph's own compile
     store: BaseStore | None = None,
-    name: str = UNNAMED,
+    name: str = DEFAULT_NAME,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Build an agent whose own todo list keeps it awake.
 
@@ -157,16 +157,16 @@ def create_todo_agent(
     return graph.compile(checkpointer=checkpointer, store=store, name=name)
 
 
-def _model(model: str | BaseChatModel) -> BaseChatModel:
+def _resolve_model(model: str | BaseChatModel) -> BaseChatModel:
     check_model(model)
     return model_named(model) if isinstance(model, str) else model
 
 
-def _hook(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any, Any] | None:
+def _as_runnable(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any, Any] | None:
     return hook if hook is None or isinstance(hook, Runnable) else RunnableLambda(hook)
 
 
-def _schemas(state: Any, context: type[Any]) -> Schemas:
+def _build_schemas(state: Any, context: type[Any]) -> Schemas:
     """Make the schemas of input, output and nodes: the package's channels and the caller's own."""
     hints = get_type_hints(state, include_extras=True) if isinstance(state, type) else {}
     ours = get_type_hints(TodoState, include_extras=True)
@@ -179,5 +179,5 @@ def _schemas(state: Any, context: type[Any]) -> Schemas:
         return TypedDict(name, fields, total=total)  # type: ignore[operator,no-any-return]
 
     nodes = TypedDict("NodeState", {**hints, **get_type_hints(Steps, include_extras=True)})  # type: ignore[misc]
-    given = schema("TodoInput", *IN, total=False)  # a form asks for no more than a message
-    return Schemas(state, nodes, given, schema("TodoOutput", *OUT), context)
+    given = schema("TodoInput", *INPUT_CHANNELS, total=False)  # a form asks for no more than a message
+    return Schemas(state, nodes, given, schema("TodoOutput", *OUTPUT_CHANNELS), context)

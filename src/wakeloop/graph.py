@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 
 from wakeloop.guesses.checked_graph import CheckedGraph
-from wakeloop.platform.runnables import Fork, Node
+from wakeloop.platform.runnables import Node, Router
 from wakeloop.platform.watched_graph import WatchedGraph
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round, after_todos
 
@@ -26,7 +26,7 @@ class Schemas:
     context: type[Any] | None = None
 
 
-def draw(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
+def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
     """Draw the graph that stays awake: two supersteps a round."""
     graph = WatchedGraph(
         schemas.state, schemas.context, input_schema=schemas.input, output_schema=schemas.output
@@ -37,19 +37,19 @@ def draw(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, Any, An
     graph.add_edge(START, "activate")
     graph.add_conditional_edges(
         "activate",
-        Fork(after_activate),
+        Router(after_activate),
         {"something to answer": "call_model", "nothing to answer": "finalization_guard"},
     )
     graph.add_conditional_edges(
-        "call_model", Fork(after_call_model), ["run_tools", "validate_todos", "finalization_guard"]
+        "call_model", Router(after_call_model), ["run_tools", "validate_todos", "finalization_guard"]
     )
-    graph.add_conditional_edges("run_tools", Fork(after_round), AFTER_ROUND)
-    graph.add_conditional_edges("validate_todos", Fork(after_todos), AFTER_TODOS)
+    graph.add_conditional_edges("run_tools", Router(after_round), AFTER_ROUND)
+    graph.add_conditional_edges("validate_todos", Router(after_todos), AFTER_TODOS)
     graph.add_edge("nag", "call_model")
     graph.add_edge("wake", "call_model")
     graph.add_conditional_edges(
         "finalization_guard",
-        Fork(after_guard),
+        Router(after_guard),
         {"open, within budget": "wake", "ask again": "call_model", "a gate stops": END},
     )
     return graph

@@ -4,8 +4,8 @@ from typing import Literal
 
 from langgraph.types import Send
 
-from wakeloop.loop.ledger import notes_of
-from wakeloop.loop.replies import external
+from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.replies import find_external_calls
 from wakeloop.state import Notes, NotesAndReply
 
 
@@ -21,12 +21,12 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
     if "nag" not in notes or not calls:  # no calls behind the notes of a round: an edit by hand
         return ["finalization_guard"]
     todo = ["validate_todos"] if notes.get("todo_calls") else []
-    return [*(Send("run_tools", c) for c in external(notes, calls) if "plan" not in notes), *todo]
+    return [*(Send("run_tools", c) for c in find_external_calls(notes, calls) if "plan" not in notes), *todo]
 
 
 def after_todos(state: Notes) -> list[Send | str]:
     """Put a plan that is judged to the person; run what has waited for it; else go on as after any round."""
-    notes = notes_of(state)
+    notes = read_notes(state)
     if notes.get("plan") == "judged":
         return ["judged"]
     return [Send("run_tools", call) for call in notes.get("held", ())] or [after_round(state)]
@@ -34,7 +34,7 @@ def after_todos(state: Notes) -> list[Send | str]:
 
 def after_round(state: Notes) -> Literal["nag due", "go on", "cut off"]:
     """Go on with the turn; its notes are those of the reply, so every branch of a superstep says the same."""
-    notes = notes_of(state)  # stored, while a call of the round waited
+    notes = read_notes(state)  # stored, while a call of the round waited
     if "nag" not in notes or notes.get("end"):
         return "cut off"
     return "nag due" if notes["nag"] else "go on"

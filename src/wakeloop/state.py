@@ -13,7 +13,7 @@ from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.session import Standing
 from wakeloop.channels.todo_list import check_todos, merge_todos
 from wakeloop.loop.inbox import WakeEvent
-from wakeloop.loop.ledger import Ledger, notes_of
+from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.platform.cheap_copies import Delta, Folded
 from wakeloop.stream import Session
 from wakeloop.todos.items import Todo, next_number, number
@@ -46,9 +46,11 @@ class TodoState(TypedDict):
     todo_subagents: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]
 
 
-IN = ("messages", "todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings")
-OUT = ("messages", "todos", "structured_response", "todo_goal", "todo_session")
-PRIVATE = frozenset(("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response"))
+INPUT_CHANNELS = ("messages", "todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings")
+OUTPUT_CHANNELS = ("messages", "todos", "structured_response", "todo_goal", "todo_session")
+PRIVATE_CHANNELS = frozenset(
+    ("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response")
+)
 """What no tool may write."""
 
 
@@ -70,19 +72,19 @@ class NotesAndReply(Notes):
     messages: Conversation
 
 
-def ledger_of(state: Any) -> Ledger:
+def copy_ledger(state: Any) -> Ledger:
     """Return a copy of the notes, for a node to write on. Raises `DamagedError` for what are none."""
-    notes = notes_of(state)
+    notes = read_notes(state)
     check_todos(state.get("todos"))
     return cast(Ledger, dict(notes))
 
 
-def before_of(todos: Sequence[Todo]) -> Sequence[Todo]:
+def list_before(todos: Sequence[Todo]) -> Sequence[Todo]:
     """Return what a list was before a tool or a hand wrote it, as far as that is known."""
     return getattr(todos, "before", None) or ()
 
 
-def taken_in(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
+def adopt_list(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
     """Give ids to a list that a tool or a hand wrote, and note the next number; None where none did."""
     before = getattr(todos, "before", None)
     if before is None:

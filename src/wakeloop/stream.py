@@ -23,7 +23,7 @@ StopReason = Literal[
     "repeated_reply",
     "stalled",
 ]
-Ending = Literal[
+EndReason = Literal[
     StopReason,
     "looping",
     "guard_blocked",
@@ -37,7 +37,7 @@ Ending = Literal[
 """How a run ends: the first gate that answers, or what the guard, a reply, a tool or a middleware did."""
 
 
-class Paid(TypedDict):
+class RequestSpending(TypedDict):
     """What one request and its reply took: tokens (`cached` is part of `input`), cost, seconds.
 
     `cost` is None where there is no price; `estimated` tells that the reply came without its tokens.
@@ -51,7 +51,7 @@ class Paid(TypedDict):
     estimated: bool
 
 
-class Spent(Paid):
+class ActivationSpending(RequestSpending):
     """What an activation has spent: requests, and what they took together.
 
     `cost` is None before the first, too; `failed_calls` counts calls outside the todo tools whose result was
@@ -79,18 +79,18 @@ class Session(TypedDict, total=False):
     budget: int
     list: int
     items: int
-    spent: Spent
+    spent: ActivationSpending
     on: str
     error: str
 
 
-class Happening(TypedDict, total=False):
+class TimedEvent(TypedDict, total=False):
     """What every event carries: `at`, when it happened, in seconds since 1970; older releases had none."""
 
     at: float
 
 
-class Activated(Happening):
+class ActivatedEvent(TimedEvent):
     """An activation began. `sources` names what woke it (`human`, `kick`, `cron`, ...)."""
 
     type: Literal["activated"]
@@ -99,7 +99,7 @@ class Activated(Happening):
     sources: list[str]
 
 
-class TodosChanged(Happening):
+class TodosEvent(TimedEvent):
     """The list was written: the whole list, and the ids that changed or went away."""
 
     type: Literal["todos"]
@@ -107,7 +107,7 @@ class TodosChanged(Happening):
     changed: list[int | str]
 
 
-class Echoed(Happening):
+class EchoEvent(TimedEvent):
     """An input brought a list as it was before the newest write; the thread kept its own.
 
     `list` is the number of the thread's list, `given` that of the input's.
@@ -118,7 +118,7 @@ class Echoed(Happening):
     given: int
 
 
-class Woken(Happening):
+class WokenEvent(TimedEvent):
     """The graph wakes itself: cycle 3 of a budget of 25, two items open."""
 
     type: Literal["wake"]
@@ -128,7 +128,7 @@ class Woken(Happening):
     reasons: list[str]
 
 
-class Nagged(Happening):
+class NagEvent(TimedEvent):
     """A reminder went into the last tool result after so many rounds without a todo write."""
 
     type: Literal["nag"]
@@ -136,7 +136,7 @@ class Nagged(Happening):
     open: int
 
 
-class Guarded(Happening):
+class GuardEvent(TimedEvent):
     """The guard asks for a correction, an explanation, a closing report or a list; else `reason` ends it."""
 
     type: Literal["guard"]
@@ -147,7 +147,7 @@ class Guarded(Happening):
     reason: str
 
 
-class Verified(Happening):
+class VerifyEvent(TimedEvent):
     """The verifier ruled on one item that was to be completed."""
 
     type: Literal["verify"]
@@ -158,7 +158,7 @@ class Verified(Happening):
     refusals: int
 
 
-class Spending(Happening):
+class SpentEvent(TimedEvent):
     """A reply has come: what the activation has spent by now, and the budget nearest to its end.
 
     `exchange` is what this one took. `nearest` is `requests`, `tokens`, `cost` or `seconds`, None where
@@ -166,14 +166,14 @@ class Spending(Happening):
     """
 
     type: Literal["spent"]
-    exchange: Paid
-    spent: Spent
+    exchange: RequestSpending
+    spent: ActivationSpending
     nearest: str | None
     share: float
     budget: int
 
 
-class Retried(Happening):
+class RetriedEvent(TimedEvent):
     """The command line's client sends a request again: how often by now, and what was answered."""
 
     type: Literal["retried"]
@@ -181,11 +181,22 @@ class Retried(Happening):
     status: int | None
 
 
-class Parked(Happening):
+class ParkedEvent(TimedEvent):
     """The run has ended; the session says how and why."""
 
     type: Literal["parked"]
     session: Session
 
 
-Event = Activated | TodosChanged | Echoed | Woken | Nagged | Guarded | Verified | Spending | Retried | Parked
+Event = (
+    ActivatedEvent
+    | TodosEvent
+    | EchoEvent
+    | WokenEvent
+    | NagEvent
+    | GuardEvent
+    | VerifyEvent
+    | SpentEvent
+    | RetriedEvent
+    | ParkedEvent
+)

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import create_todo_agent, preset, session_of
 from wakeloop.errors import WakeloopError
-from wakeloop.stream import Ending
+from wakeloop.stream import EndReason
 from wakeloop.testing import prompt_faults, wire_faults
 from wakeloop.todos.items import is_open
 
@@ -67,7 +67,9 @@ def run(door: str, agent: Any, settings: Any, relay: Any, given: Any) -> dict[st
     else:
         session = state["todo_session"]
         count = sum(is_open(todo) for todo in state["todos"])
-        assert session["reason"] in get_args(Ending) or session["reason"] in get_args(get_args(Ending)[0])
+        assert session["reason"] in get_args(EndReason) or session["reason"] in get_args(
+            get_args(EndReason)[0]
+        )
         assert session["state"] == ("idle" if count else "dormant")
         assert session["open"] == count
         assert session == dict(session_of(agent.get_state(THREAD)))

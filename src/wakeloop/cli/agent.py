@@ -21,7 +21,7 @@ from wakeloop.dialects import dialect_named
 from wakeloop.guesses.models import check_name
 from wakeloop.model.named import model_named, openai_model
 from wakeloop.platform.traces import write
-from wakeloop.stream import Retried
+from wakeloop.stream import RetriedEvent
 from wakeloop.tools.command_verifier import command_verifier
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
@@ -141,7 +141,11 @@ def stopping(stop: Event) -> dict[str, Any]:
 
     def tell(request: Any) -> None:
         if number := int(request.headers.get(REPETITION, 0)):
-            told: Retried = {"type": "retried", "retry": number, "status": getattr(answered, "status", None)}
+            told: RetriedEvent = {
+                "type": "retried",
+                "retry": number,
+                "status": getattr(answered, "status", None),
+            }
             with suppress(RuntimeError, KeyError):  # no run: nobody listens
                 write(told)
         answered.status = None

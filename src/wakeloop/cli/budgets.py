@@ -9,7 +9,7 @@ from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Place
 from wakeloop.display.words import LIMITS
 from wakeloop.errors import SettingsError
-from wakeloop.loop.overrides import check_overrides, effective
+from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.settings import canonical
 
 
@@ -60,7 +60,7 @@ def spent_budget(
         return name, None
     try:
         base = settings_of(recipe)
-        return name, getattr(effective(base, check_overrides(base, own)), name)
+        return name, getattr(apply_overrides(base, check_overrides(base, own)), name)
     except SettingsError:  # of a newer release
         return name, None
 

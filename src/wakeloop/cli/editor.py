@@ -12,7 +12,7 @@ from typing import Any
 
 from wakeloop.cli.failures import usage
 from wakeloop.display.words import plan_in
-from wakeloop.loop.approval import PLAN
+from wakeloop.loop.approval import PLAN_ACTION
 from wakeloop.text.characters import escaped
 
 EDIT = "e"  # what is typed
@@ -36,7 +36,7 @@ def edited_answer(value: Any) -> str | None:
         path.write_text(HEAD + "".join(f"{line(todo)}\n" for todo in todos), encoding="utf-8")
         _edit(path)
         kept = read(path.read_text(encoding="utf-8-sig", errors="replace"), todos)
-    action = {"name": PLAN, "args": {"todos": kept}}
+    action = {"name": PLAN_ACTION, "args": {"todos": kept}}
     return json.dumps({"decisions": [{"type": "edit", "edited_action": action}]}) if kept else None
 
 

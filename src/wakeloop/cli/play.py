@@ -25,7 +25,7 @@ from wakeloop.cli.views import view_of
 from wakeloop.display.clean import one_line
 from wakeloop.display.screen import Line
 from wakeloop.display.words import ending
-from wakeloop.loop.ledger import notes_of
+from wakeloop.loop.ledger import read_notes
 from wakeloop.settings import canonical
 from wakeloop.thread.standing import counted, unfinished
 
@@ -113,7 +113,7 @@ def at_rest(before: StateSnapshot) -> bool:
     if not values or unfinished(before) or values.get("todo_inbox"):
         return False
     messages = values.get("messages") or []
-    if messages and getattr(messages[-1], "id", None) != notes_of(values).get("tail"):
+    if messages and getattr(messages[-1], "id", None) != read_notes(values).get("tail"):
         return False  # nobody has answered it
     return bool(values.get("waiting_on")) or not (counted(before)["open"] or values.get("owed_replies"))
 

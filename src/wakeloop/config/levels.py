@@ -15,7 +15,7 @@ from wakeloop.config.files import Document, read_markdown, read_yaml
 from wakeloop.config.loki_keys import ALIASES_BESIDE, way_of
 from wakeloop.errors import SettingsError
 from wakeloop.guesses.prices import check_prices
-from wakeloop.loop.overrides import FIXED
+from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.presets import preset
 from wakeloop.settings import ALIASES, LoopSettings, WholeSettings, canonical
 from wakeloop.text.characters import to_copy
@@ -256,4 +256,4 @@ def _near(key: str, known: Sequence[str]) -> str:
 
 def may_vary(key: str) -> bool:
     """Tell whether a thread may set a key."""
-    return ALIASES.get(key, key) in LoopSettings.model_fields and key not in FIXED
+    return ALIASES.get(key, key) in LoopSettings.model_fields and key not in FIXED_SETTINGS

@@ -10,7 +10,7 @@ from wakeloop.channels.writes import folded
 from wakeloop.display.lanes import Helper, Lane, Moment, Picture, Said, Span, Spend
 from wakeloop.display.past import Past, Step
 from wakeloop.display.words import question
-from wakeloop.loop.spending import BILLION, Spendings
+from wakeloop.loop.spending import BILLION, Totals
 from wakeloop.text.marks import kind_of, source_of
 from wakeloop.thread.held import ASKED
 from wakeloop.todos.items import Todo
@@ -71,7 +71,7 @@ class _Fold:
         self.moments: list[Moment] = []
         self.spends: list[Spend] = []
         self.helpers: dict[str, Helper] = {}
-        self.spent = Spendings()
+        self.spent = Totals()
         self.refusals: Mapping[str, int] = {}
         self.ending: Any = None
         self.calls: dict[str, Said] = {}
@@ -195,8 +195,8 @@ class _Fold:
 
     def note(self, notes: Mapping[str, Any], at: float) -> None:
         """Compare what is spent, and what the verifier refused."""
-        now = Spendings(*notes.get("spent") or ())
-        was = self.spent if now.requests >= self.spent.requests else Spendings()
+        now = Totals(*notes.get("spent") or ())
+        was = self.spent if now.requests >= self.spent.requests else Totals()
         if now.requests > was.requests:
             cost = None if now.cost is None else (now.cost - (was.cost or 0)) / BILLION
             took = (now.milliseconds - was.milliseconds) / 1000

@@ -12,8 +12,8 @@ from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.display.ours import is_ours
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.spending import told as spent_in
-from wakeloop.stream import Spent
+from wakeloop.loop.spending import report_spent as spent_in
+from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import plural
 from wakeloop.text.marks import by_model, kind_of, parts_of
 from wakeloop.text.secrets import without_secrets
@@ -81,7 +81,7 @@ class Screen:
     calling: tuple[str, int] = ("", 0)
     wakes: int = 0
     budget: int = 0
-    spent: Spent = field(default_factory=partial(spent_in, Ledger()))
+    spent: ActivationSpending = field(default_factory=partial(spent_in, Ledger()))
     nearest: str = ""
     announced: set[str] = field(default_factory=set)
     read: int = 0

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop.display.clean import clean, one_line
-from wakeloop.loop.approval import PLAN
-from wakeloop.stream import Spent
+from wakeloop.loop.approval import PLAN_ACTION
+from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import escaped, is_seen, plural
 from wakeloop.text.secrets import hidden, without_secrets
 from wakeloop.todos.items import Todo, is_closed, is_open
@@ -106,7 +106,7 @@ def as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def spending(spent: Spent) -> str:
+def spending(spent: ActivationSpending) -> str:
     """What an activation has spent: requests, tokens and how much of the input was cached, cost."""
     told = [plural(spent["requests"], "request")]
     if tokens := spent["input"] + spent["output"]:
@@ -174,7 +174,7 @@ def wants_approval(value: Any) -> bool:
 def plan_in(value: Any) -> list[Any] | None:
     """Return the list that an interrupt puts to the person; None where it puts something else."""
     actions = actions_in(value)
-    if [action["name"] for action in actions] != [PLAN] or actions[0]["args"].keys() != {"todos"}:
+    if [action["name"] for action in actions] != [PLAN_ACTION] or actions[0]["args"].keys() != {"todos"}:
         return None
     todos = actions[0]["args"]["todos"]
     sound = isinstance(todos, list) and all(isinstance(t, Mapping) and t.keys() >= ITEM for t in todos)

@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from wakeloop.loop.earned import earned
+from wakeloop.loop.earned_wakes import count_earned_wakes
 from wakeloop.loop.gates import Case, disabled, over_budget, wake_budget
-from wakeloop.loop.ledger import CARRIED, Ledger
-from wakeloop.loop.progress import count_settled, measured
-from wakeloop.loop.spending import over
+from wakeloop.loop.ledger import THREAD_KEYS, Ledger
+from wakeloop.loop.progress import begin_measuring, count_settled
+from wakeloop.loop.spending import find_spent_budget
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import Budget, StopReason
 from wakeloop.todos.items import Todo
 
 
-def anew(old: Ledger, todos: Sequence[Todo]) -> Ledger:
+def begin_activation(old: Ledger, todos: Sequence[Todo]) -> Ledger:
     """Return the notes of a new activation: the budget, the guard's retries and progress begin again."""
-    kept: Ledger = {key: value for key, value in old.items() if key in CARRIED}  # type: ignore[assignment]
+    kept: Ledger = {key: value for key, value in old.items() if key in THREAD_KEYS}  # type: ignore[assignment]
     peak = count_settled(todos)
     new: Ledger = {
         "todo_stale_iterations": 0,
@@ -29,7 +29,9 @@ def anew(old: Ledger, todos: Sequence[Todo]) -> Ledger:
     return {**new, "peak": peak} if peak else new
 
 
-def gone_on(old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiting: bool) -> Ledger:
+def continue_activation(
+    old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiting: bool
+) -> Ledger:
     """Return the notes with which a subagent's result goes on: it wakes, and spends one cycle as a wake does.
 
     Not while the thread is `waiting` for more, nor where the budget is spent: then the end is noted.
@@ -41,16 +43,18 @@ def gone_on(old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiti
     if waiting:
         return notes
     spent = notes.get("wake_cycles", 0)
-    notes["end"] = unanswered(spent, settings, over(notes, settings), earned(notes, settings))
-    return notes if notes["end"] else woken(notes, spent + 1, todos)
+    notes["end"] = find_budget_stop(
+        spent, settings, find_spent_budget(notes, settings), count_earned_wakes(notes, settings)
+    )
+    return notes if notes["end"] else begin_wake(notes, spent + 1, todos)
 
 
-def woken(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:
+def begin_wake(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:
     """Return the notes at the beginning of a wake's turn: what its progress is measured against."""
-    return {**measured(notes, todos), "wake_cycles": cycle}
+    return {**begin_measuring(notes, todos), "wake_cycles": cycle}
 
 
-def unanswered(
+def find_budget_stop(
     spent: int, settings: LoopSettings, over: Budget | None = None, more: int = 0
 ) -> StopReason | None:
     """Tell why a subagent's result is not answered: the gates that rule on the budgets, in their order."""

@@ -8,9 +8,9 @@ from typing import Any, Literal, cast, get_args
 from wakeloop.text.characters import one_line, shorten, whole
 from wakeloop.todos.items import Refused
 
-Kind = Literal["approve", "edit", "reject", "respond"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-PLAN = "approve_plan"  # the action that a person decides where the list is put
+DecisionKind = Literal["approve", "edit", "reject", "respond"]
+KINDS: tuple[DecisionKind, ...] = get_args(DecisionKind)
+PLAN_ACTION = "approve_plan"  # the action that a person decides where the list is put
 YES = ("y", "yes")
 NO = ("", "n", "no")
 
@@ -19,7 +19,7 @@ NO = ("", "n", "no")
 class Decision:
     """What a person decided: `args` of an edit, `words` of a refusal or of an answer in a tool's place."""
 
-    kind: Kind
+    kind: DecisionKind
     args: Mapping[str, Any] | None = None
     words: str = ""
 
@@ -28,16 +28,22 @@ class Decision:
 class Review:
     """How a tool's calls are put to a person."""
 
-    allowed: tuple[Kind, ...] = KINDS
+    allowed: tuple[DecisionKind, ...] = KINDS
     description: str = ""
 
-    def request(self, call: Mapping[str, Any]) -> dict[str, Any]:
+    def build_request(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return the value of a call's interrupt."""
-        return request(call["name"], call["args"], self.description or f"Run {call['name']}?", self.allowed)
+        return build_approval_request(
+            call["name"], call["args"], self.description or f"Run {call['name']}?", self.allowed
+        )
 
 
-def request(
-    name: str, args: Mapping[str, Any], description: str, allowed: Sequence[Kind], on: str = "approval"
+def build_approval_request(
+    name: str,
+    args: Mapping[str, Any],
+    description: str,
+    allowed: Sequence[DecisionKind],
+    on: str = "approval",
 ) -> dict[str, Any]:
     """Return the value of an interrupt: LangChain's shape, which chat UIs render, and on whom it waits."""
     return {
@@ -47,7 +53,7 @@ def request(
     }
 
 
-def again(asked: Mapping[str, Any], fault: str) -> dict[str, Any]:
+def repeat_request(asked: Mapping[str, Any], fault: str) -> dict[str, Any]:
     """Return a request that is put once more, with a sentence on why its answer was not taken."""
     [action] = asked["action_requests"]
     error = f"The answer was not taken: {fault}."
@@ -55,7 +61,7 @@ def again(asked: Mapping[str, Any], fault: str) -> dict[str, Any]:
     return {**asked, "action_requests": [described], "error": error}
 
 
-def decided(answer: object, asked: Mapping[str, Any]) -> Decision:
+def read_decision(answer: object, asked: Mapping[str, Any]) -> Decision:
     """Read an answer to a request: a decision as LangChain has it, or plain words.
 
     A plain yes (`True`, "y", "yes", `{"approved": True}`) approves, and anything else that is no decision is
@@ -64,9 +70,9 @@ def decided(answer: object, asked: Mapping[str, Any]) -> Decision:
     """
     [action], [config] = asked["action_requests"], asked["review_configs"]
     allowed: Sequence[str] = config["allowed_decisions"]
-    given = _decision_in(answer)
+    given = _find_decision(answer)
     if given is None:
-        return _in_words(answer, allowed)
+        return _read_plain_answer(answer, allowed)
     kind = given.get("type")
     if kind not in allowed:
         raise Refused(
@@ -77,16 +83,16 @@ def decided(answer: object, asked: Mapping[str, Any]) -> Decision:
         raise Refused("a decision to respond needs its text as message")
     if words is not None and not isinstance(words, str):
         raise Refused(f"message must be a text, not {shorten(repr(words))}")
-    args = _edited(given, action["name"]) if kind == "edit" else None
-    return Decision(cast(Kind, kind), args, whole(words or ""))
+    args = _read_edited_args(given, action["name"]) if kind == "edit" else None
+    return Decision(cast(DecisionKind, kind), args, whole(words or ""))
 
 
-def said(decision: Decision) -> str:
+def quote_words(decision: Decision) -> str:
     """Return a person's words as they are told to the model behind a refusal; "" where there are none."""
     return f' They said: "{decision.words}"' if decision.words else ""
 
 
-def _decision_in(answer: object) -> Mapping[str, Any] | None:
+def _find_decision(answer: object) -> Mapping[str, Any] | None:
     """Return the one decision that an answer holds; None where it is in plain words."""
     if isinstance(answer, str) and answer.lstrip().startswith(("{", "[")):
         try:
@@ -95,7 +101,7 @@ def _decision_in(answer: object) -> Mapping[str, Any] | None:
             return None
         one = read[0] if isinstance(read, list) and read else read
         meant = isinstance(one, Mapping) and ("decisions" in one or one.get("type") in KINDS)
-        return _decision_in(read) if meant else None
+        return _find_decision(read) if meant else None
     if isinstance(answer, list) and answer and isinstance(answer[0], Mapping) and "type" in answer[0]:
         answer = {"decisions": answer}
     if not isinstance(answer, Mapping):
@@ -108,7 +114,7 @@ def _decision_in(answer: object) -> Mapping[str, Any] | None:
     return decisions[0]
 
 
-def _in_words(answer: object, allowed: Sequence[str]) -> Decision:
+def _read_plain_answer(answer: object, allowed: Sequence[str]) -> Decision:
     """Read a plain answer as a yes, a no, or what a tool that asks is told."""
     if "approve" in allowed and _is_yes(answer):
         return Decision("approve")
@@ -129,7 +135,7 @@ def _is_yes(answer: object) -> bool:
     return answer is True or (isinstance(answer, str) and answer.strip().lower() in YES)
 
 
-def _edited(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _read_edited_args(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     action = given.get("edited_action")
     if not isinstance(action, Mapping) or not isinstance(action.get("args"), Mapping):
         raise Refused(f"a decision to edit needs edited_action, with the name {name!r} and args")

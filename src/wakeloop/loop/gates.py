@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import BUDGETS, Budget, Ending, StopReason
+from wakeloop.stream import BUDGETS, Budget, EndReason, StopReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,12 @@ class Costs:
 
 
 GRAPH = Costs()
-PLANNED = Costs(wake=7, correction=6, round=8)  # the list is put to a person, and what waited for it runs
+WITH_APPROVAL = Costs(
+    wake=7, correction=6, round=8
+)  # the list is put to a person, and what waited for it runs
 
 
-def costs_between(hooks: int, ends: int) -> Costs:
+def compute_hook_costs(hooks: int, ends: int) -> Costs:
     """Return the costs where a round is three supersteps: a request, what follows it, the tools.
 
     `hooks` are the supersteps of others around each request, `ends` those of a run's end.
@@ -56,11 +58,11 @@ class Case:
     drained: bool = False
     steps_left: int = 10_000
     repeated: bool = False
-    end: Ending | None = None
+    end: EndReason | None = None
     again: str | None = None
-    fell: Ending | None = None
+    fell: EndReason | None = None
     asking: str | None = None
-    called_by: Ending | None = None
+    called_by: EndReason | None = None
     retries: int = 0
     suppressed: bool = False
     unformatted: bool = False
@@ -77,9 +79,9 @@ class Case:
         return self.settings.max_wake_cycles + self.earned
 
 
-def costs_of(settings: LoopSettings) -> Costs:
+def choose_costs(settings: LoopSettings) -> Costs:
     """Return what the graph needs under these settings."""
-    return GRAPH if settings.approve_plan == "off" else PLANNED
+    return GRAPH if settings.approve_plan == "off" else WITH_APPROVAL
 
 
 def waiting(case: Case) -> StopReason | None:
@@ -128,37 +130,37 @@ def stalled(case: Case) -> StopReason | None:
     return "stalled" if limit and case.idle_wakes >= limit else None
 
 
-def hindered(case: Case, steps: int) -> StopReason | None:
+def find_obstacle(case: Case, steps: int) -> StopReason | None:
     """Tell why not one more request may follow: a drain, fewer than `steps` left, or a spent budget."""
     if case.drained:
         return "drained"
     return "step_limit" if case.steps_left < steps else case.over
 
 
-def ended(case: Case) -> Ending | None:
+def find_earlier_end(case: Case) -> EndReason | None:
     """Return what has ended the run already; where that was in mid-turn, the first gate has a say."""
     asks = case.end is None and case.again is not None and case.asking != "explain"
     reason = case.over if asks else case.end
     return waiting(case) or reason if reason in BUDGETS or reason == "looping" else reason
 
 
-def last_request(case: Case, reason: Ending) -> Literal["format", Ending]:
+def format_or_end(case: Case, reason: EndReason) -> Literal["format", EndReason]:
     """Ask for the answer in the caller's format where a run is settled."""
     if reason == "settled" and case.unformatted:
-        return hindered(case, case.costs.request) or "format"
+        return find_obstacle(case, case.costs.request) or "format"
     return reason
 
 
 def may_ask(case: Case) -> bool:
     """Tell whether a turn's end without any list is asked what is left: before gate 2, and for no cycle."""
     left = case.listless and case.settings.auto_continue and not case.suppressed and not case.waiting
-    return left and not hindered(case, case.costs.correction)
+    return left and not find_obstacle(case, case.costs.correction)
 
 
-def may_break_out(case: Case) -> bool:
+def may_correct_loop(case: Case) -> bool:
     """Tell whether rounds that brought nothing are followed by a correction (rule 18)."""
     left = case.settings.auto_continue and case.retries < case.settings.guard_retries and not case.suppressed
-    return left and bool(case.open) and not hindered(case, case.costs.correction)
+    return left and bool(case.open) and not find_obstacle(case, case.costs.correction)
 
 
 def may_report(case: Case) -> bool:

@@ -8,16 +8,16 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.progress import PRINT, REMEMBERED, Pair, fingerprint, last_round
+from wakeloop.loop.progress import PRINT_LENGTH, REMEMBERED, Pair, find_last_round, fingerprint_call
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import one_line, shorten
 from wakeloop.text.marks import of_activation, parts_of
 from wakeloop.todos.items import Todo, count_open
 
-NAMED = 3  # calls that a reminder names
+MOST_NAMED = 3  # calls that a reminder names
 
 
-def count_round(
+def count_idle_rounds(
     messages: Sequence[AnyMessage],
     todos: Sequence[Todo],
     ledger: Ledger,
@@ -32,12 +32,12 @@ def count_round(
     if not settings.max_idle_rounds or "nag" not in ledger or ledger.get("plan") == "rejected":
         return 0
     behind = of_activation(messages)
-    if not (made := last_round(behind)):
+    if not (made := find_last_round(behind)):
         return 0
     todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", {})
     pairs = [(call, result) for call, result in made if call["id"] not in todo and call["id"] not in faults]
     written = [result.artifact for call, result in made if call["id"] in todo]
-    new = _is_new(messages, ledger, pairs, behind, todo_tools)
+    new = _has_new_result(messages, ledger, pairs, behind, todo_tools)
     if _has_grown(ledger, todos, written) or new:
         ledger.pop("idle_rounds", None)
         return 0
@@ -45,44 +45,44 @@ def count_round(
     return ledger["idle_rounds"]
 
 
-def looping(idle: int, settings: LoopSettings) -> Literal["looping"] | None:
+def end_if_looping(idle: int, settings: LoopSettings) -> Literal["looping"] | None:
     """Name the end of a run whose last round was one idle round in a row too many."""
     return "looping" if 0 < settings.max_idle_rounds <= idle else None
 
 
-def reminder_due(idle: int, ledger: Ledger, settings: LoopSettings) -> bool:
+def needs_idle_reminder(idle: int, ledger: Ledger, settings: LoopSettings) -> bool:
     """Tell whether the model is told of its idle rounds: half way, unless an escalation keeps it quiet."""
     return 0 < idle == settings.max_idle_rounds // 2 and not ledger.get("todo_guard_suppressed", False)
 
 
-def repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
+def describe_repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
     """Return the blanks of what is said of idle rounds: how many, and the newest different calls in them."""
     rounds = (m.tool_calls for m in of_activation(messages) if isinstance(m, AIMessage) and m.tool_calls)
-    names = dict.fromkeys(_line(call) for made in islice(rounds, idle) for call in reversed(made))
-    newest = ", ".join(list(names)[:NAMED][::-1])
-    more = len(names) - NAMED
+    names = dict.fromkeys(_format_call(call) for made in islice(rounds, idle) for call in reversed(made))
+    newest = ", ".join(list(names)[:MOST_NAMED][::-1])
+    more = len(names) - MOST_NAMED
     return {"rounds": idle, "repeated": f"{newest} and {more} more" if more > 0 else newest}
 
 
-def _line(call: ToolCall) -> str:
+def _format_call(call: ToolCall) -> str:
     args = (
         f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in call["args"].items()
     )
     return shorten(one_line(f"{call['name']}({', '.join(args)})"), 80)
 
 
-def reach(todos: Sequence[Todo]) -> list[int]:
+def measure_reach(todos: Sequence[Todo]) -> list[int]:
     """Return how far a list has come: its settled items, and its different texts."""
     return [len(todos) - count_open(todos), len({todo["content"] for todo in todos})]
 
 
-def unless_further(before: Sequence[Todo], after: Sequence[Todo]) -> list[int] | None:
+def reach_unless_grown(before: Sequence[Todo], after: Sequence[Todo]) -> list[int] | None:
     """Return how far a list had come before a round; None where that brought it further, and back in nothing.
 
     It goes with the round's first todo result, as its artifact: a round that brings the list further stores
     nothing for this.
     """
-    was, now = reach(before), reach(after)
+    was, now = measure_reach(before), measure_reach(after)
     return was if now == was or any(n < w for n, w in zip(now, was, strict=True)) else None
 
 
@@ -95,10 +95,10 @@ def _has_grown(ledger: Ledger, todos: Sequence[Todo], written: Sequence[Any]) ->
     over = getattr(todos, "before", None)
     was = next((w for w in written if isinstance(w, list) and [type(n) for n in w] == [int, int]), None)
     further = bool(written) and was is None and "best" not in ledger
-    best = ledger.get("best") or was or (None if over is None else reach(over))
+    best = ledger.get("best") or was or (None if over is None else measure_reach(over))
     if best is None:
         return further
-    now = reach(todos)
+    now = measure_reach(todos)
     most = [max(pair) for pair in zip(best, now, strict=True)]
     if most != now:
         ledger["best"] = most
@@ -107,7 +107,7 @@ def _has_grown(ledger: Ledger, todos: Sequence[Todo], written: Sequence[Any]) ->
     return further or most != best
 
 
-def _is_new(
+def _has_new_result(
     messages: Sequence[AnyMessage],
     ledger: Ledger,
     made: Sequence[Pair],
@@ -122,13 +122,13 @@ def _is_new(
         return False
     known = ledger.get("pairs")
     if known is None:
-        earlier = list(islice(_calls(behind, todo_tools), REMEMBERED))
+        earlier = list(islice(_iterate_calls(behind, todo_tools), REMEMBERED))
         called = [(call["name"], call["args"]) for call in earlier]
         if not any((call["name"], call["args"]) in called for call, _ in made):
             return True
-        known = _read_off(messages, earlier)
-    there = [known[i : i + PRINT] for i in range(0, len(known), PRINT)]
-    prints = list(dict.fromkeys(_print(*pair) for pair in made))
+        known = _fingerprint_history(messages, earlier)
+    there = [known[i : i + PRINT_LENGTH] for i in range(0, len(known), PRINT_LENGTH)]
+    prints = list(dict.fromkeys(_fingerprint_pair(*pair) for pair in made))
     ledger["pairs"] = "".join([*(p for p in there if p not in prints), *prints][-REMEMBERED:])
     return not set(there).issuperset(prints)
 
@@ -138,11 +138,11 @@ def note_pairs(
 ) -> None:
     """Note the pairs of a history of which a hook takes something away."""
     if settings.max_idle_rounds and "pairs" not in ledger:
-        earlier = list(islice(_calls(of_activation(messages), todo_tools), REMEMBERED))
-        ledger["pairs"] = _read_off(messages, earlier)
+        earlier = list(islice(_iterate_calls(of_activation(messages), todo_tools), REMEMBERED))
+        ledger["pairs"] = _fingerprint_history(messages, earlier)
 
 
-def _calls(messages: Iterable[AnyMessage], todo_tools: Collection[str]) -> Iterator[ToolCall]:
+def _iterate_calls(messages: Iterable[AnyMessage], todo_tools: Collection[str]) -> Iterator[ToolCall]:
     """Yield the calls outside the todo tools, the newest first."""
     for message in messages:
         if isinstance(message, AIMessage):
@@ -151,14 +151,16 @@ def _calls(messages: Iterable[AnyMessage], todo_tools: Collection[str]) -> Itera
                     yield call
 
 
-def _read_off(messages: Sequence[AnyMessage], newest_first: Sequence[ToolCall]) -> str:
+def _fingerprint_history(messages: Sequence[AnyMessage], newest_first: Sequence[ToolCall]) -> str:
     results = {m.tool_call_id: m for m in reversed(messages) if isinstance(m, ToolMessage)}
-    return "".join(_print(c, results[c["id"] or ""]) for c in reversed(newest_first) if c["id"] in results)
+    return "".join(
+        _fingerprint_pair(c, results[c["id"] or ""]) for c in reversed(newest_first) if c["id"] in results
+    )
 
 
-def _print(call: ToolCall, result: ToolMessage) -> str:
+def _fingerprint_pair(call: ToolCall, result: ToolMessage) -> str:
     """Return a short print of a call and what it brought: the tool's own part, blocks of any kind too."""
     own: Any = parts_of(result)[0]
     if isinstance(result.content, list):
         own = [own, *(b for b in result.content if isinstance(b, dict) and b.get("type") != "text")]
-    return fingerprint(call["name"], {"args": call["args"], "result": own})
+    return fingerprint_call(call["name"], {"args": call["args"], "result": own})

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 from wakeloop.text.characters import shorten
 
 EventKind = Literal["human", "peer_message", "peer_reply", "subagent_done", "cron", "kick"]
-KINDS: tuple[str, ...] = get_args(EventKind)
+EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 class WakeEvent(TypedDict, total=False):
@@ -31,7 +31,7 @@ class WakeEvent(TypedDict, total=False):
     chain: list[str]
 
 
-def event_fault(event: Mapping[str, Any]) -> str | None:
+def find_event_fault(event: Mapping[str, Any]) -> str | None:
     """Say what is wrong with one event, or return None."""
     keys = WakeEvent.__annotations__
     if unknown := [key for key in event if key not in keys]:
@@ -42,14 +42,14 @@ def event_fault(event: Mapping[str, Any]) -> str | None:
     chain = event.get("chain", [])
     if not isinstance(chain, list) or not all(isinstance(thread, str) for thread in chain):
         return f"chain must be a list of thread ids, not {shorten(repr(chain))}"
-    if (kind := event.get("kind")) not in KINDS:
-        return f"kind must be one of {', '.join(KINDS)}, not {shorten(repr(kind))}"
+    if (kind := event.get("kind")) not in EVENT_KINDS:
+        return f"kind must be one of {', '.join(EVENT_KINDS)}, not {shorten(repr(kind))}"
     if (wants := event.get("wants", "peer_reply")) not in ("peer_reply", "subagent_done"):
         return f"wants must be peer_reply or subagent_done, not {shorten(repr(wants))}"
     return None
 
 
-def owed_for(event: WakeEvent) -> dict[str, Any] | None:
+def build_owed_reply(event: WakeEvent) -> dict[str, Any] | None:
     """Return the entry of `owed_replies` for a message that wants to be answered, else None."""
     asks = event.get("kind") == "peer_message" and event.get("correlation_id") and event.get("sender")
     if not asks:
@@ -59,7 +59,7 @@ def owed_for(event: WakeEvent) -> dict[str, Any] | None:
     return {**entry, "wants": event["wants"]} if event.get("wants") else entry
 
 
-def replies_owed(state: Any) -> list[Any]:
+def find_owed_replies(state: Any) -> list[Any]:
     """Return what is owed by a reply; a subagent's task is not: its last text is the answer."""
     owed = state.get("owed_replies") or ()
     return [o for o in owed if not isinstance(o, dict) or o.get("wants", "peer_reply") == "peer_reply"]

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.errors import DamagedError
 from wakeloop.loop.ruling import Ruling
-from wakeloop.stream import Ending
+from wakeloop.stream import EndReason
 from wakeloop.text.characters import shorten
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ COST = 6  # its place in what is spent
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
-def _just(*kinds: type) -> AfterValidator:
+def _exactly(*kinds: type) -> AfterValidator:
     """A list of values of these types, in this order."""
 
     def check(values: list[Any]) -> list[Any]:
@@ -36,14 +36,14 @@ def _just(*kinds: type) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _known(values: list[Any]) -> list[Any]:
+def _check_known(values: list[Any]) -> list[Any]:
     """Numbers that are known, but for the cost."""
     if None in values[:COST] + values[COST + 1 :]:
         raise ValueError("other values than these are noted here")
     return values
 
 
-Numbers = Annotated[list[Count | None], Field(min_length=7, max_length=8), AfterValidator(_known)]
+Numbers = Annotated[list[Count | None], Field(min_length=7, max_length=8), AfterValidator(_check_known)]
 
 
 class Ledger(TypedDict, total=False):
@@ -60,7 +60,7 @@ class Ledger(TypedDict, total=False):
     spent: Activation[Numbers]
     reported: Activation[bool]  # the closing request behind a spent budget was made
     budget: Activation[Count]  # the most wakes, as it stands
-    settled: Activation[Annotated[list[Any], _just(int, int)]]  # when it began and at most, where it earns
+    settled: Activation[Annotated[list[Any], _exactly(int, int)]]  # when it began and at most, where it earns
     idle_wakes: Activation[Count]
     todo_stale_iterations: Thread[Count]
     bad_replies: Run[Count]
@@ -69,11 +69,11 @@ class Ledger(TypedDict, total=False):
     todo_guard_blocked: Activation[dict[str, str] | None]
     todo_guard_suppressed: Thread[bool]
     todo_finalization_correction: Activation[bool | None]
-    called_by: Run[Ending]  # the reason that called it
+    called_by: Run[EndReason]  # the reason that called it
     # what follows: of an activation's beginning, of a round, of a turn
     unasked: Run[bool]
     nag: Round[bool]  # whether a reminder is due behind the round; there in a round only
-    end: Run[Ending | None]
+    end: Run[EndReason | None]
     again: Run[str]  # why the reply is asked again: `empty`, `unread`, `cut`, `format: …`
     asking: Run[Literal["format", "explain", "report"]]
     ruling: Activation[Ruling]
@@ -85,13 +85,13 @@ class Ledger(TypedDict, total=False):
     planned: Activation[bool]  # one was accepted
     plan: Round[Literal["due", "judged", "stands", "edited", "rejected"]]
     verdicts: Round[
-        list[Annotated[list[Any], _just(int, str, str)]]
+        list[Annotated[list[Any], _exactly(int, str, str)]]
     ]  # of its items: call, id, "" or a refusal
     held: Round[list[dict[str, Any]]]  # calls outside the todo tools, which run once the plan stands
     # rounds that bring nothing
     idle_rounds: Activation[Count]  # in a row
     pairs: Activation[str]  # prints of calls and their results, from the first call that came again on
-    best: Activation[Annotated[list[Any], _just(int, int)]]  # how far the list had come, while it is less
+    best: Activation[Annotated[list[Any], _exactly(int, int)]]  # how far the list had come, while it is less
     # the list that was never written
     listed: Thread[bool]  # there was one
     unlisted: Activation[Literal["ran", "asked"]]  # sound calls ran; and what is left was asked for
@@ -113,15 +113,15 @@ class Ledger(TypedDict, total=False):
     injected: Activation[list[str]]
     # where others make the loop: supersteps of theirs before a request, the step of the last one, and how
     # many there are from one to the next without tools
-    hooks: Run[Annotated[list[Any], _just(int, int, int)]]
+    hooks: Run[Annotated[list[Any], _exactly(int, int, int)]]
     formats: Run[Literal[True, "provider"]]  # a format is asked for in the end, by a tool or by the provider
     # the input
     events: Thread[list[str]]
     settings: Activation[dict[str, Any]]
     refused: Activation[str]
     # where the run stands, for the search for other runs: checkpoint and step, and the limit of supersteps
-    began: Run[Annotated[list[Any], _just(str, int, int)]]
-    asked_at: Activation[Annotated[list[Any], _just(str, int)]]
+    began: Run[Annotated[list[Any], _exactly(str, int, int)]]
+    asked_at: Activation[Annotated[list[Any], _exactly(str, int)]]
     # as threads have it that were written before `nag` and `ruling` were noted
     next: Round[Literal["call_model", "finalization_guard", "round", "wake", "__end__"]]
     after: Round[Literal["nag", "call_model", "finalization_guard"]]
@@ -134,17 +134,17 @@ _LIVES = {
 _CHECKED = TypeAdapter(Ledger)
 
 
-def living(*lives: str) -> frozenset[str]:
+def keys_living(*lives: str) -> frozenset[str]:
     """Return the keys with these lives: `thread`, `activation`, `run`, `round`."""
     return frozenset(key for key, life in _LIVES.items() if life in lives)
 
 
-CARRIED = living("thread")
-PASSING = living("run", "round")
-ROUND = living("round")
+THREAD_KEYS = keys_living("thread")
+RUN_KEYS = keys_living("run", "round")
+ROUND_KEYS = keys_living("round")
 
 
-def without(notes: Mapping[str, Any], keys: frozenset[str]) -> Ledger:
+def drop_keys(notes: Mapping[str, Any], keys: frozenset[str]) -> Ledger:
     """Return notes without these keys."""
     return cast(Ledger, {key: value for key, value in notes.items() if key not in keys})
 
@@ -160,7 +160,7 @@ def check_ledger(ledger: object) -> None:
         raise DamagedError(f"todo_ledger has {shorten(repr(ledger[where[0]]))} under {where[0]!r}") from None
 
 
-def notes_of(state: Mapping[str, Any]) -> Ledger:
+def read_notes(state: Mapping[str, Any]) -> Ledger:
     """Return the notes of a state, to be read only; `{}` before the first. Raises `DamagedError`."""
     ledger = state.get("todo_ledger")
     if ledger is None:
@@ -171,7 +171,7 @@ def notes_of(state: Mapping[str, Any]) -> Ledger:
 
 def _renewed(ledger: Ledger) -> Ledger:
     """Read the notes of an older release, which noted the next node in the place of the reason for it."""
-    notes = without(ledger, frozenset(("next", "after")))
+    notes = drop_keys(ledger, frozenset(("next", "after")))
     if ledger["next"] == "round":
         notes["nag"] = ledger.get("after") == "nag"
     return notes

@@ -13,55 +13,55 @@ from wakeloop.text.characters import one_line, shorten
 from wakeloop.text.marks import as_assistant, as_user, kind_of, text_of
 from wakeloop.todos.items import Todo, abridged, count_open, open_items
 
-RECENT = 20  # messages
+RECENT_MESSAGES = 20  # messages
 
 
-def shortened(
+def shorten_nudge(
     dialect: Dialect, settings: LoopSettings, messages: Sequence[BaseMessage], todos: Sequence[Todo]
 ) -> tuple[Dialect, LoopSettings]:
     """Return what a nudge is made with: few words and items where the model has just seen the list."""
-    if not dialect.next_items or not count_open(todos) or not _seen(dialect, messages, todos):
+    if not dialect.next_items or not count_open(todos) or not _has_seen_list(dialect, messages, todos):
         return dialect, settings
     few = min(dialect.next_items, settings.nudge_items)
     brief = replace(dialect, manner=f"{dialect.manner}/short".strip("/"))
     return brief, settings.model_copy(update={"nudge_items": few})
 
 
-def _seen(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo]) -> bool:
+def _has_seen_list(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo]) -> bool:
     """Tell whether the history shows every open item, and the last messages something of the list."""
-    near = any(_tells(dialect, message) for message in messages[-RECENT:])
-    return near and not unseen(dialect, messages, todos)
+    near = any(_may_show_list(dialect, message) for message in messages[-RECENT_MESSAGES:])
+    return near and not find_unseen_lines(dialect, messages, todos)
 
 
-def unseen(
+def find_unseen_lines(
     dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo], shown: str = ""
 ) -> set[str]:
     """Return the lines of open items that a history does not show; the message `shown` showed the list."""
-    lines = {(todo["id"], todo["content"]): _line(dialect, todo) for todo in open_items(todos)}
+    lines = {(todo["id"], todo["content"]): _plain_line(dialect, todo) for todo in open_items(todos)}
     left, results = set(lines.values()), dict[str, str]()
     for message in reversed(messages):  # what shows them is most often near
         if not left:
             break
         told = f"{text_of(message)}\n" if shown and message.id == shown else ""
         if isinstance(message, ToolMessage):
-            results[message.tool_call_id] = text_of(message) if _is_result(dialect, message) else ""
+            results[message.tool_call_id] = text_of(message) if _is_todo_result(dialect, message) else ""
         elif isinstance(message, AIMessage):  # a result without its call is not sent
             for call in message.tool_calls:
                 result = results.pop(call["id"] or "", "")
-                left.difference_update(lines.get(item, "") for item in _sent(dialect, call, result))
+                left.difference_update(lines.get(item, "") for item in _items_of_call(dialect, call, result))
                 told += f"{result}\n"
-        elif _tells(dialect, message):
+        elif _may_show_list(dialect, message):
             told = f"{text_of(message)}\n"
         if told:
             left.difference_update(told.split("\n"), told.replace(" (in progress)\n", "\n").split("\n"))
     return left
 
 
-def _line(dialect: Dialect, todo: Todo) -> str:
+def _plain_line(dialect: Dialect, todo: Todo) -> str:
     return dialect.line({**abridged(todo), "status": "pending"})
 
 
-def _sent(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[int, str]]:
+def _items_of_call(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[int, str]]:
     """Return what a reply's own call put on the list, where its result says the numbers alone."""
     numbers = dialect.numbers(result)
     lists = [texts for texts in call["args"].values() if isinstance(texts, list)]
@@ -74,12 +74,12 @@ def _sent(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[int, str]
     ]
 
 
-def _tells(dialect: Dialect, message: BaseMessage) -> bool:
+def _may_show_list(dialect: Dialect, message: BaseMessage) -> bool:
     """Tell whether a message is the graph's own that may show the list: to the model, or as a result."""
-    return _is_result(dialect, message) or kind_of(message) in ("wake", "guard", "activate")
+    return _is_todo_result(dialect, message) or kind_of(message) in ("wake", "guard", "activate")
 
 
-def listed_once(
+def show_list_once(
     dialect: Dialect,
     settings: LoopSettings,
     todos: Sequence[Todo],
@@ -91,18 +91,18 @@ def listed_once(
     Nor where a history that came with it has shown a list before: an agent without a thread of its own gets
     both back with every call.
     """
-    if any(_tells(dialect, message) for message in messages) or not count_open(todos):
+    if any(_may_show_list(dialect, message) for message in messages) or not count_open(todos):
         return []
     counts = {"open": count_open(todos), "total": len(todos)}
     listing = dialect.listing(todos, goal, settings)
     return [as_user("activate", fill("given", dialect.texts, settings.prompts, list=listing, **counts))]
 
 
-def _is_result(dialect: Dialect, message: BaseMessage) -> bool:
+def _is_todo_result(dialect: Dialect, message: BaseMessage) -> bool:
     return isinstance(message, ToolMessage) and message.name in dialect.names
 
 
-def closing_line(
+def close_round(
     messages: Sequence[BaseMessage], dialect: Dialect, settings: LoopSettings
 ) -> list[BaseMessage]:
     """Return the line that closes a round whose results the graph's own user message would stand behind."""
@@ -111,7 +111,7 @@ def closing_line(
     return [as_assistant("repair", fill("broken_off", dialect.name, settings.prompts))]
 
 
-def nudge(
+def build_nudge(
     dialect: Dialect,
     settings: LoopSettings,
     todos: Sequence[Todo],

@@ -10,7 +10,7 @@ from wakeloop.errors import SettingsError
 from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings, WholeSettings, canonical
 
-FIXED = frozenset(
+FIXED_SETTINGS = frozenset(
     ("dialect", "tool_description", "max_items", "in_progress", "statuses", "repeats", "prices")
 )
 FIXED_PROMPTS = frozenset(("instructions", "last_check"))
@@ -38,7 +38,7 @@ def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
         return {}
     overrides = canonical(overrides)
     for key in overrides:
-        if key in FIXED:
+        if key in FIXED_SETTINGS:
             raise SettingsError(
                 f"The setting {key!r} is fixed when the agent is built; leave it out of todo_settings."
             )
@@ -49,35 +49,35 @@ def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
         )
     if not overrides:
         return {}
-    new, old = _merged(base, overrides).model_dump(), base.model_dump()
+    new, old = _merge_overrides(base, overrides).model_dump(), base.model_dump()
     return {key: new[key] for key in new if new[key] != old[key]}
 
 
-def effective(base: LoopSettings, overrides: Mapping[str, Any] | None) -> LoopSettings:
+def apply_overrides(base: LoopSettings, overrides: Mapping[str, Any] | None) -> LoopSettings:
     """Return the settings in force: the agent's base, or it with a thread's checked overrides."""
-    return _cached(base, json.dumps(overrides, sort_keys=True)) if overrides else base
+    return _apply_cached(base, json.dumps(overrides, sort_keys=True)) if overrides else base
 
 
-def in_force(base: LoopSettings, notes: Ledger) -> LoopSettings:
+def settings_in_force(base: LoopSettings, notes: Ledger) -> LoopSettings:
     """Return the settings that an activation began with, as its notes tell.
 
     A `peak` of 0 is noted no more, and where wakes are earned every other has `settled` beside it. Notes with
     a `peak` alone are of an earlier release: what the base leaves at its default was another value then.
     """
     own = notes.get("settings") or {}
-    now = effective(base, own)
+    now = apply_overrides(base, own)
     if not now.earn_wakes or "settled" in notes or "peak" not in notes:
         return now
     left = {k: old for k, old in EARLIER.items() if getattr(base, k) == LoopSettings.model_fields[k].default}
-    return effective(base, {**left, **own})
+    return apply_overrides(base, {**left, **own})
 
 
 @lru_cache(maxsize=256)
-def _cached(base: LoopSettings, overrides: str) -> LoopSettings:
-    return _merged(base, json.loads(overrides))
+def _apply_cached(base: LoopSettings, overrides: str) -> LoopSettings:
+    return _merge_overrides(base, json.loads(overrides))
 
 
-def _merged(base: LoopSettings, overrides: Mapping[str, Any]) -> LoopSettings:
+def _merge_overrides(base: LoopSettings, overrides: Mapping[str, Any]) -> LoopSettings:
     update = dict(overrides)
     if isinstance(update.get("prompts"), Mapping):
         update["prompts"] = {**base.prompts, **update["prompts"]}

@@ -9,54 +9,56 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from wakeloop.loop.approval import PLAN, Decision, request, said
+from wakeloop.loop.approval import PLAN_ACTION, Decision, build_approval_request, quote_words
 from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Refused, Todo, next_number, number, read_list
 from wakeloop.todos.operations import Board, Outcome
 from wakeloop.todos.verdicts import Verdicts
 
-ALLOWED: Any = ("approve", "edit", "reject")
+PLAN_DECISIONS: Any = ("approve", "edit", "reject")
 
 
-def may_be_put(notes: Ledger, settings: LoopSettings) -> bool:
+def may_need_approval(notes: Ledger, settings: LoopSettings) -> bool:
     """Tell whether a round that writes the list may bring a plan to approve: what stands beside it waits."""
     if settings.approve_plan == "first":
         return not notes.get("planned", False)
     return settings.approve_plan == "changes"
 
 
-def is_put(notes: Ledger, settings: LoopSettings, before: Board, after: Board) -> bool:
+def needs_approval(notes: Ledger, settings: LoopSettings, before: Board, after: Board) -> bool:
     """Tell whether a round's list is put to the person: its items have changed; a first one is not empty."""
-    if notes.get("plan") not in ("due", "judged") or _items(before) == _items(after):
+    if notes.get("plan") not in ("due", "judged") or _item_texts(before) == _item_texts(after):
         return False
     return settings.approve_plan == "changes" or bool(after.todos)
 
 
-def plan_calls(before: Board, outcomes: Sequence[Outcome]) -> list[int]:
+def find_plan_calls(before: Board, outcomes: Sequence[Outcome]) -> list[int]:
     """Return the places of the calls that added or dropped items, or set the goal."""
     found: list[int] = []
     for place, outcome in enumerate(outcomes):
-        if (before.goal, _items(before)) != (outcome.board.goal, _items(outcome.board)):
+        if (before.goal, _item_texts(before)) != (outcome.board.goal, _item_texts(outcome.board)):
             found.append(place)
         before = outcome.board
     return found
 
 
-def _items(board: Board) -> set[tuple[str, str]]:
+def _item_texts(board: Board) -> set[tuple[str, str]]:
     return {(str(todo["id"]), todo["content"]) for todo in board.todos}
 
 
-def plan_request(board: Board) -> dict[str, Any]:
+def build_plan_request(board: Board) -> dict[str, Any]:
     """Return the value of the interrupt that puts a list: whole, to be read and to be edited."""
-    lines = [_line(todo) for todo in board.todos] or ["(an empty list)"]
+    lines = [_format_item(todo) for todo in board.todos] or ["(an empty list)"]
     goal = [f"Goal: {board.goal}"] if board.goal else []
     text = "\n".join(["Go on with this list?", "", *goal, *lines])
-    asked = request(PLAN, {"todos": [dict(todo) for todo in board.todos]}, text, ALLOWED)
+    asked = build_approval_request(
+        PLAN_ACTION, {"todos": [dict(todo) for todo in board.todos]}, text, PLAN_DECISIONS
+    )
     return {**asked, "goal": board.goal} if board.goal else asked
 
 
-def _line(todo: Todo) -> str:
+def _format_item(todo: Todo) -> str:
     status = "" if todo["status"] == "pending" else f" ({todo['status']})"
     return f"[{todo['id']}] {todo['content']}{status}"
 
@@ -70,16 +72,16 @@ class PlanRuling:
     words: str = ""
 
 
-def plan_ruling(decision: Decision, before: Board, after: Board) -> PlanRuling:
+def rule_on_plan(decision: Decision, before: Board, after: Board) -> PlanRuling:
     """Return what a decision makes of a plan. Raises `Refused` for an edit that is no list.
 
     The list of an edit is the person's: what it says is not verified, and `max_items` does not bound it.
     """
     if decision.kind == "reject":
-        return PlanRuling("rejected", before, said(decision))
+        return PlanRuling("rejected", before, quote_words(decision))
     if decision.kind == "approve":
         return PlanRuling("stands", after)
-    todos, next_id = _list_in(decision.args or {}, before, after)
+    todos, next_id = _read_edited_list(decision.args or {}, before, after)
     if todos == list(after.todos):
         return PlanRuling("stands", after)
     was = {str(todo["id"]): todo["status"] for todo in after.todos}
@@ -88,7 +90,7 @@ def plan_ruling(decision: Decision, before: Board, after: Board) -> PlanRuling:
     return PlanRuling("edited", replace(after, todos=todos, next_id=next_id, refusals=refusals))
 
 
-def _list_in(args: Mapping[str, Any], before: Board, after: Board) -> tuple[list[Todo], int]:
+def _read_edited_list(args: Mapping[str, Any], before: Board, after: Board) -> tuple[list[Todo], int]:
     """Read the list of an edit: texts or items, in JSON or not; those without an id of the list are new."""
     given = args.get("todos")
     if isinstance(given, str):
@@ -108,12 +110,12 @@ def _list_in(args: Mapping[str, Any], before: Board, after: Board) -> tuple[list
     return number(listed, next_number(after.todos, after.next_id))
 
 
-def verdicts_of(notes: Ledger) -> Verdicts:
+def read_verdicts(notes: Ledger) -> Verdicts:
     """Return what the verifier has said of a judged round, as it was noted."""
     return {(place, key): why or None for place, key, why in notes.get("verdicts", ())}
 
 
-def with_verdicts(notes: Ledger, verdicts: Verdicts) -> Ledger:
+def note_verdicts(notes: Ledger, verdicts: Verdicts) -> Ledger:
     """Return the notes of a round that is judged, so that no item is asked about again."""
     told = [[place, key, why or ""] for (place, key), why in verdicts.items()]
     return {**notes, "plan": "judged", "verdicts": told}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings, Price
 
-DEFAULT = "default"
+DEFAULT_KEY = "default"
 PER_TOKEN = 1_000  # of a price for a million tokens: the billionths of its unit that one token costs
 
 
@@ -20,19 +20,19 @@ class Usage(NamedTuple):
     model: str = ""
 
 
-def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
     """Return the price under the longest key that begins a model's name, else the default one, else None."""
-    keys = [key for key in prices if key != DEFAULT and model.startswith(key)]
-    return prices[max(keys, key=len)] if keys else prices.get(DEFAULT)
+    keys = [key for key in prices if key != DEFAULT_KEY and model.startswith(key)]
+    return prices[max(keys, key=len)] if keys else prices.get(DEFAULT_KEY)
 
 
-def cost_of(usage: Usage, prices: Mapping[str, Price], configured: str) -> int | None:
+def compute_cost(usage: Usage, prices: Mapping[str, Price], configured: str) -> int | None:
     """Return what a request cost, in billionths; None without a price.
 
     The reply's own name for the model counts. One that has no price costs what the `configured` name does:
     the money is spent, and nothing may be raised for it.
     """
-    price = prices and (price_of(usage.model or configured, prices) or price_of(configured, prices))
+    price = prices and (find_price(usage.model or configured, prices) or find_price(configured, prices))
     if not price:
         return None
     cached = price.input if price.cached is None else price.cached
@@ -40,11 +40,11 @@ def cost_of(usage: Usage, prices: Mapping[str, Price], configured: str) -> int |
     return round((fresh * price.input + usage.cached * cached + usage.output * price.output) * PER_TOKEN)
 
 
-def check_priced(settings: LoopSettings, model: str) -> None:
+def check_price(settings: LoopSettings, model: str) -> None:
     """Refuse a bound on what costs nobody knows. Raises `SettingsError`."""
-    if settings.max_cost is not None and price_of(model, settings.prices) is None:
+    if settings.max_cost is not None and find_price(model, settings.prices) is None:
         named = f"the model {model!r}" if model else "a model whose client does not tell its name"
         raise SettingsError(
             f"max_cost needs a price, and prices has none for {named}: give one under a key that begins the "
-            f"model's name, or under {DEFAULT!r}."
+            f"model's name, or under {DEFAULT_KEY!r}."
         )

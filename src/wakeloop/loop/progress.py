@@ -14,10 +14,12 @@ from wakeloop.todos.items import Todo, is_open
 
 Pair = tuple[ToolCall, ToolMessage]
 REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
-PRINT = 3  # characters of a call's print: they stand in every row; one call in 4,000 is taken for a seen one
+PRINT_LENGTH = (
+    3  # characters of a call's print: they stand in every row; one call in 4,000 is taken for a seen one
+)
 
 
-def measured(notes: Ledger, todos: Sequence[Todo]) -> Ledger:
+def begin_measuring(notes: Ledger, todos: Sequence[Todo]) -> Ledger:
     """Return the notes at the beginning of a turn that is measured: what its progress is held against."""
     left = [todo["id"] for todo in todos if is_open(todo)]
     return {**notes, "waking": True, "worked": False, "open_at_wake": left}
@@ -30,14 +32,14 @@ def judge_wake(notes: Ledger, todos: Sequence[Todo]) -> None:
     """
     if notes.pop("waking", False):
         before, peak = notes.pop("open_at_wake", []), notes.get("peak", 0)
-        if made_progress(todos, before, peak, worked=notes.get("worked", False)):
+        if has_progressed(todos, before, peak, worked=notes.get("worked", False)):
             notes["idle_wakes"] = 0
             notes.pop("called_by", None)
         elif "called_by" not in notes:
             notes["idle_wakes"] = notes.get("idle_wakes", 0) + 1
 
 
-def made_progress(
+def has_progressed(
     todos: Sequence[Todo], open_before: Collection[int | str], peak: int, *, worked: bool
 ) -> bool:
     """Tell whether a wake's turn brought the work on.
@@ -65,18 +67,20 @@ def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Co
     if "nag" not in ledger or not (ledger.get("waking") or "seen" in ledger):
         return
     earlier = reversed(messages)
-    if made := last_round(earlier):
+    if made := find_last_round(earlier):
         todo = set(ledger.get("todo_calls", ()))
         calls = [(call, result.status != "error") for call, result in made if call["id"] not in todo]
-        prints = {fingerprint(call["name"], call["args"]): went_well for call, went_well in reversed(calls)}
+        prints = {
+            fingerprint_call(call["name"], call["args"]): went_well for call, went_well in reversed(calls)
+        }
         before = ledger.get("seen")
-        before = tried([*earlier][::-1], todo_tools) if before is None else before
-        ledger["seen"], new = seen_before(before, list(prints))
+        before = fingerprint_earlier_calls([*earlier][::-1], todo_tools) if before is None else before
+        ledger["seen"], new = remember_prints(before, list(prints))
         if any(prints[p] for p in new):
             ledger["worked"] = True
 
 
-def last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
+def find_last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
     """Return the calls of the newest round that have results, with these; an iterator goes on before it.
 
     A tool may add messages of its own behind its result.
@@ -92,20 +96,22 @@ def last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
     return []
 
 
-def tried(messages: Sequence[AnyMessage], todo_tools: Collection[str]) -> str:
+def fingerprint_earlier_calls(messages: Sequence[AnyMessage], todo_tools: Collection[str]) -> str:
     """Return the prints of the newest calls of an activation outside the todo tools."""
     found: list[str] = []
     for message in reversed(messages):
         if len(found) >= REMEMBERED or by_user(message) or opens(message):
             break
         calls = message.tool_calls if isinstance(message, AIMessage) else []
-        found += [fingerprint(c["name"], c["args"]) for c in reversed(calls) if c["name"] not in todo_tools]
-    return seen_before("", found[::-1])[0]
+        found += [
+            fingerprint_call(c["name"], c["args"]) for c in reversed(calls) if c["name"] not in todo_tools
+        ]
+    return remember_prints("", found[::-1])[0]
 
 
-def fingerprint(name: str, args: Mapping[str, Any]) -> str:
+def fingerprint_call(name: str, args: Mapping[str, Any]) -> str:
     """Return a short print of a call, the same for the same name and arguments."""
-    return urlsafe_b64encode(_digest(name, args, 3)).decode()[:PRINT]
+    return urlsafe_b64encode(_digest(name, args, 3)).decode()[:PRINT_LENGTH]
 
 
 def _digest(name: str, args: Mapping[str, Any], size: int) -> bytes:
@@ -113,15 +119,15 @@ def _digest(name: str, args: Mapping[str, Any], size: int) -> bytes:
     return blake2s(text.encode(), digest_size=size).digest()
 
 
-def seen_before(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
+def remember_prints(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
     """Remember the prints of calls, bounded, and return those that were not known before."""
-    known = [seen[i : i + PRINT] for i in range(0, len(seen), PRINT)]
+    known = [seen[i : i + PRINT_LENGTH] for i in range(0, len(seen), PRINT_LENGTH)]
     there = set(known)
     new = [p for p in dict.fromkeys(prints) if p not in there]
     return "".join((known + new)[-REMEMBERED:]), set(new)
 
 
-def same_again(text: str, todos: Sequence[Todo]) -> str:
+def fingerprint_reply(text: str, todos: Sequence[Todo]) -> str:
     """Return a print of a reply over a list, to see whether the next one repeats it."""
     return _digest(text, {"todos": list(todos)}, 6).hex()
 
@@ -129,4 +135,4 @@ def same_again(text: str, todos: Sequence[Todo]) -> str:
 def is_repeated(notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo]) -> bool:
     """Tell whether the last reply is the same over the same list as at the last wake."""
     last = notes.get("last_wake")
-    return bool(last) and same_again(text_of(messages[-1]), todos) == last
+    return bool(last) and fingerprint_reply(text_of(messages[-1]), todos) == last

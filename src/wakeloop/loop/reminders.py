@@ -3,14 +3,14 @@
 from wakeloop.settings import LoopSettings
 
 
-def count_stale(stale: int, *, wrote: bool, open_count: int, settings: LoopSettings) -> int:
+def count_stale_rounds(stale: int, *, wrote: bool, open_count: int, settings: LoopSettings) -> int:
     """Count rounds without a todo write while items are open; a write, also a rejected one, begins anew."""
     if wrote:
         return 0
     return stale + 1 if open_count or settings.nag_when == "always" else stale
 
 
-def nag_due(stale: int, settings: LoopSettings) -> bool:
+def is_nag_due(stale: int, settings: LoopSettings) -> bool:
     """Tell whether a reminder is due at this count: at `nag_after`, then at every `nag_every` more."""
     over = stale - settings.nag_after
     if not settings.nag_after or over < 0:

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from wakeloop.loop.gates import Costs, costs_of
-from wakeloop.loop.ledger import ROUND, Ledger, without
-from wakeloop.loop.plan import may_be_put
-from wakeloop.loop.reminders import count_stale, nag_due
+from wakeloop.loop.gates import Costs, choose_costs
+from wakeloop.loop.ledger import ROUND_KEYS, Ledger, drop_keys
+from wakeloop.loop.plan import may_need_approval
+from wakeloop.loop.reminders import count_stale_rounds, is_nag_due
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import Ending
+from wakeloop.stream import EndReason
 
-BAD: frozenset[Ending | None] = frozenset(("truncated", "empty_reply", "malformed_calls"))
+BAD_REPLIES: frozenset[EndReason | None] = frozenset(("truncated", "empty_reply", "malformed_calls"))
 
 
-class Said(Protocol):
+class ReplyFacts(Protocol):
     """What a reply alone shows.
 
     `todo_calls` are the ids of its todo calls, `faults` the error results of calls that will not be run,
@@ -39,9 +39,9 @@ class Said(Protocol):
     def faults(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
-def noted(
+def note_reply(
     notes: Ledger,
-    reply: Said,
+    reply: ReplyFacts,
     settings: LoopSettings,
     *,
     open_count: int,
@@ -52,31 +52,33 @@ def noted(
 
     A reply of which nothing is to be stored is noted as `again: "empty"` or `again: "unread"`.
     """
-    new, bad = answered(notes), notes.get("bad_replies", 0) + 1
+    new, bad = drop_round_notes(notes), notes.get("bad_replies", 0) + 1
     if reply.refused:
-        return refused(new)
+        return note_refusal(new)
     if reply.unfit and not reply.text and not reply.calls:
-        return unread(new, settings)
+        return note_unreadable_reply(new, settings)
     if reply.text or reply.wrote:
         new["spoke"] = True
     if not (reply.text or reply.calls or reply.cut or open_count or new.get("spoke")):
-        return asked_again(new, "empty", "empty_reply", settings)
+        return note_retry(new, "empty", "empty_reply", settings)
     if not reply.cut and not is_malformed(reply):
         new.pop("bad_replies", None)
     elif reply.calls:
         new["bad_replies"] = bad
     if reply.calls:
-        kind: Ending = "truncated" if reply.cut else "malformed_calls"
-        return _round(new, reply, kind, settings, open_count, steps_left, costs or costs_of(settings))
-    return asked_again(new, "cut", "truncated", settings) if reply.cut else new
+        kind: EndReason = "truncated" if reply.cut else "malformed_calls"
+        return _note_round(
+            new, reply, kind, settings, open_count, steps_left, costs or choose_costs(settings)
+        )
+    return note_retry(new, "cut", "truncated", settings) if reply.cut else new
 
 
-def answered(notes: Ledger) -> Ledger:
+def drop_round_notes(notes: Ledger) -> Ledger:
     """Return the notes when a reply is there: the round before it and the wish for it are over."""
-    return without(notes, ROUND | {"again", "ruling"})
+    return drop_keys(notes, ROUND_KEYS | {"again", "ruling"})
 
 
-def external(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
+def find_external_calls(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
     """Return a round's calls outside the todo tools, each with what is to be done with it.
 
     That is the fault for which it is not run, or the `review` that it waits for.
@@ -88,12 +90,12 @@ def external(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
     return [{**c, "fault": faults[c["id"]]} if c["id"] in faults else c for c in outside]
 
 
-def refused(notes: Ledger) -> Ledger:
+def note_refusal(notes: Ledger) -> Ledger:
     """Return the notes of a run whose model refused: nothing more is asked of it."""
     return {**notes, "end": "refused"}
 
 
-def noted_format(
+def note_format_reply(
     notes: Ledger,
     problem: str | None,
     settings: LoopSettings,
@@ -102,33 +104,33 @@ def noted_format(
     refused: bool,
 ) -> Ledger:
     """Return the notes behind a reply in a format: fine, or asked again for its problem, or refused."""
-    new = answered(notes)
+    new = drop_round_notes(notes)
     if refused:
         return {**new, "end": "refused"}
-    kind: Ending = "truncated" if cut else "malformed_calls"
-    return new if problem is None else asked_again(new, f"format: {problem}", kind, settings)
+    kind: EndReason = "truncated" if cut else "malformed_calls"
+    return new if problem is None else note_retry(new, f"format: {problem}", kind, settings)
 
 
-def unread(notes: Ledger, settings: LoopSettings) -> Ledger:
+def note_unreadable_reply(notes: Ledger, settings: LoopSettings) -> Ledger:
     """Return the notes for a reply whose calls were lost before they could be seen: a malformed one."""
-    return asked_again(notes, "unread", "malformed_calls", settings)
+    return note_retry(notes, "unread", "malformed_calls", settings)
 
 
-def fallen(notes: Ledger, settings: LoopSettings, open_count: int) -> Ending | None:
+def take_bad_reply_end(notes: Ledger, settings: LoopSettings, open_count: int) -> EndReason | None:
     """Take the end by the last of bad replies off the notes where it ends its turn alone; return its name."""
     falls = settings.retries_fall and open_count and not notes.get("asking")
-    if not falls or notes.get("end") not in BAD:
+    if not falls or notes.get("end") not in BAD_REPLIES:
         return None
     notes.pop("again", None)
     return notes.pop("end")
 
 
-def is_malformed(reply: Said) -> bool:
+def is_malformed(reply: ReplyFacts) -> bool:
     """Tell whether every call of a reply is malformed."""
     return bool(reply.calls) and len(reply.faults) == reply.calls
 
 
-def asked_again(notes: Ledger, why: str, kind: Ending, settings: LoopSettings) -> Ledger:
+def note_retry(notes: Ledger, why: str, kind: EndReason, settings: LoopSettings) -> Ledger:
     """Return the notes for a reply that is asked again, or that ends the run as one too many in a row."""
     bad = notes.get("bad_replies", 0) + 1
     new: Ledger = {**notes, "bad_replies": bad, "again": why}
@@ -137,10 +139,10 @@ def asked_again(notes: Ledger, why: str, kind: Ending, settings: LoopSettings) -
     return new
 
 
-def _round(
+def _note_round(
     notes: Ledger,
-    reply: Said,
-    kind: Ending,
+    reply: ReplyFacts,
+    kind: EndReason,
     settings: LoopSettings,
     open_count: int,
     steps_left: int,
@@ -153,24 +155,24 @@ def _round(
         notes["faults"] = dict(reply.faults)
     if reply.wrote:
         notes["writes"] = notes.get("writes", 0) + 1
-        if may_be_put(notes, settings):
+        if may_need_approval(notes, settings):
             notes["plan"] = "due"
     sound = reply.calls - len({*reply.todo_calls, *reply.faults})
     if settings.on_no_list == "ask" and sound and not reply.cut and "unlisted" not in notes:
         notes["unlisted"] = "ran"
     before = notes.get("todo_stale_iterations", 0)
-    stale = count_stale(before, wrote=reply.wrote, open_count=open_count, settings=settings)
-    due = stale != before and nag_due(stale, settings)
+    stale = count_stale_rounds(before, wrote=reply.wrote, open_count=open_count, settings=settings)
+    due = stale != before and is_nag_due(stale, settings)
     notes["todo_stale_iterations"] = stale
     notes["nag"] = due and not notes.get("todo_guard_suppressed", False)
     if notes.get("bad_replies", 0) > settings.reply_retries:
         notes["end"] = kind
     else:
-        cut_off(notes, steps_left, costs)
+        note_step_limit(notes, steps_left, costs)
     return notes
 
 
-def cut_off(notes: Ledger, steps_left: int, costs: Costs) -> None:
+def note_step_limit(notes: Ledger, steps_left: int, costs: Costs) -> None:
     """Note the end of the run behind a round after which too few supersteps would be left."""
     if steps_left < costs.round:
         notes["end"] = "step_limit"

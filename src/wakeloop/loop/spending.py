@@ -6,16 +6,16 @@ from typing import NamedTuple
 from langchain_core.messages import AnyMessage
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.prices import Usage, cost_of
-from wakeloop.loop.progress import last_round
+from wakeloop.loop.prices import Usage, compute_cost
+from wakeloop.loop.progress import find_last_round
 from wakeloop.settings import MOST, LoopSettings
-from wakeloop.stream import Budget, Paid, Spending, Spent
+from wakeloop.stream import ActivationSpending, Budget, RequestSpending, SpentEvent
 from wakeloop.text.marks import milliseconds
 
 BILLION = 1_000_000_000
 
 
-class Spendings(NamedTuple):
+class Totals(NamedTuple):
     """The list of numbers as it is noted: whole ones, which add up exactly and are short in a checkpoint.
 
     `cost` is in billionths, None once a reply had no price; `estimated` is noted where it is 1.
@@ -31,39 +31,39 @@ class Spendings(NamedTuple):
     estimated: int = 0
 
 
-def spendings(notes: Ledger) -> Spendings:
+def read_totals(notes: Ledger) -> Totals:
     """Read what is noted; nothing is, before an activation's first request."""
-    return Spendings(*notes.get("spent", ()))
+    return Totals(*notes.get("spent", ()))
 
 
-def note(notes: Ledger, spent: Spendings) -> None:
+def write_totals(notes: Ledger, spent: Totals) -> None:
     """Note spendings, within what a checkpoint can hold."""
     numbers = [value if value is None else min(value, MOST - 1) for value in spent]
     notes["spent"] = numbers if spent.estimated else numbers[:-1]
 
 
-def spend(
+def add_request(
     notes: Ledger, used: Sequence[Usage], seconds: float, settings: LoopSettings, configured: str
-) -> Paid:
+) -> RequestSpending:
     """Count a request, whatever became of its reply: its own usage, and that of what was asked beside it.
 
     `configured` is the model's name as its client has it. Where the cost is bounded, earlier requests without
     a price cost what the model costs now, an estimate: a bound that an unknown sum never reaches is none.
     Returns what this one took.
     """
-    before = spendings(notes)
+    before = read_totals(notes)
     asked, cached = sum(usage.input for usage in used), sum(usage.cached for usage in used)
     output = sum(usage.output for usage in used)
-    costs = [cost_of(usage, settings.prices, configured) for usage in used]
+    costs = [compute_cost(usage, settings.prices, configured) for usage in used]
     own = None if None in costs else sum(filter(None, costs))
     estimated, took = any(usage.estimated for usage in used), round(seconds * 1000)
     cost, guessed = before.cost if before.requests else 0, False
     if cost is None and settings.max_cost is not None:
-        cost = cost_of(Usage(before.input, before.cached, before.output), settings.prices, configured)
+        cost = compute_cost(Usage(before.input, before.cached, before.output), settings.prices, configured)
         guessed = cost is not None
-    note(
+    write_totals(
         notes,
-        Spendings(
+        Totals(
             before.requests + 1,
             before.input + asked,
             before.cached + cached,
@@ -84,28 +84,30 @@ def spend(
     }
 
 
-def note_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
+def add_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
     """Count a round that has run: the time of its longest call, and the calls that ended in an error."""
     if "nag" not in notes:
         return
     todo = set(notes.get("todo_calls", ()))
-    found = [result for call, result in last_round(reversed(messages)) if call["id"] not in todo]
+    found = [result for call, result in find_last_round(reversed(messages)) if call["id"] not in todo]
     longest = max(map(milliseconds, found), default=0)
     failed = sum(result.status == "error" for result in found)
     if longest or failed:
-        spent = spendings(notes)
+        spent = read_totals(notes)
         more = {"milliseconds": spent.milliseconds + longest, "failed": spent.failed + failed}
-        note(notes, spent._replace(**more))
+        write_totals(notes, spent._replace(**more))
 
 
-def over(notes: Ledger, settings: LoopSettings) -> Budget | None:
+def find_spent_budget(notes: Ledger, settings: LoopSettings) -> Budget | None:
     """Return the first budget that is reached; None where none is."""
-    return next((reason for reason, _, spent, most in _bounded(notes, settings) if spent >= most), None)
+    return next(
+        (reason for reason, _, spent, most in _iterate_budgets(notes, settings) if spent >= most), None
+    )
 
 
-def told(notes: Ledger) -> Spent:
+def report_spent(notes: Ledger) -> ActivationSpending:
     """Say what is spent, as a session and an event have it."""
-    spent = spendings(notes)
+    spent = read_totals(notes)
     return {
         "requests": spent.requests,
         "input": spent.input,
@@ -118,12 +120,12 @@ def told(notes: Ledger) -> Spent:
     }
 
 
-def event(notes: Ledger, settings: LoopSettings, paid: Paid) -> Spending:
+def build_spent_event(notes: Ledger, settings: LoopSettings, paid: RequestSpending) -> SpentEvent:
     """Return the event behind a request: what it took, what is spent, the budget nearest to its end."""
-    shares = [(spent / most, name) for _, name, spent, most in _bounded(notes, settings)]
+    shares = [(spent / most, name) for _, name, spent, most in _iterate_budgets(notes, settings)]
     share, nearest = max(shares, key=lambda pair: pair[0], default=(0.0, None))
     wakes = notes.get("budget", 0)
-    spent = told(notes)
+    spent = report_spent(notes)
     return {
         "type": "spent",
         "exchange": paid,
@@ -134,9 +136,9 @@ def event(notes: Ledger, settings: LoopSettings, paid: Paid) -> Spending:
     }
 
 
-def _bounded(notes: Ledger, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:
+def _iterate_budgets(notes: Ledger, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:
     """Yield each budget that is set: its reason, its name, what is spent, and the most."""
-    spent = spendings(notes)
+    spent = read_totals(notes)
     if (most := settings.max_requests) is not None:
         yield "request_budget", "requests", spent.requests, most
     if (most := settings.max_tokens) is not None:

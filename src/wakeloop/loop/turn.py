@@ -5,19 +5,19 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage
 
-from wakeloop.loop.earned import earned, note_list
-from wakeloop.loop.gates import Case, costs_of
+from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
+from wakeloop.loop.gates import Case, choose_costs
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import count_settled, is_repeated, judge_wake
-from wakeloop.loop.replies import fallen
-from wakeloop.loop.spending import over
+from wakeloop.loop.replies import take_bad_reply_end
+from wakeloop.loop.spending import find_spent_budget
 from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Todo, count_open
 
 GUARD = "open_todos"  # the name of the guard in the ledger
 
 
-def case_of(
+def build_case(
     notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo], settings: LoopSettings, **more: Any
 ) -> Case:
     """Count on the notes what a turn brought, and put together what the ruling reads.
@@ -25,7 +25,7 @@ def case_of(
     `more` is what only the graph knows: `waiting`, `owed`, `drained`, `steps_left`, `unformatted`, and
     `costs` where they are not the graph's own.
     """
-    fell = fallen(notes, settings, count_open(todos))
+    fell = take_bad_reply_end(notes, settings, count_open(todos))
     again, asking = notes.get("again"), notes.get("asking")
     if not again and asking != "format":
         judge_wake(notes, todos)
@@ -37,7 +37,7 @@ def case_of(
         items=len(todos),
         settings=settings,
         wakes=notes.get("wake_cycles", 0),
-        earned=earned(notes, settings),
+        earned=count_earned_wakes(notes, settings),
         idle_wakes=notes.get("idle_wakes", 0),
         repeated=settings.stop_on_repeat and is_repeated(notes, messages, todos),
         end=notes.get("end"),
@@ -47,14 +47,14 @@ def case_of(
         called_by=notes.get("called_by"),
         retries=notes.get("todo_guard_retries", {}).get(GUARD, 0),
         suppressed=notes.get("todo_guard_suppressed", False),
-        over=over(notes, settings),
+        over=find_spent_budget(notes, settings),
         reported=notes.get("reported", False),
-        listless=is_listless(notes),
-        **{"costs": costs_of(settings), **more},
+        listless=never_had_list(notes),
+        **{"costs": choose_costs(settings), **more},
     )
 
 
-def is_listless(notes: Ledger) -> bool:
+def never_had_list(notes: Ledger) -> bool:
     """Tell whether tools ran in an activation that was not asked yet, and the thread never had a list."""
     had_one = notes.get("listed") or notes.get("next_id", 1) > 1
     return notes.get("unlisted") == "ran" and not had_one

@@ -9,7 +9,7 @@ from langchain_core.messages import SystemMessage
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.gates import Costs
-from wakeloop.loop.replies import noted_format
+from wakeloop.loop.replies import note_format_reply
 from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.reply import without_calls
 from wakeloop.model.request import Systems
@@ -19,11 +19,13 @@ from wakeloop.text.characters import shorten
 from wakeloop.text.marks import mark, new_id
 from wakeloop.thread.exchange import Exchange
 
-UNJUDGED = Costs(round=0)  # a round's steps are judged behind the reply, where the hooks before it are known
+JUDGED_LATER = Costs(
+    round=0
+)  # a round's steps are judged behind the reply, where the hooks before it are known
 
 
 @dataclass(frozen=True)
-class Desk:
+class AgentRequestContext:
     """Who asks: an agent's model with the tools and the prompt of one request."""
 
     dialect: Dialect
@@ -33,7 +35,7 @@ class Desk:
     systems: Systems
     model_name: str
     speaker: str | None = None  # the agent names its replies itself
-    costs: Costs | None = UNJUDGED
+    costs: Costs | None = JUDGED_LATER
     clock: Callable[[], float] = monotonic
 
 
@@ -49,7 +51,7 @@ class AgentExchange(Exchange):
             said = [str(m.content) for m in response.result if m is not reply]
             problem = shorten(" ".join(said) or "there was no result in it", 300)
             reply = reply if said else without_calls(reply, self.request.say("empty_reply"))
-        self.ledger = noted_format(self.ledger, problem, self.settings, cut=False, refused=refused)
+        self.ledger = note_format_reply(self.ledger, problem, self.settings, cut=False, refused=refused)
         marked = {**reply.additional_kwargs, **mark("format")}
         key = reply.id if reply.id and not self.known(reply.id) else new_id()
         self.request.writes.append(reply.model_copy(update={"additional_kwargs": marked, "id": key}))

@@ -24,15 +24,15 @@ from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
 from wakeloop.guesses.tools import name_of_tool
-from wakeloop.loop.nudge import closing_line
-from wakeloop.loop.prices import check_priced
-from wakeloop.loop.progress import last_round
+from wakeloop.loop.nudge import close_round
+from wakeloop.loop.prices import check_price
+from wakeloop.loop.progress import find_last_round
 from wakeloop.loop.ruling import rule
-from wakeloop.middleware.agent_exchange import AgentExchange, Desk
-from wakeloop.middleware.agent_tools import NOT_FIRST, check_tools, in_order_of_calls, is_result
-from wakeloop.middleware.draft import Draft, named_all, whole
-from wakeloop.middleware.hearing import Sent
-from wakeloop.middleware.turns import Turns, step_of
+from wakeloop.middleware.agent_exchange import AgentExchange, AgentRequestContext
+from wakeloop.middleware.agent_tools import MUST_BE_FIRST, check_tools, is_result, order_results
+from wakeloop.middleware.draft import Draft, assign_ids, replace_history
+from wakeloop.middleware.turns import Turns, read_step
+from wakeloop.middleware.watched_request import SentMessages
 from wakeloop.model.bindings import Tools, has_calls, tools_for
 from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.no_call import answers_whole, is_openai, no_call
@@ -59,12 +59,12 @@ class AgentRequest:
     response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
     reply: AIMessage | None = None
     given: frozenset[str | None] = frozenset()
-    sent: Sent | None = None
+    sent: SentMessages | None = None
 
     def __post_init__(self) -> None:
         check_tools(self.request.tools, self.dialect)
         state: Any = {**self.request.state}
-        ordered = in_order_of_calls(state["messages"], self.dialect)
+        ordered = order_results(state["messages"], self.dialect)
         state["messages"] = ordered if isinstance(ordered, Messages) else Messages(ordered)
         self.draft = Draft(state)
         self.draft.before = self.request.state["messages"]
@@ -74,21 +74,21 @@ class AgentRequest:
         """The vocabulary of the todo tools."""
         return self.nag.dialect
 
-    def asked(self) -> ModelRequest[Any] | None:
+    def prepare(self) -> ModelRequest[Any] | None:
         """Return what the model is asked, or None where the guard is to rule first."""
         draft = self.draft
         if draft.ledger.get("plan") == "judged":
             before, _, between = draft.ledger["hooks"]
-            draft.take({"todo_ledger": {**draft.ledger, "hooks": [before, step_of(self.config), between]}})
+            draft.apply({"todo_ledger": {**draft.ledger, "hooks": [before, read_step(self.config), between]}})
             return None
         if "nag" in draft.ledger:
             word = after_round({"todo_ledger": draft.ledger})
             if word == "cut off":
                 return None
             if word == "nag due":
-                draft.take(self.nag(draft.state, self.config))
+                draft.apply(self.nag(draft.state, self.config))
         tools = {name_of_tool(tool): tool for tool in self.request.tools}
-        desk = Desk(
+        desk = AgentRequestContext(
             self.dialect,
             self.turns.settings,
             tools,
@@ -97,46 +97,46 @@ class AgentRequest:
             name_of(self.request.model),
         )
         self.exchange = AgentExchange(draft.state, desk)
-        check_priced(self.exchange.settings, desk.model_name)
-        self.paced(self.exchange.ledger)
+        check_price(self.exchange.settings, desk.model_name)
+        self.note_position(self.exchange.ledger)
         if (update := self.exchange.not_asked()) is not None:
-            draft.take(update)
+            draft.apply(update)
             return None
-        self.seen()
-        return self.made()
+        self.adopt_history()
+        return self.build_model_request()
 
-    def paced(self, ledger: Any) -> None:
+    def note_position(self, ledger: Any) -> None:
         """Note where the request is, and the supersteps of others before it, as the first of a run shows."""
         before, last, between = ledger.get("hooks", (0, 0, 0))
-        here = step_of(self.config)
+        here = read_step(self.config)
         went = here - last
         if before < 0:
             before = went - 1
-        elif (way := self.way_here(ledger)) == "tools" and between and went > between + 1:
-            raise SettingsError(NOT_FIRST)
+        elif (way := self.find_way_here(ledger)) == "tools" and between and went > between + 1:
+            raise SettingsError(MUST_BE_FIRST)
         elif way == "hook" and went:
             between = min(between or went, went)
         ledger["hooks"] = [before, here, between]
         if (given := self.request.response_format) is not None:
             ledger["formats"] = "provider" if isinstance(given, ProviderStrategy) else True
 
-    def way_here(self, ledger: Any) -> Literal["tools", "hook"] | None:
+    def find_way_here(self, ledger: Any) -> Literal["tools", "hook"] | None:
         """Tell what led from the last request to this one: tools, the own hook, or neither of them.
 
         A todo call that was answered twice is refused.
         """
         if "nag" not in ledger:
             return "hook" if "ruling" in ledger else None
-        made = last_round(reversed(self.draft.state["messages"]))
+        made = find_last_round(reversed(self.draft.state["messages"]))
         todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", ())
         answered = [m.tool_call_id for m in takewhile(is_result, reversed(self.draft.state["messages"]))]
         if any(answered.count(key) > 1 for key in todo):
-            raise SettingsError(NOT_FIRST)
+            raise SettingsError(MUST_BE_FIRST)
         if any(call["id"] not in todo and call["id"] not in faults for call, _ in made):
             return "tools"
         return "hook" if made else None
 
-    def seen(self) -> None:
+    def adopt_history(self) -> None:
         """Take over what wrappers around this one, or a summary in the thread, have made of the history."""
         stored, given = self.request.state["messages"], self.request.messages
         request = self.exchange.request
@@ -146,15 +146,15 @@ class AgentRequest:
         if changed or len(stored) != len(given):
             own = {id(m) for m in changed}
             request.seen = Messages(
-                reworded(m, before.get(m.id), now.get(m.id)) if id(m) in own else now.get(m.id, m)
-                for m in named_all(given)
+                merge_rewording(m, before.get(m.id), now.get(m.id)) if id(m) in own else now.get(m.id, m)
+                for m in assign_ids(given)
             )
             if shown in {m.id for m in changed}:
                 ledger["shown"] = "-"  # it is there without its words
         elif shown and shown not in now:
             request.seen = request.messages
 
-    def made(self) -> ModelRequest[Any]:
+    def build_model_request(self) -> ModelRequest[Any]:
         """Put the agent's request together."""
         exchange, request = self.exchange, self.request
         wire = exchange.wire
@@ -183,11 +183,11 @@ class AgentRequest:
             response_format=request.response_format if formats else None,
         )
 
-    def hearing(self) -> Hearing:
+    def watch_reply(self) -> Hearing:
         """Return the ear for the request; where it shows the list, another hears whether that gets there."""
         model: BaseChatModel = self.request.model
         shows = self.exchange.ledger.get("shown") in self.given and count_open(self.exchange.todos)
-        self.sent = Sent() if shows else None
+        self.sent = SentMessages() if shows else None
         return Hearing(
             merge_configs(self.config, {"callbacks": [self.sent]}) if self.sent else self.config,
             streaming=bool(getattr(model, "streaming", False)),
@@ -195,7 +195,7 @@ class AgentRequest:
             finishes=self.exchange.settings.finish_reason == "required",
         )
 
-    def again(self, response: ModelResponse[Any] | None, heard: Hearing) -> bool:
+    def take_reply(self, response: ModelResponse[Any] | None, heard: Hearing) -> bool:
         """Take in a reply; tell whether the same request is made again, since nothing of it is stored."""
         self.response = response or ModelResponse([])
         lost = self.given - self.sent.ids if self.sent and self.given & self.sent.ids - {None} else ()
@@ -210,42 +210,42 @@ class AgentRequest:
         if self.exchange.ledger.get("again") not in ("empty", "unread"):
             self.reply = update["messages"][-1]
             update["messages"] = update["messages"][:-1]
-            self.draft.take(update)
+            self.draft.apply(update)
             return False
-        self.draft.take(update)
+        self.draft.apply(update)
         ledger: Any = {**self.draft.ledger}
-        if rule(self.turns.case(self.draft.state, ledger, self.config)) != "retry":
+        if rule(self.turns.build_case(self.draft.state, ledger, self.config)) != "retry":
             return False
-        self.draft.take(self.turns.guarding(ledger, self.config).ruled(self.draft.state))
+        self.draft.apply(self.turns.build_guard(ledger, self.config).rule_turn(self.draft.state))
         return True
 
-    def left(self) -> ExtendedModelResponse[Any]:
+    def build_response(self) -> ExtendedModelResponse[Any]:
         """Return the reply as the agent stores it, with all else that is written beside it.
 
         Where nothing was asked, a line closes the round: another hook takes the last reply for a new one.
         While a plan is to be put, an empty one stands there.
         """
-        update = self.draft.update() or {}
-        closing = self.reply_or_line(update)
+        update = self.draft.build_update() or {}
+        closing = self.choose_reply(update)
         result: list[BaseMessage] = [closing]
         if self.reply is not None:
             result += [m for m in self.response.result if not isinstance(m, AIMessage)]
         there = {m.id for m in self.draft.before}
         more = update.get("messages", [])
         if any(m.id not in there and not isinstance(m, RemoveMessage) for m in more):
-            update["messages"] = whole(merge_messages(self.draft.before, [more, result]))
+            update["messages"] = replace_history(merge_messages(self.draft.before, [more, result]))
         structured = self.response.structured_response if self.reply is not None else None
         return ExtendedModelResponse(
             ModelResponse(result, structured), Command(update=update) if update else None
         )
 
-    def reply_or_line(self, update: dict[str, Any]) -> AIMessage:
+    def choose_reply(self, update: dict[str, Any]) -> AIMessage:
         """Return the reply, or what stands in its place where there is none to store."""
         if self.reply is not None:
             return self.reply
         if self.draft.ledger.get("plan") == "judged":
             return as_assistant("repair", "")
-        lines: Sequence[Any] = closing_line(self.draft.state["messages"], self.dialect, self.turns.settings)
+        lines: Sequence[Any] = close_round(self.draft.state["messages"], self.dialect, self.turns.settings)
         if lines:
             line: AIMessage = lines[0]
             return line
@@ -254,7 +254,7 @@ class AgentRequest:
         return none
 
 
-def reworded(given: Any, old: Any, new: Any) -> Any:
+def merge_rewording(given: Any, old: Any, new: Any) -> Any:
     """Return a message as a wrapper has made it, with what was put behind the stored one meanwhile."""
     if new is old or not (isinstance(given, ToolMessage) and isinstance(old, ToolMessage)):
         return given

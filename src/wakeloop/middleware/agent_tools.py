@@ -9,7 +9,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ToolError, ToolNameError
 from wakeloop.guesses.tools import name_of_tool
 
-NOT_FIRST = (
+MUST_BE_FIRST = (
     "WakeLoopMiddleware has to stand first in the list of middleware: a hook of another runs behind it after "
     "the model, and a wake passes it by, so that it counts too few calls or answers a todo call once more."
 )
@@ -32,7 +32,7 @@ def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:
             raise ToolError(f"The tool {name!r} has return_direct, which would end a run past its todo list.")
 
 
-def in_order_of_calls(messages: Sequence[AnyMessage], dialect: Dialect) -> Sequence[AnyMessage]:
+def order_results(messages: Sequence[AnyMessage], dialect: Dialect) -> Sequence[AnyMessage]:
     """Return a history whose results stand as the graph writes them: the list's, then in the calls' order."""
     ordered: list[AnyMessage] | None = None
     for place, message in enumerate(messages):

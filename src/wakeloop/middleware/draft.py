@@ -33,7 +33,7 @@ class Draft:
         """The notes as they stand."""
         return self.now.get("todo_ledger") or {}
 
-    def take(self, update: Mapping[str, Any]) -> None:
+    def apply(self, update: Mapping[str, Any]) -> None:
         """Write what a node returned."""
         for key, value in update.items():
             if key == "messages":
@@ -46,48 +46,52 @@ class Draft:
             else:
                 self.written[key] = value
 
-    def update(self, jump: str | None = None) -> dict[str, Any] | None:
+    def build_update(self, jump: str | None = None) -> dict[str, Any] | None:
         """Return all of it, and where the agent goes on."""
         update = dict(self.written)
         if not all(message.id for message in self.before):
-            update["messages"] = whole(self.state["messages"])
+            update["messages"] = replace_history(self.state["messages"])
         elif self.messages:
-            update["messages"] = as_written(self.before, self.messages)
+            update["messages"] = write_for_channel(self.before, self.messages)
         if jump is not None:
             update["jump_to"] = jump
         return update or None
 
 
-def as_written(before: Sequence[Any], writes: list[Any]) -> list[Any]:
+def write_for_channel(before: Sequence[Any], writes: list[Any]) -> list[Any]:
     """Return writes for a channel that may be `add_messages`: it leaves what is moved in its old place."""
     if isinstance(before, Messages) or not any(isinstance(message, RemoveMessage) for message in writes):
         return writes
-    return whole(merge_messages(before, [writes]))
+    return replace_history(merge_messages(before, [writes]))
 
 
-def whole(messages: Sequence[Any]) -> list[Any]:
+def replace_history(messages: Sequence[Any]) -> list[Any]:
     """Return a history as it is written in the place of the one that is there."""
     return [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]
 
 
-def named(state: Any) -> Any:
+def with_message_ids(state: Any) -> Any:
     """Return a state whose messages have ids: deepagents' channel gives none to what comes as a tuple.
 
     What stood in a reply's place while a plan waited is taken out.
     """
     messages = state["messages"]
-    sound = merge_messages(named_all(messages), [gone]) if (gone := blanks(messages)) else named_all(messages)
+    sound = (
+        merge_messages(assign_ids(messages), [gone])
+        if (gone := remove_placeholder(messages))
+        else assign_ids(messages)
+    )
     return state if sound is messages else {**state, "messages": sound}
 
 
-def blanks(messages: Sequence[Any]) -> list[Any]:
+def remove_placeholder(messages: Sequence[Any]) -> list[Any]:
     """Return what takes an empty reply out that stands last, in the place of one that is not asked for."""
     last = last_of(AIMessage, messages)
     empty = last and kind_of(last) == "repair" and not last.content
     return [RemoveMessage(last.id or "")] if last and empty else []
 
 
-def named_all(messages: Sequence[Any]) -> Sequence[Any]:
+def assign_ids(messages: Sequence[Any]) -> Sequence[Any]:
     """Return the same of a history."""
     if all(message.id for message in messages):
         return messages

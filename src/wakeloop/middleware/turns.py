@@ -8,13 +8,13 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.ending import at_rest, session_from
-from wakeloop.loop.gates import Case, Costs, costs_between
+from wakeloop.loop.gates import Case, Costs, compute_hook_costs
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.overrides import in_force
-from wakeloop.loop.replies import cut_off
-from wakeloop.loop.spending import note_round
-from wakeloop.middleware.draft import Draft, blanks, named
+from wakeloop.loop.overrides import settings_in_force
+from wakeloop.loop.replies import note_step_limit
+from wakeloop.loop.run_end import build_session_from_notes, drop_run_notes
+from wakeloop.loop.spending import add_round
+from wakeloop.middleware.draft import Draft, remove_placeholder, with_message_ids
 from wakeloop.model.answers import error_answer, unanswered
 from wakeloop.model.reply import unfit
 from wakeloop.nodes.activate import Activate
@@ -24,11 +24,11 @@ from wakeloop.nodes.wake import Wake
 from wakeloop.platform.traces import tell
 from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
-from wakeloop.state import ledger_of
+from wakeloop.state import copy_ledger
 from wakeloop.text.marks import last_of
 from wakeloop.thread.verifying import Verify, is_asynchronous
 
-ENDS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
+END_STEPS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Turns:
     wake: Wake
 
     @classmethod
-    def of(cls, dialect: Dialect, settings: LoopSettings, verify: Verify | None) -> Self:
+    def build(cls, dialect: Dialect, settings: LoopSettings, verify: Verify | None) -> Self:
         """Make the nodes."""
         return cls(
             settings,
@@ -56,97 +56,97 @@ class Turns:
 
     # -- before the agent ---------------------------------------------------------------------------------
 
-    def opened(self, state: Any, opening: Mapping[str, Any], config: RunnableConfig) -> Any:
+    def open_activation(self, state: Any, opening: Mapping[str, Any], config: RunnableConfig) -> Any:
         """Return the update that opens an activation; where nothing asks for the model, the end as well."""
-        draft = Draft(named(state))
+        draft = Draft(with_message_ids(state))
         draft.before = state["messages"]
-        draft.messages += blanks(state["messages"])
-        draft.take(opening)
-        draft.ledger["hooks"] = [-1, step_of(config), 0]
+        draft.messages += remove_placeholder(state["messages"])
+        draft.apply(opening)
+        draft.ledger["hooks"] = [-1, read_step(config), 0]
         if after_activate(draft.state) == "nothing to answer" and "refused" not in draft.ledger:
-            return draft.update(self.ruled(draft, config) or "end")
-        return draft.update()
+            return draft.build_update(self.rule_turn(draft, config) or "end")
+        return draft.build_update()
 
     # -- after the model ----------------------------------------------------------------------------------
 
-    def played(self, state: Any, config: RunnableConfig) -> Any:
+    def follow_reply(self, state: Any, config: RunnableConfig) -> Any:
         """Return what follows a reply: the results of a round's calls, or the ruling on a turn's end."""
-        round_ = Round.of(state, config, self.validate.dialect)
+        round_ = Round.read(state, config, self.validate.dialect)
         if round_ is None:
-            return self.ended(state, config)
-        return self.answered(
+            return self.end_turn(state, config)
+        return self.answer_round(
             round_, self.validate.invoke(round_.state, config) if round_.todo else {}, config
         )
 
-    async def aplayed(self, state: Any, config: RunnableConfig) -> Any:
+    async def afollow_reply(self, state: Any, config: RunnableConfig) -> Any:
         """Return the same; the verifier is awaited."""
-        round_ = Round.of(state, config, self.validate.dialect)
+        round_ = Round.read(state, config, self.validate.dialect)
         if round_ is None:
-            return self.ended(state, config)
+            return self.end_turn(state, config)
         played = await self.validate.ainvoke(round_.state, config) if round_.todo else {}
-        return self.answered(round_, played, config)
+        return self.answer_round(round_, played, config)
 
-    def answered(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:
+    def answer_round(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:
         """Return the results of todo calls and of faulty ones; go on at once where no call is left."""
         draft = round_.draft
         if round_.ledger != draft.ledger:
-            draft.take({"todo_ledger": round_.ledger})
+            draft.apply({"todo_ledger": round_.ledger})
         if played:
-            draft.take(played)
+            draft.apply(played)
         if draft.ledger.get("plan") == "judged":  # by now the verifier's words are to be stored
-            return draft.update("model")
+            return draft.build_update("model")
         if round_.faults:
-            draft.take({"messages": round_.faults})
-        if round_.waits:
-            return draft.update()
+            draft.apply({"messages": round_.faults})
+        if round_.has_calls_left:
+            return draft.build_update()
         if after_round({"todo_ledger": draft.ledger}) == "cut off":
-            return draft.update(self.ruled(draft, config))
-        return draft.update("model")
+            return draft.build_update(self.rule_turn(draft, config))
+        return draft.build_update("model")
 
-    def ended(self, state: Any, config: RunnableConfig) -> Any:
+    def end_turn(self, state: Any, config: RunnableConfig) -> Any:
         """Return what follows a turn's end."""
         draft = Draft(state)
-        return draft.update(self.ruled(draft, config))
+        return draft.build_update(self.rule_turn(draft, config))
 
-    def ruled(self, draft: Draft, config: RunnableConfig) -> str | None:
+    def rule_turn(self, draft: Draft, config: RunnableConfig) -> str | None:
         """Let the guard rule, and wake where it says so; return where the agent goes on.
 
         How the run has ended is written where it is truly over: others may go on with it.
         """
         ledger = draft.ledger
-        update = self.guarding(ledger, config).ruled(draft.state)
-        draft.take({key: value for key, value in update.items() if key != "todo_session"})
+        update = self.build_guard(ledger, config).rule_turn(draft.state)
+        draft.apply({key: value for key, value in update.items() if key != "todo_session"})
         word = after_guard(draft.state)
         if word == "open, within budget":
-            draft.take(self.wake(draft.state, config))
+            draft.apply(self.wake(draft.state, config))
         if word != "a gate stops":
             return "model"
         reply = last_of(AIMessage, draft.state["messages"])
         goes_on = reply is None or reply.tool_calls or ledger.get("formats") is True
         return "end" if goes_on else None  # else the agent ends by itself: without a tool for a format
 
-    def guarding(self, ledger: Ledger, config: RunnableConfig) -> FinalizationGuard:
+    def build_guard(self, ledger: Ledger, config: RunnableConfig) -> FinalizationGuard:
         """Return the guard as this run needs it: does it ask for a format, and what do supersteps cost."""
-        return replace(self.guard, formats="formats" in ledger, costs=costs_here(ledger, config))
+        return replace(self.guard, formats="formats" in ledger, costs=compute_costs(ledger, config))
 
-    def case(self, state: Any, ledger: Ledger, config: RunnableConfig) -> Case:
+    def build_case(self, state: Any, ledger: Ledger, config: RunnableConfig) -> Case:
         """Return what the guard would rule on."""
-        return self.guarding(ledger, config).case(state, ledger)
+        return self.build_guard(ledger, config).build_case(state, ledger)
 
     # -- after the agent ----------------------------------------------------------------------------------
 
-    def parked(self, state: Any) -> dict[str, Any]:
+    def park(self, state: Any) -> dict[str, Any]:
         """Return the session of a run that is over: as it was ruled, or as others have ended it."""
-        ledger = ledger_of(state)
-        settings = in_force(self.settings, ledger)
-        note_round(ledger, state["messages"])
+        ledger = copy_ledger(state)
+        settings = settings_in_force(self.settings, ledger)
+        add_round(ledger, state["messages"])
         reason: Any = ledger.get("ruling")
         if reason is None or after_guard({"todo_ledger": ledger}) != "a gate stops":
             reason = "ended_elsewhere"
         waiting_on = state.get("waiting_on") or ()
-        session = session_from(ledger, state["todos"], settings, reason, waiting_on)
+        session = build_session_from_notes(ledger, state["todos"], settings, reason, waiting_on)
         messages = state["messages"]
-        rest = at_rest(ledger, tail=(messages[-1].id or "") if messages else None)
+        rest = drop_run_notes(ledger, tail=(messages[-1].id or "") if messages else None)
         rest["ruling"] = reason
         tell({"type": "parked", "session": session}, ledger)
         return {"todo_session": session, "todo_ledger": rest}
@@ -162,7 +162,7 @@ class Round:
         edits: Mapping[str, Any] = state.get("hitl_edited_tool_calls") or {}
         left = unanswered(reply.tool_calls, messages)
         named = ledger.get("todo_calls", ())
-        todo = [self.edited(call, edits, dialect) for call in left if call["id"] in named]
+        todo = [self.apply_edit(call, edits, dialect) for call in left if call["id"] in named]
         self.todo = [call for call in todo if call["name"] in dialect.names]
         ids = [call["id"] for call in self.todo]
         faults = self.ledger.get("faults", {})
@@ -179,12 +179,12 @@ class Round:
         self.state = {**self.state, "todo_ledger": self.ledger}
 
     @property
-    def waits(self) -> bool:
+    def has_calls_left(self) -> bool:
         """Tell whether a call is left for the agent's tools."""
         answered = {getattr(message, "tool_call_id", None) for message in self.draft.messages}
         return any(call["id"] not in answered for call in self.left)
 
-    def edited(self, call: ToolCall, edits: Mapping[str, Any], dialect: Dialect) -> ToolCall:
+    def apply_edit(self, call: ToolCall, edits: Mapping[str, Any], dialect: Dialect) -> ToolCall:
         """Return a todo call as a person has changed it; what is wrong with it is found out anew."""
         edit = edits.get(call["id"] or "")
         if edit is None:
@@ -197,27 +197,27 @@ class Round:
         return new
 
     @classmethod
-    def of(cls, state: Any, config: RunnableConfig, dialect: Dialect) -> Self | None:
+    def read(cls, state: Any, config: RunnableConfig, dialect: Dialect) -> Self | None:
         """Read the round off the last reply; None where that was a turn's end."""
-        ledger, draft = ledger_of(state), Draft(state)
-        if gone := blanks(state["messages"]):
-            draft.take({"messages": gone})
+        ledger, draft = copy_ledger(state), Draft(state)
+        if gone := remove_placeholder(state["messages"]):
+            draft.apply({"messages": gone})
         messages = draft.state["messages"]
         reply = last_of(AIMessage, messages)
         if "nag" not in ledger or reply is None or not reply.tool_calls:
             return None
         if not ledger.get("end"):
-            cut_off(ledger, state["remaining_steps"], costs_here(ledger, config))
+            note_step_limit(ledger, state["remaining_steps"], compute_costs(ledger, config))
         return cls(draft, reply, ledger, dialect)
 
 
-def step_of(config: RunnableConfig) -> int:
+def read_step(config: RunnableConfig) -> int:
     """Return the number of the superstep."""
     return int(config["metadata"]["langgraph_step"])
 
 
-def costs_here(ledger: Ledger, config: RunnableConfig) -> Costs:
+def compute_costs(ledger: Ledger, config: RunnableConfig) -> Costs:
     """Return what supersteps may cost, with the hooks of others that were met around the last request."""
-    before, asked_at, _ = ledger.get("hooks", (0, step_of(config) - 1, 0))
-    behind = step_of(config) - asked_at - 1
-    return costs_between(max(before, 0) + max(behind, 0), ENDS)
+    before, asked_at, _ = ledger.get("hooks", (0, read_step(config) - 1, 0))
+    behind = read_step(config) - asked_at - 1
+    return compute_hook_costs(max(before, 0) + max(behind, 0), END_STEPS)

@@ -20,9 +20,9 @@ from wakeloop.guesses.arguments import MIDDLEWARE, spelled
 from wakeloop.guesses.kinds import kind_of
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
-from wakeloop.middleware.draft import named
-from wakeloop.middleware.hearing import TOLD, aheard, heard
+from wakeloop.middleware.draft import with_message_ids
 from wakeloop.middleware.turns import Turns
+from wakeloop.middleware.watched_request import TRACE_POLICY, acall_handler, call_handler
 from wakeloop.model.request import Systems
 from wakeloop.nodes.nag import Nag
 from wakeloop.settings import LoopSettings
@@ -36,7 +36,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     """
 
     state_schema = WakeLoopState
-    trace_policy = TOLD
+    trace_policy = TRACE_POLICY
 
     @spelled(MIDDLEWARE)
     def __init__(
@@ -66,7 +66,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         values.check_callable("verify", verify, "todo", "state")
         self.settings = _settings(settings, system_prompt, tool_description)
         self.dialect = dialect_named(self.settings.dialect).suited(self.settings)
-        self._turns = Turns.of(self.dialect, self.settings, verify)
+        self._turns = Turns.build(self.dialect, self.settings, verify)
         self._nag = Nag(self.dialect, self.settings)
         self._systems: Systems = {}
 
@@ -74,24 +74,28 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Open an activation."""
         config = get_config()
-        return self._turns.opened(state, self._turns.activate(named(state), config), config)  # type: ignore[no-any-return]
+        return self._turns.open_activation(  # type: ignore[no-any-return]
+            state, self._turns.activate(with_message_ids(state), config), config
+        )
 
     @hook_config(can_jump_to=["model", "end"])
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Do the same."""
         config = get_config()
-        return self._turns.opened(state, await self._turns.activate.acall(named(state), config), config)  # type: ignore[no-any-return]
+        return self._turns.open_activation(  # type: ignore[no-any-return]
+            state, await self._turns.activate.acall(with_message_ids(state), config), config
+        )
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any]:
         """Ask the model by the rules, and read its reply."""
         way = AgentRequest(self._turns, self._nag, request, get_config(), self._systems)
-        while (asked := way.asked()) is not None:
-            ear = way.hearing()
-            if not way.again(heard(handler, asked, ear, way.config), ear):
+        while (asked := way.prepare()) is not None:
+            ear = way.watch_reply()
+            if not way.take_reply(call_handler(handler, asked, ear, way.config), ear):
                 break
-        return way.left()
+        return way.build_response()
 
     async def awrap_model_call(
         self,
@@ -100,29 +104,29 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ExtendedModelResponse[Any]:
         """Do the same; the model is awaited."""
         way = AgentRequest(self._turns, self._nag, request, get_config(), self._systems)
-        while (asked := way.asked()) is not None:
-            ear = way.hearing()
-            if not way.again(await aheard(handler, asked, ear, way.config), ear):
+        while (asked := way.prepare()) is not None:
+            ear = way.watch_reply()
+            if not way.take_reply(await acall_handler(handler, asked, ear, way.config), ear):
                 break
-        return way.left()
+        return way.build_response()
 
     @hook_config(can_jump_to=["model", "end"])
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Answer a round's todo calls, or rule on a turn's end and wake."""
-        return self._turns.played(state, get_config())  # type: ignore[no-any-return]
+        return self._turns.follow_reply(state, get_config())  # type: ignore[no-any-return]
 
     @hook_config(can_jump_to=["model", "end"])
     async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Do the same; an asynchronous verify is awaited."""
-        return await self._turns.aplayed(state, get_config())  # type: ignore[no-any-return]
+        return await self._turns.afollow_reply(state, get_config())  # type: ignore[no-any-return]
 
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Write how the run has ended."""
-        return self._turns.parked(state)
+        return self._turns.park(state)
 
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Do the same."""
-        return self._turns.parked(state)
+        return self._turns.park(state)
 
 
 def _settings(given: Any, system_prompt: str | None, tool_description: str | None) -> LoopSettings:

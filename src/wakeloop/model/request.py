@@ -16,9 +16,9 @@ from langchain_core.messages import (
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
-from wakeloop.loop.idle_rounds import note_pairs, reminder_due, repeats
+from wakeloop.loop.idle_rounds import describe_repeats, needs_idle_reminder, note_pairs
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.nudge import unseen
+from wakeloop.loop.nudge import find_unseen_lines
 from wakeloop.model.legality import is_legal
 from wakeloop.model.usage import characters_in
 from wakeloop.model.wire_order import Lines, legal, system_prompt
@@ -95,8 +95,8 @@ class Request:
 
     def remind(self, idle: int) -> None:
         """Tell of idle rounds where that is due: behind the last result, and stored beside the reply."""
-        if reminder_due(idle, self.ledger, self.settings):
-            text = self.say("repeating", **repeats(self.messages, idle))
+        if needs_idle_reminder(idle, self.ledger, self.settings):
+            text = self.say("repeating", **describe_repeats(self.messages, idle))
             last = next(m for m in reversed(self.messages) if isinstance(m, ToolMessage))
             self.writes.append(with_suffix(last, text))
             self.messages = self.kept = merge_messages(self.messages, [self.writes])
@@ -113,8 +113,8 @@ class Request:
         if shown not in there or self.dialect.replaces:
             return shown not in there
         listed, _ = worth_showing(self.todos, self.settings.nudge_items)
-        lost = unseen(self.dialect, seen, listed, shown)
-        return bool(lost) and lost != unseen(self.dialect, self.messages, listed, shown)
+        lost = find_unseen_lines(self.dialect, seen, listed, shown)
+        return bool(lost) and lost != find_unseen_lines(self.dialect, self.messages, listed, shown)
 
     def shown_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
         """Show the list once more at the tail: in the last tool result, or as a user message of its own."""

@@ -14,18 +14,18 @@ from wakeloop.channels.session import Told
 from wakeloop.channels.shapes import check_channels
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
-from wakeloop.loop.activation import anew, gone_on
-from wakeloop.loop.earned import note_list
-from wakeloop.loop.inbox import replies_owed
+from wakeloop.loop.activation import begin_activation, continue_activation
+from wakeloop.loop.earned_wakes import note_list
+from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.nudge import listed_once, nudge
-from wakeloop.loop.overrides import check_overrides, effective, in_force
-from wakeloop.loop.prices import check_priced
+from wakeloop.loop.nudge import build_nudge, show_list_once
+from wakeloop.loop.overrides import apply_overrides, check_overrides, settings_in_force
+from wakeloop.loop.prices import check_price
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import tell, write
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.state import TodoState, ledger_of
+from wakeloop.state import TodoState, copy_ledger
 from wakeloop.thread.echoes import Sent, set_aside
 from wakeloop.thread.opening import Opening, asked_for, inbox_fault
 from wakeloop.thread.other_runs import beginning
@@ -48,27 +48,27 @@ class Activate(Node):
         """Return the update that the activation begins with."""
         if self.asynchronous_verify:
             raise VerifyError
-        return self.opened(state, config)
+        return self.open_activation(state, config)
 
     async def acall(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the same update; an asynchronous verify is fine here."""
-        return self.opened(state, config)
+        return self.open_activation(state, config)
 
-    def opened(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+    def open_activation(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Refuse bad input, or reset what an activation resets and put its input in order."""
         runtime = get_runtime()
-        old = ledger_of(state)
+        old = copy_ledger(state)
         check_channels(state)
         sent = Sent.of(state, old)
         given, state = state, set_aside(state, sent)
         try:
-            overrides = self.overrides(asked_for(state["todo_settings"], runtime.context))
+            overrides = self.check_overrides(asked_for(state["todo_settings"], runtime.context))
         except SettingsError as error:
-            return _refused(given, old, str(error))
-        if fault := sent.fault or _fault(state):
-            return _refused(given, old, f"The input is refused: {fault}.")
+            return _refuse_input(given, old, str(error))
+        if fault := sent.fault or _find_input_fault(state):
+            return _refuse_input(given, old, f"The input is refused: {fault}.")
 
-        todos, next_id, writes = _numbered(state["todos"], old, sent.newest)
+        todos, next_id, writes = _number_items(state["todos"], old, sent.newest)
         update: dict[str, Any] = {} if todos is given["todos"] else {"todos": {"all": todos}}
         if sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
@@ -78,10 +78,14 @@ class Activate(Node):
             overrides = old.get("settings", {})  # a context's, too
         begun: Ledger = {**old, "settings": overrides}
         settings = (
-            in_force(self.settings, begun) if opening.continues else effective(self.settings, overrides)
+            settings_in_force(self.settings, begun)
+            if opening.continues
+            else apply_overrides(self.settings, overrides)
         )
         ledger = (
-            gone_on(old, todos, settings, waiting=opening.waiting) if opening.continues else anew(old, todos)
+            continue_activation(old, todos, settings, waiting=opening.waiting)
+            if opening.continues
+            else begin_activation(old, todos)
         )
         ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
         note_list(ledger, todos, settings, begins=True)
@@ -90,8 +94,8 @@ class Activate(Node):
         ledger |= {"settings": overrides} if overrides else {}
         if is_unasked(opening, ledger, todos):
             ledger["unasked"] = True
-        told = todos if writes != sent.newest and self.listens(settings) else ()
-        messages, woken = self.written(state, old, opening, ledger, todos, settings, told)
+        told = todos if writes != sent.newest and self.uses_list(settings) else ()
+        messages, woken = self.build_messages(state, old, opening, ledger, todos, settings, told)
         if messages and (opening.came_in or not ledger.get("unasked")):
             update["messages"] = messages
         update |= opening.taken(state, ledger)
@@ -104,7 +108,7 @@ class Activate(Node):
             tell({"type": "wake", "cycle": ledger["wake_cycles"], **counts, "reasons": woken}, ledger)
         return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": ledger}
 
-    def written(
+    def build_messages(
         self,
         state: TodoState,
         old: Ledger,
@@ -119,38 +123,40 @@ class Activate(Node):
         A subagent's result that is answered comes in one message with all that a nudge would say. A list that
         came with words of others is shown behind them, once.
         """
-        told, owed = opening.told(self.say(settings, "no_text")), replies_owed(state)
-        owed += replies_owed({"owed_replies": opening.owed})
+        told, owed = opening.told(self.fill_prompt(settings, "no_text")), find_owed_replies(state)
+        owed += find_owed_replies({"owed_replies": opening.owed})
         wakes = opening.continues and not ledger.get("unasked")
-        text, reasons = nudge(self.dialect, settings, todos, state["todo_goal"], owed, told if wakes else "")
+        text, reasons = build_nudge(
+            self.dialect, settings, todos, state["todo_goal"], owed, told if wakes else ""
+        )
         arrived = opening.messages(text if wakes else told)
         listed = text if count_open(todos) else None
         shown: list[BaseMessage] = []
         if not wakes and (arrived or isinstance(next(reversed(state["messages"]), None), HumanMessage)):
             before = () if old else state["messages"]
-            shown = listed_once(self.dialect, settings, given, state["todo_goal"], before)
+            shown = show_list_once(self.dialect, settings, given, state["todo_goal"], before)
         arrived += shown
         if shown or (wakes and listed):
             ledger["shown"] = arrived[-1].id or ""
-        say = partial(self.say, settings)
+        say = partial(self.fill_prompt, settings)
         mended = repairs(state, old, arrived, self.dialect.names, listed, say)
         ledger["injected"] = mended.injected
         return mended.by_id(state["messages"]), reasons if wakes else []
 
-    def listens(self, settings: LoopSettings) -> bool:
+    def uses_list(self, settings: LoopSettings) -> bool:
         """Tell whether the model has the tools of the list."""
         return self.todo_tools and self.dialect.active(settings)
 
-    def say(self, settings: LoopSettings, name: str) -> str:
+    def fill_prompt(self, settings: LoopSettings, name: str) -> str:
         """Return one of the package's texts, as these settings have it."""
         return fill(name, self.dialect.texts, settings.prompts)
 
-    def overrides(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def check_overrides(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Check what a thread overrides, also against what its model can do."""
         overrides = check_overrides(self.settings, asked)
-        settings = effective(self.settings, overrides)
+        settings = apply_overrides(self.settings, overrides)
         if self.model is not None:
-            check_priced(settings, self.model)
+            check_price(settings, self.model)
         if not self.todo_tools and self.dialect.active(settings):
             raise SettingsError("This agent's model cannot call tools, so auto_continue stays off.")
         return overrides
@@ -165,13 +171,13 @@ def is_unasked(opening: Opening, ledger: Ledger, todos: Sequence[Todo]) -> bool:
     return not (opening.came_in or count_open(todos))
 
 
-def _fault(state: TodoState) -> str | None:
+def _find_input_fault(state: TodoState) -> str | None:
     """Say what is wrong with an input, or return None."""
     set_aside = (getattr(state[name], "fault", None) for name in ("todo_settings", "todos"))
     return next(filter(None, set_aside), None) or inbox_fault(state)
 
 
-def _numbered(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], int, int]:
+def _number_items(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], int, int]:
     """Give ids to a list from outside, and tell of it; return it with the next number, and its own."""
     before, next_id = getattr(todos, "before", None), old.get("next_id", 1)
     if before is None and all("id" in todo for todo in todos):  # another agent's list may lack ids, too
@@ -183,7 +189,7 @@ def _numbered(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], 
     return numbered, next_id, writes + 1
 
 
-def _refused(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:
+def _refuse_input(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any]:
     """Put list, goal and settings back as they were; `call_model` raises the sentence."""
     update: dict[str, Any] = {"todo_ledger": {**old, "refused": sentence}}
     if (before := getattr(state["todos"], "before", None)) is not None:

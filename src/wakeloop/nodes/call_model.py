@@ -56,8 +56,8 @@ class CallModel(RedactingNode):
             given = self.hook.invoke(exchange.request.seen_by_hook(), exchange.overheard.within(config))
             exchange.request.hooked(given, self.channels)
         wire, heard = exchange.wire, self.bindings.hearing(config, exchange.asking, exchange.settings)
-        way = self.way(exchange)
-        return self.stored(exchange, ask(way.model, wire, heard), way, heard, config)
+        way = self.choose_binding(exchange)
+        return self.store_reply(exchange, ask(way.model, wire, heard), way, heard, config)
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
@@ -70,14 +70,14 @@ class CallModel(RedactingNode):
             )
             exchange.request.hooked(given, self.channels)
         wire, heard = exchange.wire, self.bindings.hearing(config, exchange.asking, exchange.settings)
-        way = self.way(exchange)
-        return self.stored(exchange, await aask(way.model, wire, heard), way, heard, config)
+        way = self.choose_binding(exchange)
+        return self.store_reply(exchange, await aask(way.model, wire, heard), way, heard, config)
 
-    def way(self, exchange: Exchange) -> BoundModel:
+    def choose_binding(self, exchange: Exchange) -> BoundModel:
         """Return how the model is asked: with which tools, and whether it may call them."""
         return self.bindings.choose(exchange.asking, exchange.wire, todo_tools=exchange.active)
 
-    def stored(
+    def store_reply(
         self, exchange: Exchange, raw: Any, way: BoundModel, heard: Hearing, config: RunnableConfig
     ) -> dict[str, Any]:
         """Return the update that a reply brings; behind a turn's end with where it was asked."""

@@ -7,12 +7,12 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.overrides import in_force
+from wakeloop.loop.overrides import settings_in_force
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import tell
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.state import TodoState, ledger_of
+from wakeloop.state import TodoState, copy_ledger
 from wakeloop.text.marks import last_of, with_suffix
 from wakeloop.todos.items import count_open
 
@@ -26,8 +26,8 @@ class Nag(Node):
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the last tool result with the reminder as its suffix."""
-        ledger = ledger_of(state)
-        settings = in_force(self.settings, ledger)
+        ledger = copy_ledger(state)
+        settings = settings_in_force(self.settings, ledger)
         last = last_of(ToolMessage, state["messages"])
         left = count_open(state["todos"])
         if last is None or not (left or settings.nag_when == "always"):

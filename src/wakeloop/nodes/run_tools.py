@@ -20,7 +20,7 @@ from wakeloop.model.answers import answer, error_answer, given, no_such_tool, se
 from wakeloop.model.redaction import secrets_of
 from wakeloop.model.timing import TimedNode
 from wakeloop.platform.direct_calls import Direct, takes_injection, unheard
-from wakeloop.state import PRIVATE
+from wakeloop.state import PRIVATE_CHANNELS
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.reviewing import Reviews
 from wakeloop.todos.items import Refused, read_list
@@ -47,7 +47,7 @@ class RunTools(TimedNode):
     stored: frozenset[str] = frozenset()  # the channels of which it is given the values
 
     @classmethod
-    def of(cls, tools: Mapping[str, BaseTool], model: object = None, **more: Any) -> Self:
+    def sort_tools(cls, tools: Mapping[str, BaseTool], model: object = None, **more: Any) -> Self:
         """Sort the tools by the way they are called."""
         injected = {name: ToolNode([tool]) for name, tool in tools.items() if takes_injection(tool)}
         direct = {
@@ -57,52 +57,52 @@ class RunTools(TimedNode):
 
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call, as a person has it where one is asked, and return its result as an update."""
-        call, answered = self.begun(state)
-        return answered or self.reviews.told(state, call, self.run(call, config))
+        call, answered = self.prepare_call(state)
+        return answered or self.reviews.told(state, call, self.call_tool(call, config))
 
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update; the same, waiting."""
-        call, answered = self.begun(state)
-        return answered or self.reviews.told(state, call, await self.arun(call, config))
+        call, answered = self.prepare_call(state)
+        return answered or self.reviews.told(state, call, await self.acall_tool(call, config))
 
-    def begun(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Return the call that is to run, or the update that answers it without."""
-        if fault := self.fault(state):
+        if fault := self.find_fault(state):
             return state, {"messages": [error_answer(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
         return self.reviews.put(call, self.tools[call["name"]], due=state.get("review", False))
 
-    def run(self, call: dict[str, Any], config: RunnableConfig) -> Any:
+    def call_tool(self, call: dict[str, Any], config: RunnableConfig) -> Any:
         """Call the tool; what it raises is its result."""
         tool = self.tools[call["name"]]
-        if _only_async(tool):
+        if _is_async_only(tool):
             raise ToolError(
                 f"The tool {tool.name!r} is asynchronous only: run this agent with ainvoke or astream."
             )
         try:
             if node := self.injected.get(tool.name):
-                return self.update(call, node.invoke([call], config))
+                return self.check_update(call, node.invoke([call], config))
             if (function := self.direct.get(tool.name)) and unheard(config):
-                return self.update(call, function(call))
-            return self.update(call, tool.invoke(call, config))
+                return self.check_update(call, function(call))
+            return self.check_update(call, tool.invoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
-            return _raised(call, error, self.model)
+            return _answer_error(call, error, self.model)
 
-    async def arun(self, call: dict[str, Any], config: RunnableConfig) -> Any:
+    async def acall_tool(self, call: dict[str, Any], config: RunnableConfig) -> Any:
         """Call the tool and wait for it."""
         tool = self.tools[call["name"]]
         try:
             if node := self.injected.get(tool.name):
-                return self.update(call, await node.ainvoke([call], config))
+                return self.check_update(call, await node.ainvoke([call], config))
             if (function := self.direct.get(tool.name)) and unheard(config):
-                return self.update(call, await run_in_executor(None, function, call))  # it may block
-            return self.update(call, await tool.ainvoke(call, config))
+                return self.check_update(call, await run_in_executor(None, function, call))  # it may block
+            return self.check_update(call, await tool.ainvoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
-            return _raised(call, error, self.model)
+            return _answer_error(call, error, self.model)
 
-    def update(self, call: dict[str, Any], result: Any) -> Any:
+    def check_update(self, call: dict[str, Any], result: Any) -> Any:
         """Turn what a tool returned into an update. Raises `ToolError` for one that no checkpoint takes."""
-        update = _update(call, result)
+        update = _build_update(call, result)
         for part in (update if isinstance(update, list) else [update]) if self.saver else ():
             told: Any = part.update if isinstance(part, Command) else part
             more = told is not part or any(getattr(m, "artifact", None) is not None for m in told["messages"])
@@ -111,7 +111,7 @@ class RunTools(TimedNode):
                 raise ToolError(f"no checkpoint takes what the tool returned ({why})")
         return update
 
-    def fault(self, call: Mapping[str, Any]) -> str | None:
+    def find_fault(self, call: Mapping[str, Any]) -> str | None:
         """Say why a call is not run: as its reply's reading found, or since an older build had its tool."""
         if call["name"] in self.tools:
             return call.get("fault")
@@ -119,11 +119,11 @@ class RunTools(TimedNode):
         return call.get("fault") or no_such_tool(call["name"], known)
 
 
-def _only_async(tool: BaseTool) -> bool:
+def _is_async_only(tool: BaseTool) -> bool:
     return getattr(tool, "coroutine", None) is not None and getattr(tool, "func", True) is None
 
 
-def _update(call: dict[str, Any], result: Any) -> Any:
+def _build_update(call: dict[str, Any], result: Any) -> Any:
     """Turn what a tool returned into an update, or several: messages, or commands that pass through."""
     if isinstance(result, dict):
         result = result.get("messages", [])
@@ -137,38 +137,38 @@ def _update(call: dict[str, Any], result: Any) -> Any:
             commands.append(part)
         else:
             messages.append(part)
-    handed = [_hand_over(call, command) for command in commands if command.graph == Command.PARENT]
+    handed = [_note_handover(call, command) for command in commands if command.graph == Command.PARENT]
     if handed:
         return handed[-1]
     for command in commands:
-        _check(command)
+        _check_command(command)
     if commands:
-        answers = [m for command in commands for m in _messages_of(command)] + messages
+        answers = [m for command in commands for m in _read_messages(command)] + messages
         if not any(getattr(m, "tool_call_id", None) == call["id"] for m in answers):
             messages.append(answer(call, "Done."))
-        plain: list[Any] = [Command(update=_as_update(command)) for command in commands]
+        plain: list[Any] = [Command(update=_read_update(command)) for command in commands]
         return [*plain, *([{"messages": messages}] if messages else [])]
     return {"messages": [given(message) for message in messages]}
 
 
-def _as_update(command: Command[Any]) -> dict[str, Any]:
+def _read_update(command: Command[Any]) -> dict[str, Any]:
     update = dict(command.update or ())
     if "messages" in update:
-        update["messages"] = [given(message) for message in _messages_of(command)]
+        update["messages"] = [given(message) for message in _read_messages(command)]
     return update
 
 
-def _messages_of(command: Command[Any]) -> list[BaseMessage]:
+def _read_messages(command: Command[Any]) -> list[BaseMessage]:
     found = dict(command.update or ()).get("messages", [])
     return convert_to_messages(found if isinstance(found, list) else [found])
 
 
-def _check(command: Command[Any]) -> None:
+def _check_command(command: Command[Any]) -> None:
     """Refuse what a tool may not write, and a list that it writes badly, before it is stored."""
     if command.goto:
         raise ToolError("a tool may go to a node of the parent graph only (graph=Command.PARENT)")
     update = dict(command.update or ())
-    if private := PRIVATE & update.keys():
+    if private := PRIVATE_CHANNELS & update.keys():
         raise ToolError(f"a tool may not write {min(private)!r}, which the graph keeps for itself")
     if (todos := update.get("todos")) is not None:
         try:
@@ -177,23 +177,23 @@ def _check(command: Command[Any]) -> None:
             raise ToolError(str(refusal)) from None
 
 
-def _raised(call: dict[str, Any], error: Exception, model: object) -> dict[str, Any]:
+def _answer_error(call: dict[str, Any], error: Exception, model: object) -> dict[str, Any]:
     """Answer with an error; a way to the parent is kept for the run's end, other signals pass through."""
     if isinstance(error, ParentCommand):
-        return _hand_over(call, error.args[0])
+        return _note_handover(call, error.args[0])
     if isinstance(error, GraphBubbleUp):
         raise error
     return {"messages": [error_answer(call, without_secrets(sentence_of(error), secrets_of(model)))]}
 
 
-def _hand_over(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
+def _note_handover(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
     """Note where a tool wants to go, so that siblings and history are kept; the guard sends it."""
     if (info := get_runtime().execution_info) is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
         return {"messages": [error_answer(call, "Error: there is no parent graph to hand over to.")]}
     goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
     sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]
     update = dict(command.update or ())
-    messages = [given(message) for message in _messages_of(command)]
+    messages = [given(message) for message in _read_messages(command)]
     if not any(getattr(m, "tool_call_id", None) == call["id"] for m in messages):
         messages.append(answer(call, "Handed over."))
     update.pop("messages", None)

@@ -8,17 +8,17 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.idle_rounds import unless_further
+from wakeloop.loop.idle_rounds import reach_unless_grown
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.overrides import in_force
-from wakeloop.loop.replies import external
+from wakeloop.loop.overrides import settings_in_force
+from wakeloop.loop.replies import find_external_calls
 from wakeloop.model.answers import answer, error_answer, made_last, no_such_tool, unanswered
 from wakeloop.platform.codeless_tools import AnsweringNode
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.traces import write
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.state import TodoState, ledger_of, taken_in
+from wakeloop.state import TodoState, adopt_list, copy_ledger
 from wakeloop.thread.asking import Judged, judge
 from wakeloop.thread.verifying import Verifier, Verify
 from wakeloop.todos.changes import changed_ids, changes
@@ -43,7 +43,7 @@ class ValidateTodos(AnsweringNode):
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the list's changes and one tool result a call."""
-        play, verdict = self.played(state), None
+        play, verdict = self.play_round(state), None
         try:
             while True:
                 verdict = self.verifier.ask(play.send(verdict), state)
@@ -52,45 +52,45 @@ class ValidateTodos(AnsweringNode):
 
     async def acall(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; an asynchronous verifier is awaited."""
-        play, verdict = self.played(state), None
+        play, verdict = self.play_round(state), None
         try:
             while True:
                 verdict = await self.verifier.aask(play.send(verdict), state)
         except StopIteration as done:
             return cast(dict[str, Any], done.value)
 
-    def asked(self, state: TodoState) -> list[ToolCall]:
+    def find_todo_calls(self, state: TodoState) -> list[ToolCall]:
         """Find the round's todo calls in the last reply."""
-        wanted = set(ledger_of(state).get("todo_calls", ()))
+        wanted = set(copy_ledger(state).get("todo_calls", ()))
         return [call for call in made_last(state["messages"]) if call["id"] in wanted]
 
-    def played(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
+    def play_round(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round off the last reply; the update, or the notes that come before a plan is put."""
-        ledger, calls = ledger_of(state), self.asked(state)
+        ledger, calls = copy_ledger(state), self.find_todo_calls(state)
         notes: Ledger = {**ledger}
-        todos, written = state["todos"], taken_in(state["todos"], ledger)
+        todos, written = state["todos"], adopt_list(state["todos"], ledger)
         board = Board(
             todos=todos if written is None else written,
             goal=str(state["todo_goal"]),
             next_id=ledger.get("next_id", 1),
             refusals=ledger.get("refusals", {}),
         )
-        settings = in_force(self.settings, ledger)
+        settings = settings_in_force(self.settings, ledger)
         rules = Rules(
             settings.max_items,
             settings.in_progress,
             one_write=self.dialect.replaces,
             repeats=settings.repeats,
         )
-        operations = [self.operation(call, board, ledger) for call in calls]
+        operations = [self.read_operation(call, board, ledger) for call in calls]
         verified = self.verify is not None
         judged = yield from judge(board, operations, rules, notes, settings, verified=verified)
         if not isinstance(judged, Judged):
             return {"todo_ledger": judged}
-        beside = external(ledger, made_last(state["messages"])) if "plan" in ledger else ()
-        return self.written(state, calls, board, judged, unanswered(beside, state["messages"]))
+        beside = find_external_calls(ledger, made_last(state["messages"])) if "plan" in ledger else ()
+        return self.write_outcomes(state, calls, board, judged, unanswered(beside, state["messages"]))
 
-    def operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
+    def read_operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
         why = ledger.get("faults", {}).get(call["id"])
         if call["name"] not in self.dialect.names:  # a build with another dialect wrote it
@@ -106,32 +106,34 @@ class ValidateTodos(AnsweringNode):
                     return operation
         return Replace((), why) if self.dialect.replaces and call["name"] in self.dialect.writes else why
 
-    def written(
+    def write_outcomes(
         self, state: TodoState, calls: list[Any], before: Board, judged: Judged, beside: list[Any]
     ) -> dict[str, Any]:
         """Turn the outcomes into tool results, the list's changes, counters and events.
 
         The calls `beside` the todo calls have waited for a plan: they run now, or are answered.
         """
-        ledger, by_hand = ledger_of(state), taken_in(state["todos"], {}) is not None
-        settings, after = in_force(self.settings, ledger), judged.board
+        ledger, by_hand = copy_ledger(state), adopt_list(state["todos"], {}) is not None
+        settings, after = settings_in_force(self.settings, ledger), judged.board
         ledger["next_id"] = after.next_id
         if after.refusals:
             ledger["refusals"] = remembered(after)
         elif "refusals" in ledger:
             del ledger["refusals"]
-        outcomes, begun = self.rejected(judged, settings), len(made_last(state["messages"])) > len(calls)
+        outcomes, begun = self.mark_rejected(judged, settings), len(made_last(state["messages"])) > len(calls)
         told = (replace(outcome, begun=begun) for outcome in outcomes)
-        results = [self.answer(call, outcome, ledger) for call, outcome in zip(calls, told, strict=True)]
+        results = [
+            self.render_result(call, outcome, ledger) for call, outcome in zip(calls, told, strict=True)
+        ]
         if results and settings.max_idle_rounds:
-            results[0].artifact = unless_further(before.todos, after.todos)
+            results[0].artifact = reach_unless_grown(before.todos, after.todos)
         if any(outcome.wrote for outcome in outcomes):
             ledger["todo_guard_suppressed"] = False
         shown = (o.error is None and self.dialect.shows(o) for o in outcomes)
         if showing := [result.id or "" for result, shows in zip(results, shown, strict=True) if shows]:
             ledger["shown"] = showing[-1]
         if "plan" in ledger:
-            results += self.ruled(ledger, judged, results, beside, settings)
+            results += self.apply_plan_ruling(ledger, judged, results, beside, settings)
         update: dict[str, Any] = {"messages": results}
         if ledger != state.get("todo_ledger"):  # most rounds leave it alone: a row less
             update["todo_ledger"] = ledger
@@ -140,17 +142,17 @@ class ValidateTodos(AnsweringNode):
         changed = changes(before.todos, after.todos)
         if changed or by_hand:
             update["todos"] = {"all": list(after.todos)} if by_hand else changed
-        self.report(outcomes, after, changed if changed or by_hand else None)
+        self.send_events(outcomes, after, changed if changed or by_hand else None)
         return update
 
-    def report(self, outcomes: Sequence[Outcome], after: Board, changed: Any) -> None:
+    def send_events(self, outcomes: Sequence[Outcome], after: Board, changed: Any) -> None:
         """Stream what the verifier said, and the list where it was written."""
         for event in self.verifier.told(outcomes, after):
             write(event)
         if changed is not None:
             write({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
 
-    def rejected(self, judged: Judged, settings: LoopSettings) -> Sequence[Outcome]:
+    def mark_rejected(self, judged: Judged, settings: LoopSettings) -> Sequence[Outcome]:
         """Say with the calls that a person has refused what the person said."""
         if judged.ruling is None or not judged.rejected:
             return judged.outcomes
@@ -160,7 +162,7 @@ class ValidateTodos(AnsweringNode):
             for place, outcome in enumerate(judged.outcomes)
         ]
 
-    def ruled(
+    def apply_plan_ruling(
         self,
         ledger: Ledger,
         judged: Judged,
@@ -188,7 +190,7 @@ class ValidateTodos(AnsweringNode):
         ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in beside}}
         return [error_answer(call, call.get("fault") or why) for call in beside]
 
-    def answer(self, call: Any, outcome: Outcome, ledger: Ledger) -> ToolMessage:
+    def render_result(self, call: Any, outcome: Outcome, ledger: Ledger) -> ToolMessage:
         """Render one call's result; a refused one is an error result."""
         if call["id"] in ledger.get("faults", {}):
             text, status = ledger["faults"][call["id"]], "error"

@@ -30,7 +30,7 @@ class Node(Runnable[Any, Any]):
         return await self.acall(input, config or {})
 
 
-class Fork(Runnable[Any, Any]):
+class Router(Runnable[Any, Any]):
     """A pure fork that is asked without a thread hop; its annotations say what it reads."""
 
     def __init__(self, choose: Callable[[Any], Any]) -> None:

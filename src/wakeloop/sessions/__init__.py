@@ -1,6 +1,6 @@
 """Sessions: what wakes them, and who hosts them."""
 
-from wakeloop.loop.inbox import event_fault
+from wakeloop.loop.inbox import find_event_fault
 from wakeloop.sessions.communication_tools import SubagentLimits, session_tools
 from wakeloop.sessions.host import Schedule, SessionHost, SessionStatus, derive_id, find_agent
 from wakeloop.sessions.host_rules import (
@@ -29,9 +29,9 @@ __all__ = [
     "choose_next_input",
     "close_run",
     "derive_id",
-    "event_fault",
     "find_agent",
     "find_early_events",
+    "find_event_fault",
     "list_outstanding",
     "make_answer",
     "make_refusal",

@@ -11,8 +11,8 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 
 from wakeloop.errors import SessionError, ToolNameError
-from wakeloop.loop.approval import request
-from wakeloop.loop.inbox import WakeEvent, replies_owed
+from wakeloop.loop.approval import build_approval_request
+from wakeloop.loop.inbox import WakeEvent, find_owed_replies
 from wakeloop.sessions.host import SessionHost, find_agent
 from wakeloop.sessions.host_rules import make_answer, remove_answered
 from wakeloop.sessions.tool_call import SessionToolCall
@@ -96,7 +96,7 @@ class SessionTools:
     @describe("Ask the person you work for and wait for the answer: only what you cannot find out yourself.")
     def ask_user(self, question: str) -> str:
         text = _require_text(question, "question")
-        asked = request("ask_user", {"question": text}, text, ("respond",), on="human")
+        asked = build_approval_request("ask_user", {"question": text}, text, ("respond",), on="human")
         return put(asked, lambda decision: decision.words)
 
     @describe("Ask another agent something. The reply comes as a message after your turn has ended.")
@@ -130,7 +130,7 @@ class SessionTools:
     def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         call = SessionToolCall.of(runtime)
         text = _require_text(message, "message")
-        owed = [entry for entry in replies_owed(call.state) if isinstance(entry, Mapping)]
+        owed = [entry for entry in find_owed_replies(call.state) if isinstance(entry, Mapping)]
         if call.place >= len(owed):
             raise ToolException("no reply is owed; use send_message to tell an agent something unasked")
         letter = make_answer(owed[call.place], call.thread, text)

@@ -10,7 +10,7 @@ from uuid import uuid4
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.loop.inbox import WakeEvent, event_fault
+from wakeloop.loop.inbox import WakeEvent, find_event_fault
 from wakeloop.text.characters import half_in, one_line, shorten
 from wakeloop.text.secrets import without_secrets
 from wakeloop.thread.standing import counted
@@ -243,7 +243,7 @@ def complete_event(event: WakeEvent) -> WakeEvent:
     """Return an event as it is stored, with an id and a time; one that cannot be is refused."""
     beside = {"id": event.get("id") or uuid4().hex, "time": event.get("time") or utc_now().isoformat()}
     whole = cast("WakeEvent", {**event, **beside})
-    if fault := event_fault(whole):
+    if fault := find_event_fault(whole):
         raise SessionError(f"The event is refused: {fault}.")
     for key, value in whole.items():
         for text in value if isinstance(value, list) else (value,):

@@ -11,8 +11,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from wakeloop.errors import SessionError
-from wakeloop.loop.inbox import WakeEvent, owed_for, replies_owed
-from wakeloop.loop.ledger import notes_of
+from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_owed_replies
+from wakeloop.loop.ledger import read_notes
 from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
 from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
@@ -133,7 +133,7 @@ def list_outstanding(
     elif failure is None and (session["state"] in ("waiting", "running") or must_resume(session)):
         return []
     if failure is None and values.get("todo_subagents"):
-        owed = replies_owed({"owed_replies": owed})
+        owed = find_owed_replies({"owed_replies": owed})
     return [make_answer(o, thread_id, _format_answer(o, values, session, failure)) for o in owed]
 
 
@@ -152,7 +152,7 @@ def make_answer(owed: Mapping[str, Any], thread_id: str, text: str) -> OutgoingE
 
 def make_refusal(event: WakeEvent, thread_id: str, problem: str) -> OutgoingEvent | None:
     """Return the answer to an event that no run will take (cancelled, given up); None if nobody waits."""
-    owed = owed_for(event)
+    owed = build_owed_reply(event)
     return make_answer(owed, thread_id, format_failure(problem)) if owed else None
 
 
@@ -260,7 +260,7 @@ def find_unread_events(
         question: The id of the question that the event answers; None where they are an input.
     """
     if question is None:
-        seen = notes_of(snapshot.values or {}).get("events", ())
+        seen = read_notes(snapshot.values or {}).get("events", ())
         return [] if any(event["id"] in seen for event in taken) else [event["id"] for event in taken]
     asks = (t for t in snapshot.tasks if question in [i.id for i in t.interrupts])
     return [event["id"] for event in taken] if any(task.result is None for task in asks) else []

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from wakeloop.loop.inbox import WakeEvent, event_fault
+from wakeloop.loop.inbox import WakeEvent, find_event_fault
 from wakeloop.text.characters import shorten
 
 
@@ -35,7 +35,7 @@ def dump_event(event: Mapping[str, Any]) -> str:
 def load_event(text: str, key: str) -> WakeEvent | None:
     """Return the event of this id that a row holds; None where it is damaged."""
     event = parse_json(text)
-    whole = isinstance(event, dict) and event.get("id") == key and event_fault(event) is None
+    whole = isinstance(event, dict) and event.get("id") == key and find_event_fault(event) is None
     return cast("WakeEvent", event) if whole else None
 
 

@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 
 from langgraph.types import interrupt
 
-from wakeloop.loop.approval import Decision, again, decided
+from wakeloop.loop.approval import Decision, read_decision, repeat_request
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.plan import (
     PlanRuling,
-    is_put,
-    plan_calls,
-    plan_request,
-    plan_ruling,
-    verdicts_of,
-    with_verdicts,
+    build_plan_request,
+    find_plan_calls,
+    needs_approval,
+    note_verdicts,
+    read_verdicts,
+    rule_on_plan,
 )
 from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Refused
@@ -35,9 +35,9 @@ def put(asked: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
     while True:
         answer = interrupt(value)
         try:
-            return read(decided(answer, asked))
+            return read(read_decision(answer, asked))
         except Refused as fault:
-            value = again(asked, str(fault))
+            value = repeat_request(asked, str(fault))
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,15 @@ def judge(
     place of putting the plan: store them and begin again, since a node begins anew behind an interrupt, and
     no item is to be asked about twice.
     """
-    verdicts = verdicts_of(notes)
+    verdicts = read_verdicts(notes)
     after, outcomes = yield from play_round(board, operations, rules, verdicts)
-    if not is_put(notes, settings, board, after):
+    if not needs_approval(notes, settings, board, after):
         return Judged(after, outcomes)
     if verified and verdicts and notes.get("plan") == "due":
-        return with_verdicts(notes, verdicts)
-    ruling = put(plan_request(after), partial(plan_ruling, before=board, after=after))
+        return note_verdicts(notes, verdicts)
+    ruling = put(build_plan_request(after), partial(rule_on_plan, before=board, after=after))
     if ruling.kind != "rejected":
         return Judged(ruling.board, outcomes, ruling)
-    rejected = plan_calls(board, outcomes)
+    rejected = find_plan_calls(board, outcomes)
     after, outcomes = yield from play_round(board, operations, rules, verdicts, rejected)
     return Judged(after, outcomes, ruling, rejected)

@@ -6,7 +6,7 @@ from typing import Any, Self
 from wakeloop.channels.reducers import Goal
 from wakeloop.channels.session import Told, asked_by
 from wakeloop.loop.ledger import Ledger
-from wakeloop.stream import Echoed
+from wakeloop.stream import EchoEvent
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Sent:
         return cls(written, *asked_by(state.get("todo_session"), written))
 
     @property
-    def echo(self) -> Echoed | None:
+    def echo(self) -> EchoEvent | None:
         """The event that tells of an older list; None where it is none."""
         if self.given is None or self.given >= self.written:
             return None

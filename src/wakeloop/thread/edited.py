@@ -11,7 +11,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import ArgumentError, EditError
 from wakeloop.guesses.runs import thread_of
-from wakeloop.loop.ledger import notes_of
+from wakeloop.loop.ledger import read_notes
 from wakeloop.platform.overwriting import in_place_of
 from wakeloop.thread.standing import LAST, last_node, unfinished
 
@@ -114,6 +114,6 @@ def refuse_unfinished(snapshot: StateSnapshot) -> None:
         )
     if not unfinished(snapshot):
         return
-    if notes_of(snapshot.values).get("refused"):
+    if read_notes(snapshot.values).get("refused"):
         raise EditError("This thread's last input was refused: send it a message first, then edit its list.")
     raise EditError("This thread has not finished its run: resume it first, then edit its list.")

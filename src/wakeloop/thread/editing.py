@@ -12,7 +12,7 @@ from langgraph.types import StateSnapshot
 from wakeloop.errors import EditError
 from wakeloop.guesses.arguments import EDIT, spelled
 from wakeloop.guesses.edits import by_id, check_words, ids, texts
-from wakeloop.loop.ledger import notes_of
+from wakeloop.loop.ledger import read_notes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.text.characters import is_blank
 from wakeloop.thread.edited import Edited, refuse_unfinished
@@ -121,7 +121,7 @@ class _Edit:
         check_words(self.clear, self.goal)
         refuse_unfinished(snapshot)
         values = snapshot.values or {}
-        ledger = notes_of(values)
+        ledger = read_notes(values)
         stored = values.get("todos") or ()
         old, number = numbered(stored, ledger.get("next_id", 1))
         refusals = dict(ledger.get("refusals", {}))

@@ -8,14 +8,20 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
-from wakeloop.loop.earned import note_list
+from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.gates import Costs
-from wakeloop.loop.idle_rounds import count_round, looping
-from wakeloop.loop.ledger import ROUND, without
-from wakeloop.loop.overrides import in_force
+from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
+from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
+from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import note_progress
-from wakeloop.loop.replies import answered, noted, noted_format, refused, unread
-from wakeloop.loop.spending import event, note_round, over, spend
+from wakeloop.loop.replies import (
+    drop_round_notes,
+    note_format_reply,
+    note_refusal,
+    note_reply,
+    note_unreadable_reply,
+)
+from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget
 from wakeloop.model.broken_stream import Hearing, an_assistants
 from wakeloop.model.reply import Reply, read_reply, spoken_by, without_calls
 from wakeloop.model.request import Request, Systems
@@ -24,8 +30,8 @@ from wakeloop.model.usage import Overheard, usage_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.traces import tell, write
 from wakeloop.settings import LoopSettings
-from wakeloop.state import before_of, ledger_of, taken_in
-from wakeloop.stream import Ending
+from wakeloop.state import adopt_list, copy_ledger, list_before
+from wakeloop.stream import EndReason
 from wakeloop.todos.changes import todos_changed
 from wakeloop.todos.items import count_open
 
@@ -58,10 +64,10 @@ class Exchange:
 
     def __init__(self, state: Any, asker: Asker) -> None:
         self.asker, self.state, self.began = asker, state, asker.clock()
-        self.ledger = ledger_of(state)
+        self.ledger = copy_ledger(state)
         if sentence := self.ledger.get("refused"):
             raise InputError(sentence)
-        self.settings = in_force(asker.settings, self.ledger)
+        self.settings = settings_in_force(asker.settings, self.ledger)
         self.messages: list[AnyMessage] = state["messages"]
         self.todos = state["todos"]
         self.update: dict[str, Any] = {}
@@ -72,17 +78,23 @@ class Exchange:
     def not_asked(self) -> dict[str, Any] | None:
         """Return the update of a step that asks nothing: the guard ends the run, or hands it over."""
         names = self.asker.dialect.names
-        self.idle = count_round(self.messages, self.todos, self.ledger, self.settings, names)
-        note_round(self.ledger, self.messages)
-        end: Ending | None = None if self.asking == "report" else over(self.ledger, self.settings)
-        end = "handed_over" if self.state.get("todo_handoff") else end or looping(self.idle, self.settings)
-        return None if end is None else {"todo_ledger": {**without(self.ledger, ROUND), "end": end}}
+        self.idle = count_idle_rounds(self.messages, self.todos, self.ledger, self.settings, names)
+        add_round(self.ledger, self.messages)
+        end: EndReason | None = (
+            None if self.asking == "report" else find_spent_budget(self.ledger, self.settings)
+        )
+        end = (
+            "handed_over"
+            if self.state.get("todo_handoff")
+            else end or end_if_looping(self.idle, self.settings)
+        )
+        return None if end is None else {"todo_ledger": {**drop_keys(self.ledger, ROUND_KEYS), "end": end}}
 
     @computed_once
     def request(self) -> Request:
         """What the model is asked with; what the last round has brought is taken in first."""
-        if (written := taken_in(self.todos, self.ledger)) is not None:
-            write(todos_changed(before_of(self.todos), written))
+        if (written := adopt_list(self.todos, self.ledger)) is not None:
+            write(todos_changed(list_before(self.todos), written))
             self.todos = written
             self.update["todos"] = {"all": written}
         note_list(self.ledger, self.todos, self.settings)
@@ -105,13 +117,15 @@ class Exchange:
         if self.asking == "format":
             self.formatted(lost or raw, heard)
         elif lost is not None and self.asking != "report":
-            self.ledger = unread(answered(self.ledger), self.settings)
+            self.ledger = note_unreadable_reply(drop_round_notes(self.ledger), self.settings)
         else:
             self.replied(raw if lost is None else AIMessage(""), heard, may_call=may_call)
         used = usage_of(raw if lost is None else lost.message, self.request.characters)
         seconds = self.asker.clock() - self.began
-        paid = spend(self.ledger, [used, *self.overheard.used], seconds, self.settings, self.asker.model_name)
-        tell(event(self.ledger, self.settings, paid), self.ledger)
+        paid = add_request(
+            self.ledger, [used, *self.overheard.used], seconds, self.settings, self.asker.model_name
+        )
+        tell(build_spent_event(self.ledger, self.settings, paid), self.ledger)
         if self.request.writes:
             self.update["messages"] = self.request.writes
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
@@ -145,9 +159,13 @@ class Exchange:
         placeholder = self.request.say("empty_reply") if self.asking == "report" else ""
         reply = self.read(message if may_call else without_calls(message, placeholder), heard)
         if self.asking in ("explain", "report"):
-            self.ledger = refused(answered(self.ledger)) if reply.refused else answered(self.ledger)
+            self.ledger = (
+                note_refusal(drop_round_notes(self.ledger))
+                if reply.refused
+                else drop_round_notes(self.ledger)
+            )
         else:
-            self.ledger = noted(
+            self.ledger = note_reply(
                 self.ledger,
                 reply,
                 self.settings,
@@ -163,7 +181,7 @@ class Exchange:
         no_text = self.request.say("empty_reply")
         cut, must_finish = bool(heard.halves), heard.must_finish
         read = formatted(result, no_text, known=self.known, cut=cut, must_finish=must_finish)
-        self.ledger = noted_format(
+        self.ledger = note_format_reply(
             self.ledger, read.problem, self.settings, cut=read.cut, refused=read.refused
         )
         if read.problem is None and not read.refused:

@@ -8,7 +8,7 @@ from typing import Any, Self
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from wakeloop.errors import SettingsError
-from wakeloop.loop.inbox import WakeEvent, event_fault, owed_for
+from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_event_fault
 from wakeloop.loop.ledger import Ledger
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import TodoState
@@ -27,7 +27,9 @@ def inbox_fault(state: TodoState) -> str | None:
     events: object = state.get("todo_inbox") or []
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         return f"todo_inbox must be a list of events, not {shorten(repr(events))}"
-    faults = (f"todo_inbox event {i}: {fault}" for i, e in enumerate(events, 1) if (fault := event_fault(e)))
+    faults = (
+        f"todo_inbox event {i}: {fault}" for i, e in enumerate(events, 1) if (fault := find_event_fault(e))
+    )
     return next(faults, None)
 
 
@@ -124,7 +126,7 @@ class Opening:
     @property
     def owed(self) -> list[dict[str, Any]]:
         """What the peers' messages that came in want to be answered."""
-        return [entry for event in self.events if (entry := owed_for(event))]
+        return [entry for event in self.events if (entry := build_owed_reply(event))]
 
     def taken(self, state: TodoState, ledger: Ledger) -> dict[str, Any]:
         """Empty the inbox, remember its ids, take off what is waited for no more, note what is owed."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from wakeloop.errors import ArgumentError, ToolNameError
 from wakeloop.guesses.kinds import kind_of
-from wakeloop.loop.approval import KINDS, Decision, Kind, Review, said
+from wakeloop.loop.approval import KINDS, Decision, DecisionKind, Review, quote_words
 from wakeloop.model.answers import answer, sentence_of
 from wakeloop.model.timing import with_results
 from wakeloop.prompts import fill
@@ -58,14 +58,14 @@ class Reviews:
         review = self.by_tool.get(tool.name) or (Review() if due else None)
         if review is None:
             return call, None
-        decision = put(review.request(call), partial(_fitting, tool))
+        decision = put(review.build_request(call), partial(_fitting, tool))
         if decision.kind == "edit":
             return {**call, "args": dict(decision.args or {})}, None
         if decision.kind == "approve":
             return call, None
         if decision.kind == "respond":
             return call, {"messages": [answer(call, decision.words)]}
-        text = fill("call_rejected", "", self.words, words=said(decision))
+        text = fill("call_rejected", "", self.words, words=quote_words(decision))
         return call, {"messages": [answer(call, f"Error: {text}", "error")]}
 
     def told(self, written: Mapping[str, Any], ran: Mapping[str, Any], update: Any) -> Any:
@@ -125,4 +125,4 @@ def _review(name: str, how: object) -> Review:
         raise ArgumentError(
             f"interrupt_on[{name!r}] has {shorten(repr(wrong[0]))}; there are {', '.join(KINDS)}."
         )
-    return Review(cast(tuple[Kind, ...], tuple(dict.fromkeys(allowed))), told)
+    return Review(cast(tuple[DecisionKind, ...], tuple(dict.fromkeys(allowed))), told)

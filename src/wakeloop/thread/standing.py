@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.messages import AnyMessage
 
 from wakeloop.errors import EditError
-from wakeloop.loop.ledger import notes_of
-from wakeloop.loop.spending import told
+from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.spending import report_spent
 from wakeloop.stream import Session
 from wakeloop.text.marks import by_model, by_user, opens, text_of
 from wakeloop.thread.held import Held, held, messages_of
@@ -45,7 +45,7 @@ def session_of(given: object) -> Session:
         return cast(Session, dict(given))  # a session itself
     view = held(given)
     session = cast(dict[str, Any], counted(view))
-    if refused := notes_of(view.values).get("refused"):
+    if refused := read_notes(view.values).get("refused"):
         session["error"] = refused
     if session["state"] == "running" or not view.whole:
         return cast(Session, {key: session[key] for key in session if key not in NUMBERS})
@@ -57,7 +57,7 @@ def session_of(given: object) -> Session:
 def counted(given: "Held | StateSnapshot") -> Session:
     """Read how a thread stands, with its numbers also while it is running."""
     view = given if isinstance(given, Held) else held(given)
-    todos, ledger = view.values.get("todos") or [], notes_of(view.values)
+    todos, ledger = view.values.get("todos") or [], read_notes(view.values)
     stored: Mapping[str, Any] = view.values.get("todo_session") or {}
     left = count_open(todos)
     fresh: Session = {
@@ -68,7 +68,7 @@ def counted(given: "Held | StateSnapshot") -> Session:
         "budget": ledger.get("budget", 0),
         "list": ledger.get("writes", 0),
         "items": 0,
-        "spent": told(ledger),
+        "spent": report_spent(ledger),
     }
     session: Session = {**fresh, **stored, "open": left, "items": len(todos)}  # type: ignore[typeddict-item]
     refused = ledger.get("refused")  # such an input leaves the session as it was

@@ -8,10 +8,10 @@ from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
-from wakeloop.loop.ending import at_rest, yields
-from wakeloop.loop.ledger import Ledger, notes_of
-from wakeloop.loop.spending import note_round
-from wakeloop.loop.spending import told as spent_of
+from wakeloop.loop.ledger import Ledger, read_notes
+from wakeloop.loop.run_end import choose_state, drop_run_notes
+from wakeloop.loop.spending import add_round
+from wakeloop.loop.spending import report_spent as spent_of
 from wakeloop.thread.standing import counted, resting_node, unfinished
 from wakeloop.todos.items import count_open
 
@@ -46,15 +46,15 @@ async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
 
 def as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run that is ended from outside leaves in its thread."""
-    notes: Ledger = {**notes_of(values)}
-    note_round(notes, values.get("messages") or ())
-    rest = at_rest(notes)
+    notes: Ledger = {**read_notes(values)}
+    add_round(notes, values.get("messages") or ())
+    rest = drop_run_notes(notes)
     rest.pop("refused", None)
     rest["ruling"] = "drained"
     update: dict[str, Any] = {"todo_ledger": rest}
     if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
         still = count_open(values.get("todos") or ())
-        told: dict[str, Any] = {"open": still, "reason": "drained", "state": yields("drained", still)}
+        told: dict[str, Any] = {"open": still, "reason": "drained", "state": choose_state("drained", still)}
         told |= {"list": rest.get("writes", 0), "spent": spent_of(rest)}
         update["todo_session"] = {k: v for k, v in {**counted(before), **told}.items() if k != "on"}
         rest["tail"] = values["messages"][-1].id or ""

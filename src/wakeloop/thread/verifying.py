@@ -11,7 +11,7 @@ from wakeloop.errors import VerifyError
 from wakeloop.guesses.values import verdict_of
 from wakeloop.model.answers import said_by
 from wakeloop.model.redaction import secrets_of
-from wakeloop.stream import Verified
+from wakeloop.stream import VerifyEvent
 from wakeloop.text.secrets import without_secrets
 from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Board, Outcome, Question
@@ -65,7 +65,7 @@ class Verifier:
         said = f"the verifier failed: {type(error).__name__}: {said_by(error)}"
         return without_secrets(said, secrets_of(self.model))
 
-    def told(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[Verified]:
+    def told(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[VerifyEvent]:
         """Yield what it said of each item that it was asked about, as events."""
         if self.verify is None:
             return

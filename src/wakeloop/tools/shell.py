@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.loop.approval import Decision, request, said
+from wakeloop.loop.approval import Decision, build_approval_request, quote_words
 from wakeloop.text.descriptions import describe
 from wakeloop.text.secrets import is_secret
 from wakeloop.thread.asking import put
@@ -87,12 +87,14 @@ class Shell:
 
 def approval_request(command: str) -> dict[str, Any]:
     """What a person is asked: to let a command run as it is, or not."""
-    return request("run_shell", {"command": command}, "Run this command?", ("approve", "reject"))
+    return build_approval_request(
+        "run_shell", {"command": command}, "Run this command?", ("approve", "reject")
+    )
 
 
 def format_refusal(decision: Decision) -> str:
     """What the model reads when the person did not say yes, with the person's own words."""
-    return f"The person refused this command; it was not run.{said(decision)}"
+    return f"The person refused this command; it was not run.{quote_words(decision)}"
 
 
 def run_command(

@@ -15,7 +15,7 @@ from stage import Make, looks
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import dialect_named
-from wakeloop.loop.nudge import shortened
+from wakeloop.loop.nudge import shorten_nudge
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.todos.items import Todo
 
@@ -417,7 +417,7 @@ def test_a_nudge_is_whole_where_an_item_was_never_shown(
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(write(*"abcd"), update(1, "in_progress"), "A stop.")
     settings, todos = preset(NAME), [*s.todos[:3], {**s.todos[3], **change}]
-    dialect, few = shortened(
+    dialect, few = shorten_nudge(
         dialect_named("parley").suited(settings), settings, s.values["messages"][1 + first :], todos
     )
     assert len(lines(dialect.nudge(todos, "", few))) == items
@@ -433,7 +433,7 @@ def test_a_nudge_looks_no_further_back_than_where_the_list_was_shown() -> None:
     near = [made, answer, *[says("on")] * 19]
     dialect = dialect_named("parley").suited(settings)
     unread: Any = object()
-    brief, few = shortened(dialect, settings, [unread, *near], todos)
+    brief, few = shorten_nudge(dialect, settings, [unread, *near], todos)
     assert (brief.manner, few.nudge_items) == ("short", 1)
 
 
@@ -477,7 +477,7 @@ def test_the_text_and_the_number_of_an_item_have_been_seen(
 ) -> None:
     settings = preset(NAME)
     dialect = dialect_named("parley").suited(settings)
-    assert (shortened(dialect, settings, history, todos)[0].manner == "short") is brief
+    assert (shorten_nudge(dialect, settings, history, todos)[0].manner == "short") is brief
 
 
 @pytest.mark.parametrize("kept", [(0, 1), (0,), (1,)])
@@ -493,7 +493,7 @@ def test_a_result_is_sent_with_its_call_alone(kept: tuple[int, ...]) -> None:
         [Todo(id=n, content=text, status="pending") for n, text in enumerate("ab", 1)],
     )
     dialect = dialect_named("parley").suited(settings)
-    assert (shortened(dialect, settings, history, todos)[0].manner == "short") is (len(kept) == 2)
+    assert (shorten_nudge(dialect, settings, history, todos)[0].manner == "short") is (len(kept) == 2)
 
 
 def test_a_nudge_is_short_where_the_caller_has_given_the_list(stage: Make) -> None:

@@ -13,8 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.idle_rounds import repeats
-from wakeloop.loop.nudge import nudge
+from wakeloop.loop.idle_rounds import describe_repeats
+from wakeloop.loop.nudge import build_nudge
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls
@@ -71,13 +71,13 @@ def test_no_list_makes_an_injected_text_longer_than_the_bound(
     dialect = dialect_of(now)
     listing = dialect.listing(todos, goal, now)
     told = {"list": listing, "open": len(todos), "total": len(todos)}
-    texts = [dialect.nudge(todos, goal, now), nudge(dialect, now, todos, goal)[0]]
+    texts = [dialect.nudge(todos, goal, now), build_nudge(dialect, now, todos, goal)[0]]
     texts += [
         fill(key, dialect.name, {}, **told)
         for key in ("correction", "explain", "report", "shown_again", "given")
     ]
     calls_ = calls(*(("look", {"path": goal + str(n) * 99}) for n in range(9)))
-    told |= repeats([calls_], 2**53)
+    told |= describe_repeats([calls_], 2**53)
     assert len(told["repeated"]) <= 3 * 80 + 2 * len(", ") + len(" and 6 more")
     texts.append(fill("looping", dialect.name, {}, **told))
     assert max(map(len, texts)) <= bound(min(most, len(todos)))
@@ -89,7 +89,7 @@ def test_no_list_makes_an_injected_text_longer_than_the_bound(
 )
 def test_peers_that_wait_are_bounded_too(name: str, peers: list[str], most: int) -> None:
     now = settings(name, nudge_items=most)
-    text, reasons = nudge(dialect_of(now), now, [], "", [{"sender": peer} for peer in peers])
+    text, reasons = build_nudge(dialect_of(now), now, [], "", [{"sender": peer} for peer in peers])
     assert reasons == ["reply"]
     assert len(text) <= 100 + NAME * min(most, len(peers))
     assert (f" and {len(peers) - most} more." in text) == (len(peers) > most)

@@ -20,7 +20,7 @@ from wakeloop.channels.parallel_parents import join_goal, join_session, join_tod
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.todo_list import Todos, merge_todos
 from wakeloop.errors import InputError
-from wakeloop.state import IN, OUT
+from wakeloop.state import INPUT_CHANNELS, OUTPUT_CHANNELS
 from wakeloop.testing import ScriptedModel
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
@@ -298,9 +298,18 @@ def test_joined_goals_and_sessions() -> None:
 
 
 def test_what_goes_in_and_out() -> None:
-    assert set(IN) == {"messages", "todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings"}
-    assert set(OUT) == {"messages", "todos", "structured_response", "todo_goal", "todo_session"}
-    assert {*IN, *OUT, "owed_replies", "waiting_on", "todo_ledger"} <= set(TodoState.__annotations__)
+    assert set(INPUT_CHANNELS) == {
+        "messages",
+        "todos",
+        "todo_goal",
+        "todo_session",
+        "todo_inbox",
+        "todo_settings",
+    }
+    assert set(OUTPUT_CHANNELS) == {"messages", "todos", "structured_response", "todo_goal", "todo_session"}
+    assert {*INPUT_CHANNELS, *OUTPUT_CHANNELS, "owed_replies", "waiting_on", "todo_ledger"} <= set(
+        TodoState.__annotations__
+    )
 
 
 @pytest.mark.parametrize("name", ["owed_replies", "waiting_on", "todo_ledger", "structured_response"])

@@ -26,7 +26,7 @@ from wakeloop import (
     merge_messages,
     preset,
 )
-from wakeloop.loop.overrides import FIXED
+from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.nodes import activate, call_model, finalization_guard, nag, run_tools, validate_todos, wake
 from wakeloop.testing import ScriptedModel, calls, walk
 
@@ -379,7 +379,7 @@ def test_a_context_is_a_form_of_the_settings_that_may_vary() -> None:
     assert schema is not None
     assert list(schema["properties"]) == ["todo_settings"]
     form = schema["$defs"]["TodoSettings"]["properties"]
-    assert list(form) == [name for name in LoopSettings.model_fields if name not in FIXED]
+    assert list(form) == [name for name in LoopSettings.model_fields if name not in FIXED_SETTINGS]
     assert form["max_wake_cycles"] == {
         "description": "Wakes that one activation may spend (agentparley's maxWakeCycles); 0 never wakes. "
         "This agent's: 7.",

@@ -20,8 +20,8 @@ from langgraph.types import Command, interrupt
 from wakeloop import create_todo_agent, preset, session_of, update_todos
 from wakeloop.dialects import dialect_named
 from wakeloop.errors import EditError, InputError
-from wakeloop.loop.ending import yields
-from wakeloop.loop.overrides import effective
+from wakeloop.loop.overrides import apply_overrides
+from wakeloop.loop.run_end import choose_state
 from wakeloop.presets import PRESETS
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, says, wire_faults
@@ -436,7 +436,7 @@ class AnyRun(RuleBasedStateMachine):
         """See which settings are in force, and whether this was an activation of its own."""
         ledger = self.agent.get_state(CONFIG).values["todo_ledger"] if self.saver else {}
         overrides = ledger.get("settings") if self.saver else given.get("todo_settings")
-        self.settings = effective(self.base, overrides)
+        self.settings = apply_overrides(self.base, overrides)
         sources = next(event["sources"] for event in events if event["type"] == "activated")
         bound = 1 + self.settings.max_wake_cycles + self.settings.guard_retries
         bound += self.settings.on_guard_exhausted == "block"
@@ -503,7 +503,7 @@ class AnyRun(RuleBasedStateMachine):
         """The session matches the list, every end has a reason, the counters stand."""
         session, todos = output["todo_session"], output["todos"]
         assert session["reason"] in ENDINGS
-        assert session["state"] == yields(session["reason"], count_open(todos))
+        assert session["state"] == choose_state(session["reason"], count_open(todos))
         assert session["open"] == count_open(todos)
         wakes, earned = self.settings.max_wake_cycles, self.settings.earn_wakes
         assert self.budget <= session["budget"] <= wakes + bool(wakes) * earned

@@ -10,8 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import InputError, LoopSettings, SettingsError, preset
-from wakeloop.loop.activation import anew
-from wakeloop.loop.overrides import check_overrides, effective
+from wakeloop.loop.activation import begin_activation
+from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.testing import calls
 
 PROMISED = {
@@ -126,7 +126,7 @@ def test_only_what_differs_is_kept() -> None:
 def test_prompts_are_merged_one_by_one() -> None:
     base = settings(prompts={"nudge": "N $list", "nag": "A"})
     kept = check_overrides(base, {"prompts": {"nag": "B"}})
-    assert effective(base, kept).prompts == {"nudge": "N $list", "nag": "B"}
+    assert apply_overrides(base, kept).prompts == {"nudge": "N $list", "nag": "B"}
 
 
 @pytest.mark.parametrize("name", FIXED)
@@ -286,7 +286,10 @@ def test_an_activation_from_before_wakes_were_earned_goes_on_as_it_began(
     own, before, node, given, after, ended = GONE_ON[name]
     saver = InMemorySaver()
     with monkeypatch.context() as earlier:
-        earlier.setattr("wakeloop.nodes.activate.anew", lambda *opened: {"peak": 0, **anew(*opened)})
+        earlier.setattr(
+            "wakeloop.nodes.activate.begin_activation",
+            lambda *opened: {"peak": 0, **begin_activation(*opened)},
+        )
         old = thread(*before, saver=saver, change={**BEFORE, **own})
         old.run("go", interrupt_before=[node] if node else [])
     agent = thread(*after, saver=saver, change=own)

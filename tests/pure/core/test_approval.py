@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wakeloop.loop.approval import KINDS, Decision, again, decided, request
+from wakeloop.loop.approval import KINDS, Decision, build_approval_request, read_decision, repeat_request
 from wakeloop.todos.items import Refused
 
 ASKING: Any = ("respond",)
@@ -21,7 +21,7 @@ EDIT = edited({"to": "b"})
 
 
 def asked(*allowed: Any) -> dict[str, Any]:
-    return request("send", {"to": "a"}, "Send it?", allowed or KINDS)
+    return build_approval_request("send", {"to": "a"}, "Send it?", allowed or KINDS)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def asked(*allowed: Any) -> dict[str, Any]:
     ],
 )
 def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> None:
-    assert decided(answer, asked(*allowed)) == decision
+    assert read_decision(answer, asked(*allowed)) == decision
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> Non
 )
 def test_a_decision_that_cannot_be_taken_is_a_sentence(allowed: Any, answer: Any, sentence: str) -> None:
     with pytest.raises(Refused) as refused:
-        decided(answer, asked(*allowed))
+        read_decision(answer, asked(*allowed))
     assert str(refused.value) == sentence
 
 
 def test_what_is_put_again_is_the_same_request_with_the_sentence() -> None:
     first = asked()
-    twice = again(first, "no")
+    twice = repeat_request(first, "no")
     action = {**first["action_requests"][0], "description": "The answer was not taken: no.\n\nSend it?"}
     assert twice == {**first, "action_requests": [action], "error": "The answer was not taken: no."}
     assert first == asked()

@@ -12,7 +12,7 @@ from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.progress import fingerprint, note_progress, tried
+from wakeloop.loop.progress import fingerprint_call, fingerprint_earlier_calls, note_progress
 from wakeloop.model.named import as_prompt
 from wakeloop.platform.cheap_copies import Delta, Folded, has_slots
 from wakeloop.testing import ScriptedModel
@@ -85,12 +85,16 @@ def asks(*names: str, at: str = "1") -> list[Any]:
 def test_what_was_tried_is_read_off_this_activation_alone() -> None:
     before = [HumanMessage("a"), *asks("old")]
     history = [*before, HumanMessage("b"), *asks("x", "todo_list"), *asks("y", "x", at="2")]
-    assert tried(history, {"todo_list"}) == fingerprint("x", {}) + fingerprint("y", {})
+    assert fingerprint_earlier_calls(history, {"todo_list"}) == fingerprint_call("x", {}) + fingerprint_call(
+        "y", {}
+    )
 
 
 def test_of_many_calls_the_newest_count() -> None:
     history = [message for n in range(70) for message in asks(f"t{n}", at=str(n))]
-    assert tried(history, ()) == "".join(fingerprint(f"t{n}", {}) for n in range(6, 70))
+    assert fingerprint_earlier_calls(history, ()) == "".join(
+        fingerprint_call(f"t{n}", {}) for n in range(6, 70)
+    )
 
 
 def test_nothing_is_noted_before_the_first_wake() -> None:
@@ -99,7 +103,7 @@ def test_nothing_is_noted_before_the_first_wake() -> None:
     assert ledger == {"nag": False}
     ledger = {"waking": True, "nag": False}
     note_progress([*asks("x"), as_user("wake", "go on"), *asks("x", at="2")], ledger, ())
-    assert ledger == {"waking": True, "nag": False, "seen": fingerprint("x", {})}
+    assert ledger == {"waking": True, "nag": False, "seen": fingerprint_call("x", {})}
     note_progress([*asks("y", at="3")], ledger, ())
-    seen = fingerprint("x", {}) + fingerprint("y", {})
+    seen = fingerprint_call("x", {}) + fingerprint_call("y", {})
     assert ledger == {"waking": True, "nag": False, "seen": seen, "worked": True}

@@ -8,11 +8,11 @@ from agents import settings, todo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeloop.loop.ending import yields
 from wakeloop.loop.gates import Case
-from wakeloop.loop.progress import fingerprint, made_progress, same_again, seen_before
-from wakeloop.loop.reminders import count_stale, nag_due
-from wakeloop.loop.ruling import GATES, first_stop, is_guarded
+from wakeloop.loop.progress import fingerprint_call, fingerprint_reply, has_progressed, remember_prints
+from wakeloop.loop.reminders import count_stale_rounds, is_nag_due
+from wakeloop.loop.ruling import GATES, find_first_gate, is_guarded
+from wakeloop.loop.run_end import choose_state
 
 ORDER = [
     "waiting",
@@ -52,7 +52,7 @@ def test_the_order_of_the_gates() -> None:
 
 
 def test_nothing_stops_a_case_that_just_goes_on() -> None:
-    assert first_stop(Case(**GOES_ON)) is None
+    assert find_first_gate(Case(**GOES_ON)) is None
 
 
 @pytest.mark.parametrize("stops", list(product([False, True], repeat=len(ORDER))))
@@ -62,7 +62,7 @@ def test_the_first_gate_that_answers_ends_the_run(stops: tuple[bool, ...]) -> No
         if stop:
             values |= STOPS[name]
     wanted = next((name for name, stop in zip(ORDER, stops, strict=True) if stop), None)
-    assert first_stop(Case(**values)) == wanted
+    assert find_first_gate(Case(**values)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_first_gate_that_answers_ends_the_run(stops: tuple[bool, ...]) -> No
     ],
 )
 def test_each_gate_at_its_edge(change: dict[str, Any], reason: str | None) -> None:
-    assert first_stop(Case(**{**GOES_ON, **change})) == reason
+    assert find_first_gate(Case(**{**GOES_ON, **change})) == reason
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_no_correction_where_auto_continue_is_off() -> None:
     ],
 )
 def test_what_a_session_yields_as(reason: Any) -> None:
-    assert yields(reason, 0) == ("waiting" if reason == "waiting" else "dormant")
-    assert yields(reason, 2) == ("waiting" if reason == "waiting" else "idle")
+    assert choose_state(reason, 0) == ("waiting" if reason == "waiting" else "dormant")
+    assert choose_state(reason, 2) == ("waiting" if reason == "waiting" else "idle")
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,13 @@ def test_what_a_session_yields_as(reason: Any) -> None:
     ],
 )
 def test_rounds_without_a_write(wrote: bool, open_: int, when: str, count: int) -> None:
-    assert count_stale(4, wrote=wrote, open_count=open_, settings=settings(nag_when=when)) == count
+    assert count_stale_rounds(4, wrote=wrote, open_count=open_, settings=settings(nag_when=when)) == count
 
 
 @given(st.integers(0, 12), st.integers(0, 6), st.integers(0, 60))
 def test_a_nag_is_due_at_after_and_every(after: int, every: int, stale: int) -> None:
     points = {after, *(range(after + every, 100, every) if every else ())} if after else set()
-    assert nag_due(stale, settings(nag_after=after, nag_every=every)) is (stale in points)
+    assert is_nag_due(stale, settings(nag_after=after, nag_every=every)) is (stale in points)
 
 
 @pytest.mark.parametrize("worked", [False, True])
@@ -179,33 +179,33 @@ def test_what_is_progress(
     statuses: list[str], open_before: list[int], peak: int, progress: bool, worked: bool
 ) -> None:
     items: Any = [todo(n, "x", status) for n, status in enumerate(statuses, 1)]
-    assert made_progress(items, open_before, peak, worked=worked) is (worked or progress)
+    assert has_progressed(items, open_before, peak, worked=worked) is (worked or progress)
 
 
 def test_a_call_is_known_by_name_and_arguments() -> None:
-    assert fingerprint("a", {"x": 1, "y": 2}) == fingerprint("a", {"y": 2, "x": 1})
-    assert fingerprint("a", {"x": 1}) != fingerprint("b", {"x": 1})
-    assert fingerprint("a", {"x": 1}) != fingerprint("a", {"x": 2})
-    assert fingerprint("a", {"x": "\ud800"})  # what no encoder likes
+    assert fingerprint_call("a", {"x": 1, "y": 2}) == fingerprint_call("a", {"y": 2, "x": 1})
+    assert fingerprint_call("a", {"x": 1}) != fingerprint_call("b", {"x": 1})
+    assert fingerprint_call("a", {"x": 1}) != fingerprint_call("a", {"x": 2})
+    assert fingerprint_call("a", {"x": "\ud800"})  # what no encoder likes
 
 
 @given(st.lists(st.lists(st.integers(0, 9).map(str), max_size=4), max_size=8))
 def test_what_was_seen_is_new_once(rounds: list[list[str]]) -> None:
     seen, known = "", set()
     for names in rounds:
-        prints = [fingerprint(name, {}) for name in names]
-        seen, new = seen_before(seen, prints)
+        prints = [fingerprint_call(name, {}) for name in names]
+        seen, new = remember_prints(seen, prints)
         assert new == set(prints) - known
         known |= set(prints)
 
 
 def test_what_was_seen_is_bounded() -> None:
-    seen, _ = seen_before("", [fingerprint(str(n), {}) for n in range(500)])
+    seen, _ = remember_prints("", [fingerprint_call(str(n), {}) for n in range(500)])
     assert len(seen) == 64 * 3
-    assert seen_before(seen, [fingerprint("499", {})])[1] == set()
+    assert remember_prints(seen, [fingerprint_call("499", {})])[1] == set()
 
 
 def test_a_reply_is_the_same_over_the_same_list_only() -> None:
-    assert same_again("x", [todo(1, "a")]) == same_again("x", [todo(1, "a")])
-    assert same_again("x", [todo(1, "a")]) != same_again("x", [todo(1, "a", "completed")])
-    assert same_again("x", [todo(1, "a")]) != same_again("y", [todo(1, "a")])
+    assert fingerprint_reply("x", [todo(1, "a")]) == fingerprint_reply("x", [todo(1, "a")])
+    assert fingerprint_reply("x", [todo(1, "a")]) != fingerprint_reply("x", [todo(1, "a", "completed")])
+    assert fingerprint_reply("x", [todo(1, "a")]) != fingerprint_reply("y", [todo(1, "a")])

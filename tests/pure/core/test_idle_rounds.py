@@ -6,8 +6,15 @@ import pytest
 from agents import settings, todo
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from wakeloop.loop.activation import anew, gone_on
-from wakeloop.loop.idle_rounds import count_round, looping, reach, reminder_due, repeats, unless_further
+from wakeloop.loop.activation import begin_activation, continue_activation
+from wakeloop.loop.idle_rounds import (
+    count_idle_rounds,
+    describe_repeats,
+    end_if_looping,
+    measure_reach,
+    needs_idle_reminder,
+    reach_unless_grown,
+)
 from wakeloop.testing import calls
 from wakeloop.text.marks import as_user, of_activation, with_suffix
 
@@ -39,7 +46,7 @@ class History:
         return idle
 
     def count(self) -> int:
-        return count_round(self.messages, self.todos, self.notes, self.settings, NAMES)
+        return count_idle_rounds(self.messages, self.todos, self.notes, self.settings, NAMES)
 
     def look(self, path: str, text: str = "saw", **more: Any) -> int:
         return self.round(("look", {"path": path}, text), **more)
@@ -190,13 +197,13 @@ def listed(texts: list[str]) -> list[Any]:
 @pytest.mark.parametrize("name", LISTS)
 def test_how_far_a_list_had_come_goes_with_the_result_unless_it_is_further(name: str) -> None:
     before, after, artifact = LISTS[name]
-    assert unless_further(listed(before), listed(after)) == artifact
+    assert reach_unless_grown(listed(before), listed(after)) == artifact
 
 
 def test_how_far_a_list_has_come() -> None:
-    assert reach([]) == [0, 0]
+    assert measure_reach([]) == [0, 0]
     items: Any = [todo(1, "a", "blocked"), todo(2, "a", "cancelled"), todo(3, "b", "in_progress")]
-    assert reach(items) == [2, 2]
+    assert measure_reach(items) == [2, 2]
 
 
 def test_a_list_that_goes_to_and_fro_brings_something_once() -> None:
@@ -204,7 +211,7 @@ def test_a_list_that_goes_to_and_fro_brings_something_once() -> None:
 
     def write(*texts: str) -> int:
         before, history.todos = history.todos, listed(list(texts))
-        return history.round(("todo_write", {}, "ok"), artifact=unless_further(before, history.todos))
+        return history.round(("todo_write", {}, "ok"), artifact=reach_unless_grown(before, history.todos))
 
     assert write("a") == 1
     assert write("a", "b") == 0
@@ -239,9 +246,9 @@ def test_what_stands_with_a_result_is_believed_only_where_it_is_ours() -> None:
 
 def test_the_count_begins_anew_with_an_activation_and_with_a_subagents_result() -> None:
     notes: Any = {"idle_rounds": 7, "pairs": "abc", "best": [1, 2], "wake_cycles": 1}
-    assert not {"idle_rounds", "pairs", "best"} & anew(notes, ITEMS).keys()
+    assert not {"idle_rounds", "pairs", "best"} & begin_activation(notes, ITEMS).keys()
     for waiting in (False, True):
-        went_on = gone_on(notes, ITEMS, settings(), waiting=waiting)
+        went_on = continue_activation(notes, ITEMS, settings(), waiting=waiting)
         assert "idle_rounds" not in went_on
         assert (went_on["pairs"], went_on["best"]) == ("abc", [1, 2])
 
@@ -252,23 +259,26 @@ def test_the_count_begins_anew_with_an_activation_and_with_a_subagents_result() 
 )
 def test_where_it_is_told_and_where_it_ends(limit: int, reminders: list[int], ends: list[int]) -> None:
     loop = settings(max_idle_rounds=limit)
-    assert [n for n in range(20) if reminder_due(n, {}, loop)] == reminders
-    assert [n for n in range(20) if looping(n, loop)][:2] == ends
-    assert not any(reminder_due(n, {"todo_guard_suppressed": True}, loop) for n in range(20))
+    assert [n for n in range(20) if needs_idle_reminder(n, {}, loop)] == reminders
+    assert [n for n in range(20) if end_if_looping(n, loop)][:2] == ends
+    assert not any(needs_idle_reminder(n, {"todo_guard_suppressed": True}, loop) for n in range(20))
 
 
 def test_what_was_repeated_is_named() -> None:
     history = History()
     for path in "abab":
         history.look(path)
-    assert repeats(history.messages, 2) == {"rounds": 2, "repeated": 'look(path="a"), look(path="b")'}
+    assert describe_repeats(history.messages, 2) == {
+        "rounds": 2,
+        "repeated": 'look(path="a"), look(path="b")',
+    }
     history.round(("todo_list", {}, "1 a"), ("look", {"path": "é\n" * 99}, "saw"))
-    *named, long = repeats(history.messages, 3)["repeated"].split("), ")
+    *named, long = describe_repeats(history.messages, 3)["repeated"].split("), ")
     assert named == ['look(path="b"', "todo_list("]
     assert long.startswith('look(path="é\\né')
     assert long.endswith("… and 1 more")
     assert len(long) == 80 + len(" and 1 more")
-    assert repeats([], 3) == {"rounds": 3, "repeated": ""}
+    assert describe_repeats([], 3) == {"rounds": 3, "repeated": ""}
 
 
 def test_the_messages_of_an_activation() -> None:

@@ -6,7 +6,15 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from wakeloop import DamagedError
-from wakeloop.loop.ledger import CARRIED, PASSING, ROUND, Ledger, check_ledger, living, notes_of
+from wakeloop.loop.ledger import (
+    ROUND_KEYS,
+    RUN_KEYS,
+    THREAD_KEYS,
+    Ledger,
+    check_ledger,
+    keys_living,
+    read_notes,
+)
 
 WRONG: list[Any] = [
     5,
@@ -115,19 +123,21 @@ def test_a_key_has_one_life() -> None:
     for key, hint in get_type_hints(Ledger, include_extras=True).items():
         lives = [word for word in hint.__metadata__ if word in ("thread", "activation", "run", "round")]
         assert len(lives) == 1, key
-    assert living("thread", "activation", "run", "round") == Ledger.__annotations__.keys() == RIGHT.keys()
+    assert (
+        keys_living("thread", "activation", "run", "round") == Ledger.__annotations__.keys() == RIGHT.keys()
+    )
     assert get_origin(get_args(Ledger.__annotations__["ruling"])[0]) is not None
 
 
 def test_what_is_dropped_when() -> None:
-    assert sorted(CARRIED) == [
+    assert sorted(THREAD_KEYS) == [
         "events", "listed", "next_id", "refusals", "shown", "summaries", "tail", "todo_guard_suppressed",
         "todo_stale_iterations", "writes",
     ]  # fmt: skip
-    assert sorted(ROUND) == [
+    assert sorted(ROUND_KEYS) == [
         "after", "faults", "held", "nag", "next", "plan", "reviewed", "todo_calls", "verdicts",
     ]  # fmt: skip
-    assert sorted(PASSING - ROUND) == [
+    assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called_by", "end", "formats", "hooks", "open_at_wake",
         "unasked", "waking", "worked",
     ]  # fmt: skip
@@ -165,11 +175,11 @@ def test_what_is_no_mapping(ledger: Any) -> None:
     ],
 )
 def test_the_notes_of_older_threads_are_read(old: Any, new: Any) -> None:
-    assert notes_of({"todo_ledger": old}) == new
+    assert read_notes({"todo_ledger": old}) == new
 
 
 def test_a_state_without_notes() -> None:
-    assert notes_of({}) == notes_of({"todo_ledger": None}) == {}
+    assert read_notes({}) == read_notes({"todo_ledger": None}) == {}
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import pytest
 from agents import settings, todo
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from wakeloop.loop.activation import anew, gone_on, unanswered, woken
-from wakeloop.loop.ending import at_rest, session_at, waits_on
+from wakeloop.loop.activation import begin_activation, begin_wake, continue_activation, find_budget_stop
 from wakeloop.loop.gates import Case, Costs
-from wakeloop.loop.progress import count_settled, fingerprint, judge_wake, note_progress
-from wakeloop.loop.replies import answered, asked_again, is_malformed, noted, noted_format
+from wakeloop.loop.progress import count_settled, fingerprint_call, judge_wake, note_progress
+from wakeloop.loop.replies import drop_round_notes, is_malformed, note_format_reply, note_reply, note_retry
+from wakeloop.loop.run_end import build_session, drop_run_notes, find_waiting_party
 from wakeloop.testing import calls
 
 
@@ -39,7 +39,7 @@ LAST = {"bad_replies": 4}  # four are asked again
 def after(
     notes: Any, reply: Said, *, open_count: int = 1, steps_left: int = 99, **more: Any
 ) -> dict[str, Any]:
-    return dict(noted(notes, reply, settings(**more), open_count=open_count, steps_left=steps_left))
+    return dict(note_reply(notes, reply, settings(**more), open_count=open_count, steps_left=steps_left))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_round_needs_steps(steps_left: int, cut_off: bool) -> None:
     assert (after({}, CALL, steps_left=steps_left).get("end") == "step_limit") is cut_off
     assert after({}, TEXT, steps_left=steps_left) == {"spoke": True}
     assert after(LAST, BAD, steps_left=steps_left)["end"] == "malformed_calls"
-    cheap = noted({}, CALL, settings(), open_count=1, steps_left=steps_left, costs=Costs(round=5))
+    cheap = note_reply({}, CALL, settings(), open_count=1, steps_left=steps_left, costs=Costs(round=5))
     assert "end" not in cheap
 
 
@@ -154,22 +154,21 @@ def test_a_reply_is_malformed_where_every_call_is() -> None:
 def test_what_a_format_is_noted_as() -> None:
     notes: Any = {"again": "format: y", "asking": "format", "bad_replies": 4}
     old: Any = {"asking": "format", "bad_replies": 4}
-    assert noted_format(notes, None, settings(), cut=False, refused=False) == old
-    assert noted_format(notes, None, settings(), cut=False, refused=True) == {**old, "end": "refused"}
+    assert note_format_reply(notes, None, settings(), cut=False, refused=False) == old
+    assert note_format_reply(notes, None, settings(), cut=False, refused=True) == {**old, "end": "refused"}
     bad = {"asking": "format", "bad_replies": 5, "again": "format: x"}
     for cut, end in ((False, "malformed_calls"), (True, "truncated")):
-        assert noted_format(notes, "x", settings(), cut=cut, refused=False) == {**bad, "end": end}
+        assert note_format_reply(notes, "x", settings(), cut=cut, refused=False) == {**bad, "end": end}
 
 
 def test_a_format_is_asked_again() -> None:
-    assert asked_again({"tail": "t"}, "format: x", "truncated", settings()) == {
+    assert note_retry({"tail": "t"}, "format: x", "truncated", settings()) == {
         "tail": "t", "bad_replies": 1, "again": "format: x",
     }  # fmt: skip
     assert (
-        asked_again({"bad_replies": 4}, "format: x", "malformed_calls", settings())["end"]
-        == "malformed_calls"
+        note_retry({"bad_replies": 4}, "format: x", "malformed_calls", settings())["end"] == "malformed_calls"
     )
-    assert answered({"again": "x", "ruling": "format", "nag": True, "asking": "format"}) == {
+    assert drop_round_notes({"again": "x", "ruling": "format", "nag": True, "asking": "format"}) == {
         "asking": "format"
     }
 
@@ -184,7 +183,7 @@ NEW = {
 
 
 def test_a_new_activation_keeps_what_outlives_one() -> None:
-    assert anew({}, ITEMS) == NEW
+    assert begin_activation({}, ITEMS) == NEW
     spent: Any = {
         "wake_cycles": 3,
         "seen": "x",
@@ -194,18 +193,20 @@ def test_a_new_activation_keeps_what_outlives_one() -> None:
         "peak": 9,
     }
     kept: Any = {"todo_stale_iterations": 4, "todo_guard_suppressed": True, "next_id": 4, "tail": "t"}
-    assert anew({**spent, **kept}, ITEMS) == {**NEW, **kept}
+    assert begin_activation({**spent, **kept}, ITEMS) == {**NEW, **kept}
 
 
 def test_a_subagents_result_spends_a_cycle() -> None:
     old: Any = {"wake_cycles": 1, "idle_wakes": 2, "refused": "no", "waking": True, "worked": True}
-    went_on = gone_on(old, ITEMS, settings(), waiting=False)
+    went_on = continue_activation(old, ITEMS, settings(), waiting=False)
     assert went_on == {
         "wake_cycles": 2, "idle_wakes": 2, "end": None, "waking": True, "worked": False, "open_at_wake": [1],
     }  # fmt: skip
-    assert gone_on(old, ITEMS, settings(), waiting=True) == {k: v for k, v in old.items() if k != "refused"}
-    assert gone_on({}, ITEMS, settings(), waiting=False)["wake_cycles"] == 1
-    spent = gone_on(old, ITEMS, settings(max_wake_cycles=1), waiting=False)
+    assert continue_activation(old, ITEMS, settings(), waiting=True) == {
+        k: v for k, v in old.items() if k != "refused"
+    }
+    assert continue_activation({}, ITEMS, settings(), waiting=False)["wake_cycles"] == 1
+    spent = continue_activation(old, ITEMS, settings(max_wake_cycles=1), waiting=False)
     assert (spent["end"], spent["wake_cycles"], spent["worked"]) == ("wake_budget", 1, True)
 
 
@@ -220,11 +221,11 @@ def test_a_subagents_result_spends_a_cycle() -> None:
     ],
 )
 def test_which_result_is_not_answered(spent: int, more: Any, why: str | None) -> None:
-    assert unanswered(spent, settings(**more)) == why
+    assert find_budget_stop(spent, settings(**more)) == why
 
 
 def test_a_wake_begins_with_what_is_open() -> None:
-    assert woken({"seen": "x", "worked": True}, 4, ITEMS) == {
+    assert begin_wake({"seen": "x", "worked": True}, 4, ITEMS) == {
         "seen": "x", "wake_cycles": 4, "waking": True, "worked": False, "open_at_wake": [1],
     }  # fmt: skip
 
@@ -265,7 +266,7 @@ def result(name: str, status: Any = "success") -> ToolMessage:
 
 
 def prints(*names: str) -> str:
-    return "".join(fingerprint(name, {}) for name in names)
+    return "".join(fingerprint_call(name, {}) for name in names)
 
 
 ROUND = [called("x", "y", "todo"), result("x"), result("todo")]
@@ -326,12 +327,12 @@ def test_behind_a_turns_end_nothing_is_noted() -> None:
 
 def test_the_session_at_an_end() -> None:
     case = Case(open=2, items=4, settings=settings(max_wake_cycles=7), wakes=3)
-    assert session_at(case, "stalled") == {
+    assert build_session(case, "stalled") == {
         "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7, "list": 0, "items": 4,
     }  # fmt: skip
-    waits = session_at(case, "waiting", [{"id": "q", "on": "human"}, {"id": "r", "on": "subagent"}])
+    waits = build_session(case, "waiting", [{"id": "q", "on": "human"}, {"id": "r", "on": "subagent"}])
     assert (waits["state"], waits["on"]) == ("waiting", "human")
-    assert session_at(case, "waiting")["on"] == "peer"
+    assert build_session(case, "waiting")["on"] == "peer"
 
 
 @pytest.mark.parametrize(
@@ -339,7 +340,7 @@ def test_the_session_at_an_end() -> None:
     [([], "peer"), (["q"], "peer"), ([{"id": "q"}], "peer"), ([{"on": "subagent"}], "subagent")],
 )
 def test_whom_a_session_waits_for(entries: Any, on: str) -> None:
-    assert waits_on(entries) == on
+    assert find_waiting_party(entries) == on
 
 
 def test_what_an_end_leaves() -> None:
@@ -351,6 +352,6 @@ def test_what_an_end_leaves() -> None:
         "tail": "old",
         "ruling": "truncated",
     }
-    assert at_rest(notes) == {"seen": "x", "tail": "old", "ruling": "truncated"}
-    assert at_rest(notes, tail="") == {"seen": "x", "tail": "", "ruling": "truncated"}
-    assert at_rest(notes, tail="new") == {"seen": "x", "tail": "new", "ruling": "truncated"}
+    assert drop_run_notes(notes) == {"seen": "x", "tail": "old", "ruling": "truncated"}
+    assert drop_run_notes(notes, tail="") == {"seen": "x", "tail": "", "ruling": "truncated"}
+    assert drop_run_notes(notes, tail="new") == {"seen": "x", "tail": "new", "ruling": "truncated"}

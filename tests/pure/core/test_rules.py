@@ -7,8 +7,8 @@ from agents import todo
 from langgraph.types import Send
 from test_todos import board, playing
 
-from wakeloop.loop.gates import Case, hindered
-from wakeloop.loop.progress import fingerprint
+from wakeloop.loop.gates import Case, find_obstacle
+from wakeloop.loop.progress import fingerprint_call
 from wakeloop.routes import after_call_model, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import calls
@@ -388,11 +388,11 @@ def test_a_text_is_cut_at_sixty_where_nothing_else_is_said() -> None:
     [(False, 4, None), (False, 3, "step_limit"), (True, 4, "drained"), (True, 3, "drained")],
 )
 def test_what_keeps_one_more_request_from_being_made(drained: bool, left: int, hindrance: str | None) -> None:
-    assert hindered(Case(1, LoopSettings(), drained=drained, steps_left=left), 4) == hindrance
+    assert find_obstacle(Case(1, LoopSettings(), drained=drained, steps_left=left), 4) == hindrance
 
 
 def test_a_call_with_arguments_beyond_json_has_a_print_too() -> None:
-    assert fingerprint("a", {"x": 1j}) != fingerprint("a", {"x": 2j})
+    assert fingerprint_call("a", {"x": 1j}) != fingerprint_call("a", {"x": 2j})
 
 
 def test_external_calls_alone_go_nowhere_else() -> None:

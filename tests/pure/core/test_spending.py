@@ -10,9 +10,9 @@ from langgraph.types import Command
 
 from wakeloop import SettingsError
 from wakeloop.channels.conversation import Messages, merge_messages
-from wakeloop.loop.activation import anew, gone_on, unanswered
-from wakeloop.loop.prices import Usage, check_priced, cost_of, price_of
-from wakeloop.loop.spending import event, note_round, over, spend, told
+from wakeloop.loop.activation import begin_activation, continue_activation, find_budget_stop
+from wakeloop.loop.prices import Usage, check_price, compute_cost, find_price
+from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget, report_spent
 from wakeloop.model.timing import with_time
 from wakeloop.model.usage import characters_in, name_of, reported_in, usage_of
 from wakeloop.testing import ScriptedModel, calls
@@ -35,7 +35,7 @@ def spent(*used: Usage, seconds: float = 0.25, base: Any = None, configured: str
     """The notes after a request each."""
     notes: Any = {}
     for usage in used:
-        spend(notes, [usage], seconds, base or settings(), configured)
+        add_request(notes, [usage], seconds, base or settings(), configured)
     return notes
 
 
@@ -43,7 +43,7 @@ def spent(*used: Usage, seconds: float = 0.25, base: Any = None, configured: str
 
 
 def test_nothing_is_spent_before_the_first_request() -> None:
-    assert told({}) == {
+    assert report_spent({}) == {
         "requests": 0, "input": 0, "cached": 0, "output": 0, "cost": None, "seconds": 0.0,
         "estimated": False, "failed_calls": 0,
     }  # fmt: skip
@@ -52,7 +52,7 @@ def test_nothing_is_spent_before_the_first_request() -> None:
 def test_requests_add_up() -> None:
     notes = spent(USED, Usage(10, 0, 5, estimated=True), USED)
     assert notes == {"spent": [3, 2010, 800, 205, 750, 0, None, 1]}
-    assert told(notes) == {
+    assert report_spent(notes) == {
         "requests": 3, "input": 2010, "cached": 800, "output": 205, "cost": None, "seconds": 0.75,
         "estimated": True, "failed_calls": 0,
     }  # fmt: skip
@@ -60,7 +60,7 @@ def test_requests_add_up() -> None:
 
 def test_what_a_hook_asked_is_no_request() -> None:
     notes: Any = {}
-    spend(notes, [USED, Usage(7, 0, 3, model="gpt")], 1, priced(), "")
+    add_request(notes, [USED, Usage(7, 0, 3, model="gpt")], 1, priced(), "")
     assert notes == {"spent": [1, 1007, 400, 103, 1000, 0, 180_000 + 38_000]}
 
 
@@ -71,11 +71,11 @@ def test_no_number_outgrows_a_checkpoint() -> None:
 
 def test_a_new_activation_begins_anew_and_a_subagents_result_goes_on() -> None:
     notes = {**spent(USED), "reported": True}
-    assert not {"spent", "reported"} & anew(notes, []).keys()
-    went_on = gone_on(notes, [], settings(max_requests=2), waiting=False)
+    assert not {"spent", "reported"} & begin_activation(notes, []).keys()
+    went_on = continue_activation(notes, [], settings(max_requests=2), waiting=False)
     assert (went_on["spent"], went_on["reported"], went_on["end"]) == (notes["spent"], True, None)
-    assert gone_on(notes, [], settings(max_requests=1), waiting=False)["end"] == "request_budget"
-    assert "end" not in gone_on(notes, [], settings(max_requests=1), waiting=True)
+    assert continue_activation(notes, [], settings(max_requests=1), waiting=False)["end"] == "request_budget"
+    assert "end" not in continue_activation(notes, [], settings(max_requests=1), waiting=True)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_new_activation_begins_anew_and_a_subagents_result_goes_on() -> None:
     ],
 )
 def test_why_a_subagents_result_is_not_answered(change: Any, over_: Any, end: Any) -> None:
-    assert unanswered(2, settings(**change), over_) == end
+    assert find_budget_stop(2, settings(**change), over_) == end
 
 
 GO = HumanMessage("go")
@@ -113,13 +113,13 @@ def result(key: str, took: float = 0, status: Any = "success") -> ToolMessage:
 )
 def test_what_a_round_adds(messages: list[AnyMessage], counted: Any) -> None:
     notes: Any = {"nag": False, "todo_calls": ["t"]}
-    note_round(notes, messages)
+    add_round(notes, messages)
     assert notes.get("spent") == counted
 
 
 def test_only_a_round_is_counted_as_one() -> None:
     notes: Any = {}
-    note_round(notes, [ROUND, result("a", 5, "error")])
+    add_round(notes, [ROUND, result("a", 5, "error")])
     assert notes == {}
 
 
@@ -172,7 +172,7 @@ def test_every_form_of_a_result_is_timed() -> None:
 )
 def test_the_longest_key_that_begins_the_name(model: str, prices: Any, found: str | None) -> None:
     table = priced(prices).prices
-    assert price_of(model, table) == (found and table[found])
+    assert find_price(model, table) == (found and table[found])
 
 
 @pytest.mark.parametrize(
@@ -188,28 +188,31 @@ def test_the_longest_key_that_begins_the_name(model: str, prices: Any, found: st
     ],
 )
 def test_what_a_request_costs(usage: Usage, configured: str, prices: Any, cost: int | None) -> None:
-    assert cost_of(usage, priced(prices).prices, configured) == cost
+    assert compute_cost(usage, priced(prices).prices, configured) == cost
 
 
 def test_costs_add_up_exactly_and_one_without_a_price_makes_the_sum_unknown() -> None:
     tenth = Usage(50_000, 0, 0, model="gpt")  # 0.1
     ten = spent(*[tenth] * 10, base=priced(BARE))
-    assert told(ten)["cost"] == 1.0
-    assert over(ten, priced(BARE, max_cost=1)) == "cost_budget"
-    assert told(spent(tenth, Usage(1, 0, 0, model="x"), tenth, base=priced(BARE)))["cost"] is None
+    assert report_spent(ten)["cost"] == 1.0
+    assert find_spent_budget(ten, priced(BARE, max_cost=1)) == "cost_budget"
+    assert report_spent(spent(tenth, Usage(1, 0, 0, model="x"), tenth, base=priced(BARE)))["cost"] is None
 
 
 def test_under_a_bound_what_had_no_price_costs_what_the_model_costs_now() -> None:
     """As after a resume with an agent that has prices and a bound, and the first had none."""
     notes = spent(Usage(1000, 400, 100), Usage(1000, 0, 0))
-    assert (told(notes)["cost"], over(notes, priced(BARE, max_cost=1e-6))) == (None, None)
+    assert (report_spent(notes)["cost"], find_spent_budget(notes, priced(BARE, max_cost=1e-6))) == (
+        None,
+        None,
+    )
     unbounded = dict(notes)
-    spend(unbounded, [USED], 0, priced(BARE), "gpt-mini")
-    assert (told(unbounded)["cost"], told(unbounded)["estimated"]) == (None, False)
-    spend(notes, [USED], 0, priced(BARE, max_cost=0.001), "gpt-mini")
+    add_request(unbounded, [USED], 0, priced(BARE), "gpt-mini")
+    assert (report_spent(unbounded)["cost"], report_spent(unbounded)["estimated"]) == (None, False)
+    add_request(notes, [USED], 0, priced(BARE, max_cost=0.001), "gpt-mini")
     cost = (1600 * 150 + 400 * 75 + 100 * 600) + 180_000
-    assert (told(notes)["cost"], told(notes)["estimated"]) == (cost / 1e9, True)
-    assert [over(notes, priced(BARE, max_cost=bound / 1e9)) for bound in (cost, cost + 1)] == [
+    assert (report_spent(notes)["cost"], report_spent(notes)["estimated"]) == (cost / 1e9, True)
+    assert [find_spent_budget(notes, priced(BARE, max_cost=bound / 1e9)) for bound in (cost, cost + 1)] == [
         "cost_budget",
         None,
     ]
@@ -220,11 +223,11 @@ def test_under_a_bound_what_had_no_price_costs_what_the_model_costs_now() -> Non
     [("gpt-5", BARE, True), ("x", PRICES, True), ("x", BARE, False), ("", BARE, False), ("gpt", {}, False)],
 )
 def test_a_bound_on_the_cost_needs_a_price(model: str, prices: Any, fits: bool) -> None:
-    check_priced(priced(prices), model)
+    check_price(priced(prices), model)
     if fits:
-        return check_priced(priced(prices, max_cost=1), model)
+        return check_price(priced(prices, max_cost=1), model)
     with pytest.raises(SettingsError, match="max_cost needs a price, and prices has none for") as raised:
-        check_priced(priced(prices, max_cost=1), model)
+        check_price(priced(prices, max_cost=1), model)
     assert repr(model) in str(raised.value) if model else "does not tell its name" in str(raised.value)
     return None
 
@@ -255,17 +258,20 @@ TWO = spent(USED, USED, base=priced())
 def test_the_first_budget_that_is_reached_is_the_reason(first: int) -> None:
     names = list(AT)
     limits = {name: (MORE if place < first else AT)[name] for place, name in enumerate(names)}
-    assert over(TWO, priced(**limits)) == [*REASONS, None][first]
+    assert find_spent_budget(TWO, priced(**limits)) == [*REASONS, None][first]
 
 
 @pytest.mark.parametrize("name", AT)
 def test_a_budget_is_spent_when_it_is_reached(name: str) -> None:
-    assert over(TWO, priced(**{"max_requests": None, name: AT[name]})) == REASONS[list(AT).index(name)]
-    assert over(TWO, priced(**{"max_requests": None, name: MORE[name]})) is None
+    assert (
+        find_spent_budget(TWO, priced(**{"max_requests": None, name: AT[name]}))
+        == REASONS[list(AT).index(name)]
+    )
+    assert find_spent_budget(TWO, priced(**{"max_requests": None, name: MORE[name]})) is None
 
 
 def test_what_has_no_price_reaches_no_bound() -> None:
-    assert over(spent(USED), priced({}, max_cost=0.001)) is None
+    assert find_spent_budget(spent(USED), priced({}, max_cost=0.001)) is None
 
 
 @pytest.mark.parametrize(
@@ -279,8 +285,8 @@ def test_what_has_no_price_reaches_no_bound() -> None:
     ],
 )
 def test_the_event_tells_the_budget_nearest_to_its_end(limits: Any, nearest: Any, share: float) -> None:
-    assert event({**TWO, "budget": 26}, priced(**limits), PAID) == {
-        "type": "spent", "exchange": PAID, "spent": told(TWO),
+    assert build_spent_event({**TWO, "budget": 26}, priced(**limits), PAID) == {
+        "type": "spent", "exchange": PAID, "spent": report_spent(TWO),
         "nearest": nearest, "share": share, "budget": 26,
     }  # fmt: skip
 
@@ -302,8 +308,8 @@ PAID: Any = {"input": 3, "cached": 2, "output": 1, "cost": None, "seconds": 0.25
 )
 def test_what_one_exchange_took_whatever_was_spent_before(used: Any, prices: Any, paid: Any) -> None:
     notes: Any = {}
-    spend(notes, [Usage(100, 50, 10)], 2, settings(), "")
-    assert spend(notes, used, 0.25, settings(prices=prices), "") == {**paid, "seconds": 0.25}
+    add_request(notes, [Usage(100, 50, 10)], 2, settings(), "")
+    assert add_request(notes, used, 0.25, settings(prices=prices), "") == {**paid, "seconds": 0.25}
 
 
 # -- what a reply tells ----------------------------------------------------------------------------------

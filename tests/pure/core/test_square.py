@@ -9,8 +9,8 @@ import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 
 from wakeloop.dialects import dialect_named
-from wakeloop.loop.idle_rounds import count_round
-from wakeloop.loop.progress import made_progress
+from wakeloop.loop.idle_rounds import count_idle_rounds
+from wakeloop.loop.progress import has_progressed
 from wakeloop.presets import preset
 from wakeloop.testing import calls
 from wakeloop.todos import operations, rounds, rows
@@ -154,7 +154,7 @@ def test_a_round_is_counted_in_as_many_comparisons_as_it_has_calls() -> None:
 
     messages = [HumanMessage("go"), *reply(0, 10), *reply(10, 500)]
     notes: Any = {"nag": False}
-    assert count_round(messages, [], notes, preset("wakeloop"), frozenset()) == 0
+    assert count_idle_rounds(messages, [], notes, preset("wakeloop"), frozenset()) == 0
     assert Counted.compared == 10 * 500  # with each of the last ones before it
 
 
@@ -167,7 +167,7 @@ def test_progress_is_judged_in_as_many_steps_as_there_are_items() -> None:
             return super().__contains__(key)
 
     before = Counted(range(2000, 4000))
-    assert made_progress(items(1000, "completed"), before, 0, worked=False) is False
+    assert has_progressed(items(1000, "completed"), before, 0, worked=False) is False
     assert Counted.looked == 0  # a list is searched from its beginning, each time
 
 

@@ -16,7 +16,7 @@ from wakeloop.display.lanes import Picture
 from wakeloop.display.page import Page, parts_in
 from wakeloop.display.past import Nested, Past, Step
 from wakeloop.display.prose import LONGEST, markdown, room_for, shown
-from wakeloop.loop.approval import request
+from wakeloop.loop.approval import build_approval_request
 from wakeloop.text.marks import as_user, with_suffix
 
 ASKED = HumanMessage("Do it.", id="u")
@@ -211,7 +211,7 @@ def test_ends_refusals_hands_and_questions_are_moments() -> None:
 
 
 def test_what_is_asked_in_the_shape_of_chat_uis_is_told_as_a_person_reads_it() -> None:
-    asked = request("run_shell", {"command": "ls"}, "Run this command?", ("approve", "reject"))
+    asked = build_approval_request("run_shell", {"command": "ls"}, "Run this command?", ("approve", "reject"))
     shown = picture(past({"messages": [ASKED]}, {"__interrupt__": [Interrupt(asked)]}))
     assert [one.text for one in shown.moments] == ["", "Run this command? tool: run_shell command: ls"]
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from wakeloop.stream import Ending
+from wakeloop.stream import EndReason
 
 TESTS = Path(__file__).parents[2]
 PAGE = (TESTS.parent / "docs" / "rules.md").read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_a_rule_is_held_by_tests_that_there_are(section: str) -> None:
 
 def test_every_ending_stands_in_the_table_in_the_order_of_the_gates() -> None:
     rows = re.findall(r"^\| \d* ?\| `(\w+)` \|", SECTIONS["Gates"], re.MULTILINE)
-    assert rows == list(get_args(Ending))
+    assert rows == list(get_args(EndReason))
 
 
 def test_the_code_of_a_rule_is_where_the_page_says() -> None:

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
-from wakeloop.loop.approval import Decision, decided
+from wakeloop.loop.approval import Decision, read_decision
 from wakeloop.tools.bounded_process import BoundedOutput
 from wakeloop.tools.shell import approval_request, format_refusal, shell_tool, without_secret_variables
 
@@ -181,12 +181,12 @@ NO = [
 
 @pytest.mark.parametrize("answer", YES)
 def test_yes(answer):
-    assert decided(answer, approval_request("ls")) == Decision("approve")
+    assert read_decision(answer, approval_request("ls")) == Decision("approve")
 
 
 @pytest.mark.parametrize("answer", NO)
 def test_anything_else_is_no(answer):
-    assert decided(answer, approval_request("ls")).kind == "reject"
+    assert read_decision(answer, approval_request("ls")).kind == "reject"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_anything_else_is_no(answer):
 )
 def test_the_refusal_carries_the_persons_words(answer, said):
     assert (
-        format_refusal(decided(answer, approval_request("ls")))
+        format_refusal(read_decision(answer, approval_request("ls")))
         == f"The person refused this command; it was not run.{said}"
     )
 

@@ -23,7 +23,7 @@ from wakeloop.cli.run import Graph, Outcome, View, at_work, execute
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.cli.views import view_of
 from wakeloop.dialects import dialect_named
-from wakeloop.loop.overrides import check_overrides, effective
+from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.model.named import bound
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import LoopSettings, WholeSettings
@@ -78,7 +78,7 @@ class Conversation:
     @property
     def settings(self) -> LoopSettings:
         """The settings that the next activation has."""
-        return effective(self.base, check_overrides(self.base, self.own))
+        return apply_overrides(self.base, check_overrides(self.base, self.own))
 
     @property
     def whole(self) -> bool:
@@ -93,7 +93,9 @@ class Conversation:
         self.refuse_unfinished()
         base = self.base
         dialect = dialect_named(base.dialect).suited(base)
-        if self.depends_on_auto_continue and dialect.active(effective(base, check_overrides(base, own))):
+        if self.depends_on_auto_continue and dialect.active(
+            apply_overrides(base, check_overrides(base, own))
+        ):
             bound(model_of(self.recipe, Event()), dialect.schemas(base))
         self.keep()
         self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)

@@ -3,29 +3,29 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from wakeloop.loop.earned import earned
+from wakeloop.loop.earned_wakes import count_earned_wakes
 from wakeloop.loop.gates import Case
-from wakeloop.loop.ledger import PASSING, Ledger, without
-from wakeloop.loop.spending import told
+from wakeloop.loop.ledger import RUN_KEYS, Ledger, drop_keys
+from wakeloop.loop.spending import report_spent
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import Ending, Session
+from wakeloop.stream import EndReason, Session
 from wakeloop.todos.items import Todo, count_open
 
 
-def yields(reason: Ending, open_count: int) -> Literal["waiting", "dormant", "idle"]:
+def choose_state(reason: EndReason, open_count: int) -> Literal["waiting", "dormant", "idle"]:
     """Return the state that an ending leaves a session in."""
     if reason == "waiting":
         return "waiting"
     return "idle" if open_count else "dormant"
 
 
-def session_at(case: Case, reason: Ending, waiting_on: Sequence[Any] = (), writes: int = 0) -> Session:
+def build_session(case: Case, reason: EndReason, waiting_on: Sequence[Any] = (), writes: int = 0) -> Session:
     """Return the session of a run that ends for this reason; `waiting_on` is the channel's value.
 
     `writes` is the number of the list.
     """
     session: Session = {
-        "state": yields(reason, case.open),
+        "state": choose_state(reason, case.open),
         "reason": reason,
         "open": case.open,
         "wakes": case.wakes,
@@ -34,30 +34,32 @@ def session_at(case: Case, reason: Ending, waiting_on: Sequence[Any] = (), write
         "items": case.items,
     }
     if session["state"] == "waiting":
-        session["on"] = waits_on(waiting_on)
+        session["on"] = find_waiting_party(waiting_on)
     return session
 
 
-def session_from(
+def build_session_from_notes(
     notes: Ledger,
     todos: Sequence[Todo],
     settings: LoopSettings,
-    reason: Ending,
+    reason: EndReason,
     waiting_on: Sequence[Any] = (),
 ) -> Session:
     """Return the same by an activation's notes, with what it has spent."""
     wakes = notes.get("wake_cycles", 0)
-    case = Case(count_open(todos), settings, wakes, earned=earned(notes, settings), items=len(todos))
-    return {**session_at(case, reason, waiting_on, notes.get("writes", 0)), "spent": told(notes)}
+    case = Case(
+        count_open(todos), settings, wakes, earned=count_earned_wakes(notes, settings), items=len(todos)
+    )
+    return {**build_session(case, reason, waiting_on, notes.get("writes", 0)), "spent": report_spent(notes)}
 
 
-def waits_on(waiting_on: Sequence[Any]) -> str:
+def find_waiting_party(waiting_on: Sequence[Any]) -> str:
     """Return whom a session waits for: the first entry says it, a peer where it does not."""
     first = next(iter(waiting_on), None)
     return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
 
 
-def at_rest(notes: Ledger, tail: str | None = None) -> Ledger:
+def drop_run_notes(notes: Ledger, tail: str | None = None) -> Ledger:
     """Return what the end of a run leaves of its notes; `tail` is the id of the last message."""
-    rest = without(notes, PASSING)
+    rest = drop_keys(notes, RUN_KEYS)
     return rest if tail is None else {**rest, "tail": tail}

@@ -7,35 +7,41 @@ from typing import Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.loop.overrides import FIXED
+from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.settings import LoopSettings
 
-_ASIDE = "Settings of this run, over the thread's and the agent's own."
+_FORM_DESCRIPTION = "Settings of this run, over the thread's and the agent's own."
 
 
-def context_form(base: LoopSettings) -> type[Any]:
+def build_context_form(base: LoopSettings) -> type[Any]:
     """Return the schema of a context that carries `todo_settings`: each that may vary, and what it is here.
 
     A mapping's type, so that a context stays what it is: nothing is filled in, checked or dropped.
     """
-    return _form(tuple((name, _told(name, base)) for name in LoopSettings.model_fields if name not in FIXED))
+    return _build_form(
+        tuple(
+            (name, _describe_setting(name, base))
+            for name in LoopSettings.model_fields
+            if name not in FIXED_SETTINGS
+        )
+    )
 
 
 @lru_cache(64)
-def _form(told: tuple[tuple[str, str], ...]) -> type[Any]:
-    fields = {name: _field(name, description) for name, description in told}
+def _build_form(told: tuple[tuple[str, str], ...]) -> type[Any]:
+    fields = {name: _annotate_setting(name, description) for name, description in told}
     settings = TypedDict("TodoSettings", fields, total=False)  # type: ignore[misc]
-    context = {"todo_settings": Annotated[settings, Field(description=_ASIDE)]}
+    context = {"todo_settings": Annotated[settings, Field(description=_FORM_DESCRIPTION)]}
     return TypedDict("TodoContext", context, total=False)  # type: ignore[operator,no-any-return]
 
 
-def _told(name: str, base: LoopSettings) -> str:
+def _describe_setting(name: str, base: LoopSettings) -> str:
     value = getattr(base, name)
     here = "" if isinstance(value, dict) else f" This agent's: {json.dumps(value)}."
     return f"{LoopSettings.model_fields[name].description}{here}"
 
 
-def _field(name: str, description: str) -> Any:
+def _annotate_setting(name: str, description: str) -> Any:
     field = LoopSettings.model_fields[name]
     told: Any = (field.annotation, Field(description=description), *field.metadata)
     return Annotated[told]

@@ -16,7 +16,7 @@ from wakeloop.model.redaction import RedactingTracer
 from wakeloop.model.usage import name_of
 
 
-def _told(inputs: Any) -> Any:
+def _trim_traced_inputs(inputs: Any) -> Any:
     request = inputs.get("request") if isinstance(inputs, dict) else None
     if not isinstance(request, dict):
         return inputs
@@ -24,11 +24,11 @@ def _told(inputs: Any) -> Any:
     return {"request": {"model": name_of(request["model"]), **said}}
 
 
-TOLD = TracePolicy(process_inputs=_told)
+TRACE_POLICY = TracePolicy(process_inputs=_trim_traced_inputs)
 """What LangSmith is told of a request: LangChain would tell it all that a model is made with."""
 
 
-class Sent(BaseCallbackHandler):
+class SentMessages(BaseCallbackHandler):
     """What truly goes to the model: the ids of its messages, behind all that others have taken out."""
 
     run_inline = True
@@ -41,7 +41,7 @@ class Sent(BaseCallbackHandler):
         self.ids = frozenset(message.id for message in messages[0])
 
 
-class Unfit:
+class FormatErrorCatcher:
     """An answer that is not in the provider's format: `said` without a result, where LangChain raises.
 
     A `ToolStrategy` has a way of its own, `handle_errors`.
@@ -61,36 +61,36 @@ class Unfit:
         return True
 
 
-def heard(handler: Callable[[Any], Any], request: Any, ear: Hearing, config: RunnableConfig) -> Any:
+def call_handler(handler: Callable[[Any], Any], request: Any, ear: Hearing, config: RunnableConfig) -> Any:
     """Return a reply; None where it was not read. What is raised tells no key."""
-    with RedactingTracer(ear.config, request.model) as told, ear, Unfit(request) as unfit:
+    with RedactingTracer(ear.config, request.model) as told, ear, FormatErrorCatcher(request) as unfit:
         if told is None or told is config:
             return handler(request)
         with set_config_context(told) as context:
             return context.run(handler, request)
     if unfit.said is not None:
         return unfit.said
-    return heard(handler, _whole(request), ear, config) if ear.silent else None
+    return call_handler(handler, _without_streaming(request), ear, config) if ear.silent else None
 
 
-async def aheard(
+async def acall_handler(
     handler: Callable[[Any], Awaitable[Any]], request: Any, ear: Hearing, config: RunnableConfig
 ) -> Any:
     """Return the same; the model is awaited."""
-    with RedactingTracer(ear.config, request.model) as told, ear, Unfit(request) as unfit:
+    with RedactingTracer(ear.config, request.model) as told, ear, FormatErrorCatcher(request) as unfit:
         if told is None or told is config:
             return await handler(request)
         with set_config_context(told) as context:
-            return await get_running_loop().create_task(_coroutine(handler, request), context=context)
+            return await get_running_loop().create_task(_await_handler(handler, request), context=context)
     if unfit.said is not None:
         return unfit.said
-    return await aheard(handler, _whole(request), ear, config) if ear.silent else None
+    return await acall_handler(handler, _without_streaming(request), ear, config) if ear.silent else None
 
 
-def _whole(request: Any) -> Any:
+def _without_streaming(request: Any) -> Any:
     """Return a request that is not streamed: its stream never began, and may be a body that is none."""
     return request.override(model_settings={**request.model_settings, "stream": False})
 
 
-async def _coroutine(handler: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
+async def _await_handler(handler: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
     return await handler(request)

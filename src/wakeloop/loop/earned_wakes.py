@@ -18,12 +18,12 @@ def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, b
         began, most = notes.get("settled", [now, now] if begins else [0, 0])
         if now or most:
             notes["settled"] = [began, max(most, now)]
-        notes["budget"] = settings.max_wake_cycles + earned(notes, settings)
+        notes["budget"] = settings.max_wake_cycles + count_earned_wakes(notes, settings)
     if todos and settings.on_no_list == "ask":
         notes["listed"] = True
 
 
-def earned(notes: Ledger, settings: LoopSettings) -> int:
+def count_earned_wakes(notes: Ledger, settings: LoopSettings) -> int:
     """Return the wakes beyond `max_wake_cycles`: one for each item more than at the activation's beginning.
 
     Where nothing wakes, nothing is earned.
