@@ -49,7 +49,7 @@ and {an event waits, at most:.0f} at most."""
 def agent_on(url: str, log: str, takes: float) -> Any:
     """The agent of every thread, with its checkpoints in Postgres."""
     from wakeloop import create_todo_agent
-    from wakeloop.cli.sessions.postgres import postgres_saver
+    from wakeloop.cli.sessions.postgres import open_postgres_saver
 
     def note(number: int) -> str:
         """Do what the event asks for."""
@@ -59,7 +59,7 @@ def agent_on(url: str, log: str, takes: float) -> Any:
         time.sleep(takes)
         return f"event {number} is done by {os.getpid()}"
 
-    with postgres_saver(url) as saver:
+    with open_postgres_saver(url) as saver:
         yield create_todo_agent(Writer(), tools=[note], checkpointer=saver)
 
 

@@ -61,7 +61,7 @@ class Writer(BaseChatModel):
 def agent_on(url: str, log: str, latency: float) -> Iterator[Any]:
     """The agent of every thread, with its checkpoints in Postgres."""
     from wakeloop import create_todo_agent
-    from wakeloop.cli.sessions.postgres import postgres_saver
+    from wakeloop.cli.sessions.postgres import open_postgres_saver
 
     def note(number: int) -> str:
         """Write an event down."""
@@ -70,7 +70,7 @@ def agent_on(url: str, log: str, latency: float) -> Iterator[Any]:
         os.close(file)
         return f"event {number} is written down"
 
-    with postgres_saver(url) as saver:
+    with open_postgres_saver(url) as saver:
         yield create_todo_agent(Writer(latency=latency), tools=[note], checkpointer=saver)
 
 

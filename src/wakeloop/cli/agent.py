@@ -11,10 +11,10 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 
 from wakeloop.agent import build_todo_graph
-from wakeloop.cli.configured import settings_of
-from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.outside import Group, Outside
 from wakeloop.cli.recipe import Recipe, is_openai
+from wakeloop.cli.recipe_builder import settings_from_recipe
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.dialects import dialect_named
@@ -27,17 +27,17 @@ from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
 
 TODO_TOOLS = "the todo tools"
-WAYS = {  # by how an owner is called; any other is a module of the user's own
+TOOL_CLASH_FIXES = {  # by how an owner is called; any other is a module of the user's own
     TODO_TOOLS: "",
     "the tools of sessions": "",
     "the tools ": "leave those out by --tools",
     "the MCP server ": 'leave a server out by "disabled": true in the file of the servers',
 }
-DECISIONS = {"allowed_decisions": ["approve", "edit", "reject"]}  # on a call of a server's tool
-REPETITION = "x-stainless-retry-count"  # a header in which the client counts them
+APPROVAL_CONFIG = {"allowed_decisions": ["approve", "edit", "reject"]}  # on a call of a server's tool
+RETRY_COUNT_HEADER = "x-stainless-retry-count"  # a header in which the client counts them
 
 
-def graph_of(
+def build_recipe_graph(
     recipe: Recipe, outside: Outside, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
 ) -> StateGraph[Any, Any, Any, Any]:
     """Build the graph of a recipe, not compiled; `more` are tools of sessions, `outside` holds servers.
@@ -45,17 +45,17 @@ def graph_of(
     `ask` puts each shell command and each call of a server to the person first; setting `stop` ends running
     ones, and no request follows it.
     """
-    settings = settings_of(recipe)
+    settings = settings_from_recipe(recipe)
     if not Path(recipe.root).is_dir():
         raise CommandError(
             f"The folder {recipe.root!r} of this thread is not there: name another with --root."
         )
-    model = model_of(recipe, stop)
-    tools = apart(
+    model = make_model(recipe, stop)
+    tools = merge_tools(
         [
             (
                 "the tools " + (", ".join(name for name in recipe.tools if ":" not in name) or "of the demo"),
-                tools_of(recipe, ask=ask, stop=stop),
+                make_builtin_tools(recipe, ask=ask, stop=stop),
             ),
             ("the tools of sessions", more),
             *outside.groups(recipe, ask=ask),
@@ -70,41 +70,44 @@ def graph_of(
         recipe.system or None,
         settings,
         verify=check,
-        interrupt_on={name: {**DECISIONS, "description": question} for name, question in asked.items()},
+        interrupt_on={name: {**APPROVAL_CONFIG, "description": question} for name, question in asked.items()},
     )
 
 
-def apart(groups: Sequence[Group], todo_tools: Collection[str]) -> list[BaseTool]:
+def merge_tools(groups: Sequence[Group], todo_tools: Collection[str]) -> list[BaseTool]:
     """All tools in a list. Raises `CommandError` where two have one name: it names whose they are."""
     owners = dict.fromkeys(todo_tools, TODO_TOOLS)
     for owner, tools in groups:
         for tool in tools:
             if (other := owners.get(tool.name)) is not None:
                 whose = f"both of {owner}" if other == owner else f"one of {other} and one of {owner}"
-                ways = dict.fromkeys(filter(None, map(way_out, (other, owner))))
-                raise usage(f"Two tools are called {tool.name!r}, {whose}: {', or '.join(ways)}.")
+                ways = dict.fromkeys(filter(None, map(suggest_tool_fix, (other, owner))))
+                raise usage_error(f"Two tools are called {tool.name!r}, {whose}: {', or '.join(ways)}.")
             owners[tool.name] = owner
     return [tool for _, tools in groups for tool in tools]
 
 
-def way_out(owner: str) -> str:
+def suggest_tool_fix(owner: str) -> str:
     """What may be done about a tool of one's whose name another has."""
-    return next((way for begins, way in WAYS.items() if owner.startswith(begins)), "give yours another name")
+    return next(
+        (way for begins, way in TOOL_CLASH_FIXES.items() if owner.startswith(begins)),
+        "give yours another name",
+    )
 
 
-def model_of(recipe: Recipe, stop: Event) -> BaseChatModel:
+def make_model(recipe: Recipe, stop: Event) -> BaseChatModel:
     """Make the model of a recipe; one that is said to have no function calling refuses tools."""
-    model = _made(recipe, stop)
+    model = _create_model(recipe, stop)
     if not recipe.function_calling:
-        model.__dict__["bind_tools"] = _no_tools  # found before the class's own
+        model.__dict__["bind_tools"] = _refuse_tools  # found before the class's own
     return model
 
 
-def _no_tools(*_: Any, **__: Any) -> Any:
+def _refuse_tools(*_: Any, **__: Any) -> Any:
     raise NotImplementedError("function_calling is off")
 
 
-def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
+def _create_model(recipe: Recipe, stop: Event) -> BaseChatModel:
     """Make the model of a recipe; one of OpenAI's kind makes no request any more once `stop` is set."""
     if not recipe.model:
         return OfflineAuditor(delay=recipe.delay)
@@ -112,16 +115,16 @@ def _made(recipe: Recipe, stop: Event) -> BaseChatModel:
         check_name(recipe.model)
     if is_openai(recipe.model):
         address = {"base_url": recipe.base_url} if recipe.base_url else {}
-        return openai_model(recipe.model.removeprefix("openai:"), **address, **stopping(stop))
+        return openai_model(recipe.model.removeprefix("openai:"), **address, **stoppable_client(stop))
     if recipe.base_url:
-        raise usage(
+        raise usage_error(
             f"--base-url is for models of OpenAI's kind, and {recipe.model!r} is of another provider; "
             f"if the server has it under this name, write {f'openai:{recipe.model}'!r}."
         )
     return model_named(recipe.model)
 
 
-def stopping(stop: Event) -> dict[str, Any]:
+def stoppable_client(stop: Event) -> dict[str, Any]:
     """Options of a client that refuses to send when `stop` is set: it repeats failed requests by itself.
 
     Each repetition is an event of the run. It reads a stream that begins with a byte order mark, too.
@@ -140,7 +143,7 @@ def stopping(stop: Event) -> dict[str, Any]:
             raise APIConnectionError(message="The run was stopped.", request=request)
 
     def tell(request: Any) -> None:
-        if number := int(request.headers.get(REPETITION, 0)):
+        if number := int(request.headers.get(RETRY_COUNT_HEADER, 0)):
             told: RetriedEvent = {
                 "type": "retried",
                 "retry": number,
@@ -157,7 +160,7 @@ def stopping(stop: Event) -> dict[str, Any]:
     return {"http_client": DefaultHttpxClient(event_hooks=hooks)}
 
 
-def tools_of(recipe: Recipe, *, ask: bool, stop: Event) -> list[BaseTool]:
+def make_builtin_tools(recipe: Recipe, *, ask: bool, stop: Event) -> list[BaseTool]:
     """Make the tools of a recipe, confined to its root."""
     root = Path(recipe.root)
     if recipe.demo:

@@ -9,11 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import Event
 from typing import Any
 
-from wakeloop.cli.around import WHOLE, Around, look_around, some
-from wakeloop.cli.configured import recipe_of, stack_of
-from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, code_of, sentence_of
-from wakeloop.cli.manner import at_a_terminal
+from wakeloop.cli.discovery import TOTAL_TIMEOUT, ModelSources, discover_models, format_models
+from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, error_exit_code, format_error
+from wakeloop.cli.output_formats import at_a_terminal
 from wakeloop.cli.recipe import Recipe, without_user
+from wakeloop.cli.recipe_builder import build_stack, recipe_from_stack
 from wakeloop.cli.store import Place, exists, reading
 from wakeloop.config.levels import config_folder
 from wakeloop.display.clean import one_line
@@ -21,10 +21,10 @@ from wakeloop.display.width import tell
 from wakeloop.errors import ReplyError
 from wakeloop.text.characters import plural, to_copy
 
-VERSION = re.compile(r"/v\d\w*$")  # at the end of an address
+VERSION_SUFFIX = re.compile(r"/v\d\w*$")  # at the end of an address
 PACKAGES = ("wakeloop", "langgraph", "langchain-core", "langchain-openai", "langgraph-checkpoint-sqlite")
-ASKED = "Call the tool ready once, with ok set to true. Say nothing else."
-READY = {
+TEST_PROMPT = "Call the tool ready once, with ok set to true. Say nothing else."
+TEST_TOOL = {
     "type": "function",
     "function": {
         "name": "ready",
@@ -34,29 +34,29 @@ READY = {
 }
 
 
-def examine(place: Place, given: Mapping[str, Any], say: Callable[[str], None]) -> int:
+def run_doctor(place: Place, given: Mapping[str, Any], say: Callable[[str], None]) -> int:
     """Say how things are, line by line; 0 where a model answers and calls a tool."""
-    say(f"versions: python {platform.python_version()}, {', '.join(map(versioned, PACKAGES))}")
+    say(f"versions: python {platform.python_version()}, {', '.join(map(format_version, PACKAGES))}")
     file = config_folder() / "config.yaml"
     say(f"config: {to_copy(file)}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
     worst = SETTLED
     try:
-        say(kept(place))
+        say(describe_storage(place))
     except CommandError as error:  # the model is looked at none the less
         worst = error.code
-        say(f"threads: {sentence_of(error)}")
-    progress("Looking for servers on this machine …")
-    around = look_around(say)
-    recipe = chosen(around, given)
+        say(f"threads: {format_error(error)}")
+    show_progress("Looking for servers on this machine …")
+    around = discover_models(say)
+    recipe = choose_recipe(around, given)
     if recipe is None:
         say("model: none; wakeloop init finds one")
         return worst or USAGE
     at = f" at {without_user(recipe.base_url)}" if recipe.base_url else ""
     say(f"model: {one_line(recipe.title)}{at}")
-    return tried(recipe, say) or worst
+    return check_model(recipe, say) or worst
 
 
-def versioned(package: str) -> str:
+def format_version(package: str) -> str:
     """A package with its version, without importing it."""
     try:
         return f"{package} {version(package)}"
@@ -64,7 +64,7 @@ def versioned(package: str) -> str:
         return f"{package} (not installed)"
 
 
-def kept(place: Place) -> str:
+def describe_storage(place: Place) -> str:
     """Where threads are kept, and how many there are."""
     if not exists(place):
         return f"threads: {to_copy(place.path)} (not there; the first run makes it)"
@@ -72,21 +72,23 @@ def kept(place: Place) -> str:
         return f"threads: {to_copy(place.path)}, {plural(len(store.threads()), 'thread')}"
 
 
-def chosen(around: Around, given: Mapping[str, Any]) -> Recipe | None:
+def choose_recipe(around: ModelSources, given: Mapping[str, Any]) -> Recipe | None:
     """The model that the configuration names, else the first of a server on this machine."""
-    stack = stack_of(None, given)
-    if stack.resolved().get("model"):
-        return recipe_of(stack, Recipe(), given)
+    stack = build_stack(None, given)
+    if stack.resolve().get("model"):
+        return recipe_from_stack(stack, Recipe(), given)
     served = next((values for _, values in around.choices if "base_url" in values), None)
-    return None if served is None else recipe_of(stack_of(None, {**given, **served}), Recipe(), given)
+    return (
+        None if served is None else recipe_from_stack(build_stack(None, {**given, **served}), Recipe(), given)
+    )
 
 
-def tried(recipe: Recipe, say: Callable[[str], None]) -> int:
+def check_model(recipe: Recipe, say: Callable[[str], None]) -> int:
     """Ask the model for one call of a tool, and say what came of it."""
-    progress("Asking it for one call of a tool …")
+    show_progress("Asking it for one call of a tool …")
     from langchain_core.messages import HumanMessage
 
-    from wakeloop.cli.agent import model_of
+    from wakeloop.cli.agent import make_model
     from wakeloop.model.asking import ask
     from wakeloop.model.broken_stream import Hearing
     from wakeloop.model.named import bound
@@ -94,16 +96,16 @@ def tried(recipe: Recipe, say: Callable[[str], None]) -> int:
     model, heard = None, Hearing({}, streaming=False)
     with ExitStack() as open_ones:
         try:
-            model = model_of(recipe, Event())
+            model = make_model(recipe, Event())
             if client := getattr(model, "http_client", None):
                 open_ones.callback(client.close)
-            reply = ask(bound(model, [READY]), [HumanMessage(ASKED)], heard)
+            reply = ask(bound(model, [TEST_TOOL]), [HumanMessage(TEST_PROMPT)], heard)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
-            say(f"answer: none. {sentence_of(error)}")
+            say(f"answer: none. {format_error(error)}")
             answered = isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int)
-            for line in instead(recipe.model, model) if answered else ():
+            for line in suggest_alternatives(recipe.model, model) if answered else ():
                 say(line)
-            return code_of(error)
+            return error_exit_code(error)
     if heard.unread is not None:
         say(f"tools: none called. Its call cannot be read: {one_line(heard.unread.why)}.")
         return FAILED
@@ -114,26 +116,26 @@ def tried(recipe: Recipe, say: Callable[[str], None]) -> int:
     return SETTLED
 
 
-def instead(name: str, model: Any) -> Iterator[str]:
+def suggest_alternatives(name: str, model: Any) -> Iterator[str]:
     """What a server has in the place of what was asked for: models by other names, or another address."""
     client: Any = getattr(model, "root_client", None)
     if client is None:
         return
     asked = str(client.base_url).rstrip("/")
-    others = () if VERSION.search(asked) else (f"{asked}/v1", str(client.base_url.join("/v1")))
+    others = () if VERSION_SUFFIX.search(asked) else (f"{asked}/v1", str(client.base_url.join("/v1")))
     for address in dict.fromkeys((asked, *others)):
         with suppress(Exception):  # nothing answers there, or something else does
-            at_once = client.with_options(base_url=address, timeout=WHOLE, max_retries=0)
+            at_once = client.with_options(base_url=address, timeout=TOTAL_TIMEOUT, max_retries=0)
             names = [one.id for one in at_once.models.list().data]
             if address != asked:
                 there = without_user(address)
                 yield f"address: a server answers at {there}: try --base-url {there}"
             elif name.removeprefix("openai:") not in names:
-                yield f"models there: {some(names)}"
+                yield f"models there: {format_models(names)}"
             return
 
 
-def progress(text: str) -> None:
+def show_progress(text: str) -> None:
     """Tell a person at a terminal what takes a moment."""
     if at_a_terminal():
         tell(text, sys.stderr)

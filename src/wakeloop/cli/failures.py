@@ -22,18 +22,23 @@ from wakeloop.errors import (
 from wakeloop.text.secrets import without_secrets
 
 SETTLED, FAILED, USAGE, OPEN, WAITING, TERMINATED, INTERRUPTED = 0, 1, 2, 3, 4, 143, 130
-LONGEST = 500  # characters of a server's words
-SHORTEST_SECRET = 6  # a shorter value would be found in innocent words
+MAX_SERVER_MESSAGE = 500  # characters of a server's words
+MIN_SECRET_LENGTH = 6  # a shorter value would be found in innocent words
 REFUSALS = {
     401: ("refused the key", "Set OPENAI_API_KEY to one that it takes."),
     403: ("refused the key", "Set OPENAI_API_KEY to one that it takes."),
     404: ("knows no such model or address", "Look at --model and --base-url."),
     429: ("takes no more requests for now", "Wait a while, or look at the quota."),
 }
-SERVER_FAILED, NOT_THERE, TOO_MANY = 500, 404, 429
-BARE = re.compile(r"Error code: \d+$|\s*<(?:!doctype|html)\b", re.IGNORECASE)  # a status alone, or a page
-FULL = "disk is full"  # of SQLite's words
-NO_ROOM = ("SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_WRITE")  # it means the same, and says "disk I/O error"
+SERVER_ERROR, NOT_FOUND, TOO_MANY_REQUESTS = 500, 404, 429
+NO_MESSAGE = re.compile(
+    r"Error code: \d+$|\s*<(?:!doctype|html)\b", re.IGNORECASE
+)  # a status alone, or a page
+DISK_FULL = "disk is full"  # of SQLite's words
+DISK_FULL_CODES = (
+    "SQLITE_IOERR_SHMSIZE",
+    "SQLITE_IOERR_WRITE",
+)  # it means the same, and says "disk I/O error"
 DATABASES = ("sqlite3", "sqlalchemy", "psycopg", "psycopg_pool")
 
 
@@ -45,12 +50,12 @@ class CommandError(Exception):
         self.code = code
 
 
-def usage(sentence: str) -> CommandError:
+def usage_error(sentence: str) -> CommandError:
     """An error of whoever typed the command."""
     return CommandError(sentence, USAGE)
 
 
-def code_of(error: BaseException) -> int:
+def error_exit_code(error: BaseException) -> int:
     """The exit code of what was raised."""
     if isinstance(error, CommandError):
         return error.code
@@ -58,7 +63,7 @@ def code_of(error: BaseException) -> int:
     return USAGE if isinstance(error, wrong) else FAILED
 
 
-def sentence_of(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """What was raised, in one sentence, without keys and control codes."""
     if isinstance(error, ConcurrentRunError):
         said = (
@@ -66,14 +71,14 @@ def sentence_of(error: BaseException) -> str:
         )
     elif isinstance(error, CommandError | WakeloopError):
         said = str(error).replace(AGAIN, "try again")
-    elif _is_of_a_database(error) and is_full(error):
-        said = full("of the database")
+    elif _is_database_error(error) and is_disk_full(error):
+        said = format_disk_full("of the database")
     elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
-        said = full(f"of {error.filename!r}" if error.filename else "that the output goes to")
-    elif _is_of_a_database(error):
-        said = f"The database cannot be used: {database_words(error)}."
-    elif _is_of_a_server(error):
-        said = server_sentence(error)
+        said = format_disk_full(f"of {error.filename!r}" if error.filename else "that the output goes to")
+    elif _is_database_error(error):
+        said = f"The database cannot be used: {format_database_error(error)}."
+    elif _is_server_error(error):
+        said = format_server_error(error)
     elif isinstance(error, UnicodeEncodeError):
         said = f"{error.object[:60]!r} is not UTF-8: type it again."
     elif isinstance(error, UnicodeDecodeError):
@@ -82,65 +87,65 @@ def sentence_of(error: BaseException) -> str:
         said = f"{error.strerror}: {error.filename}." if error.filename else f"{error.strerror}."
     else:
         said = f"The run failed: {type(error).__name__}: {error}"
-    return one_line(redacted(said), 2 * LONGEST)
+    return one_line(redact(said), 2 * MAX_SERVER_MESSAGE)
 
 
-def is_full(error: BaseException) -> bool:
+def is_disk_full(error: BaseException) -> bool:
     """Whether a database says that there is no room, in its own words or SQLAlchemy's."""
     own = getattr(error, "orig", None) or error
-    return FULL in str(error) or getattr(own, "sqlite_errorname", "") in NO_ROOM
+    return DISK_FULL in str(error) or getattr(own, "sqlite_errorname", "") in DISK_FULL_CODES
 
 
-def full(which: str) -> str:
+def format_disk_full(which: str) -> str:
     """What is said where there is no room for a step; those before it are stored whole."""
     return f"The disk {which} is full: make room, then go on where it stopped."
 
 
-def _is_of_a_database(error: BaseException) -> bool:
+def _is_database_error(error: BaseException) -> bool:
     return any(kind.__module__.partition(".")[0] in DATABASES for kind in type(error).__mro__)
 
 
-def database_words(error: BaseException) -> str:
+def format_database_error(error: BaseException) -> str:
     """A database's own words, without the statement and the values that it was given."""
     said = getattr(error, "orig", None) or error
-    return one_line(redacted(str(said)), LONGEST).rstrip(".") or type(said).__name__
+    return one_line(redact(str(said)), MAX_SERVER_MESSAGE).rstrip(".") or type(said).__name__
 
 
-def _is_of_a_server(error: BaseException) -> bool:
-    return isinstance(getattr(error, "status_code", None), int) or _is_like(
+def _is_server_error(error: BaseException) -> bool:
+    return isinstance(getattr(error, "status_code", None), int) or _has_type_named(
         error, "Timeout", "Connect", "APIError"
     )
 
 
-def server_sentence(error: Any) -> str:
+def format_server_error(error: Any) -> str:
     """What a model's server or the way to it did; told by status and class name, whatever the provider."""
-    said, where = one_line(server_words(error), LONGEST), server_address(error)
+    said, where = one_line(server_message(error), MAX_SERVER_MESSAGE), format_server_address(error)
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         before, after = REFUSALS.get(status, ("refused the request", ""))
-        before = "failed" if status >= SERVER_FAILED else before
-        if status == NOT_THERE and not said:
-            before, after = nothing_there(error)
+        before = "failed" if status >= SERVER_ERROR else before
+        if status == NOT_FOUND and not said:
+            before, after = explain_not_found(error)
         return f"The server{where} {before} ({status}){f': {said}' if said else '.'} {after}".rstrip()
-    if _is_like(error, "Timeout"):
+    if _has_type_named(error, "Timeout"):
         return f"The server{where} did not answer in time."
-    if _is_like(error, "Connect"):
-        cause = one_line(str(root_cause(error)), LONGEST).rstrip(".")
+    if _has_type_named(error, "Connect"):
+        cause = one_line(str(find_root_cause(error)), MAX_SERVER_MESSAGE).rstrip(".")
         return f"The server{where} cannot be reached: {cause}."
     return f"The server's answer could not be used: {said or type(error).__name__}"
 
 
-def server_words(error: Any) -> str:
+def server_message(error: Any) -> str:
     """The server's own words, ending in a full stop; "" where it had none but its status."""
     body = getattr(error, "body", None)
     said = body.get("message") if isinstance(body, dict) else None
     said = str(said or error).strip()
-    if BARE.match(said):
+    if NO_MESSAGE.match(said):
         return ""
     return said if said.endswith((".", "!", "?")) else f"{said}."
 
 
-def nothing_there(error: Any) -> tuple[str, str]:
+def explain_not_found(error: Any) -> tuple[str, str]:
     """What is said of an address at which a server has nothing."""
     path = ""
     with suppress(Exception):
@@ -149,13 +154,13 @@ def nothing_there(error: Any) -> tuple[str, str]:
     return f"has nothing{f' at {path}' if path else ''}", hint
 
 
-def is_the_models(error: BaseException) -> bool:
+def is_model_error(error: BaseException) -> bool:
     """Whether a model's server, or the way to it, is to be looked into."""
     status = getattr(error, "status_code", None)
-    return isinstance(error, ReplyError) or (_is_of_a_server(error) and status != TOO_MANY)
+    return isinstance(error, ReplyError) or (_is_server_error(error) and status != TOO_MANY_REQUESTS)
 
 
-def server_address(error: Any) -> str:
+def format_server_address(error: Any) -> str:
     """Which server, where the error tells."""
     with suppress(Exception):  # httpx raises RuntimeError where there is no request
         url = error.request.url
@@ -164,17 +169,17 @@ def server_address(error: Any) -> str:
     return ""
 
 
-def root_cause(error: BaseException) -> BaseException:
+def find_root_cause(error: BaseException) -> BaseException:
     """The first of a chain of errors that says something."""
     while (cause := error.__cause__ or error.__context__) is not None and str(cause):
         error = cause
     return error
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """The text without the values of variables that look like secrets, and without passwords in addresses."""
     text = without_secrets(text)
-    values = {value for value in os.environ.values() if len(value) >= SHORTEST_SECRET and value in text}
+    values = {value for value in os.environ.values() if len(value) >= MIN_SECRET_LENGTH and value in text}
     if not values:
         return text
     from wakeloop.tools.shell import without_secret_variables
@@ -184,6 +189,6 @@ def redacted(text: str) -> str:
     return text
 
 
-def _is_like(error: BaseException, *words: str) -> bool:
+def _has_type_named(error: BaseException, *words: str) -> bool:
     names = [kind.__name__ for kind in type(error).__mro__ if kind.__module__.split(".")[0] != "builtins"]
     return any(word in name for name in names for word in words)

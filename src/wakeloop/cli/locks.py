@@ -13,87 +13,87 @@ from typing import BinaryIO
 if sys.platform != "win32":
     import fcntl
 
-RUNNING = "run "  # before the name of a thread; no name has a blank
-ONE = threading.Lock()  # held while a file is opened, closed, or asked
+RUNNING_PREFIX = "run "  # before the name of a thread; no name has a blank
+MUTEX = threading.Lock()  # held while a file is opened, closed, or asked
 
 
 @dataclass
-class Locks:
+class LockFile:
     """A file with a byte for each name, opened once in a process: closing any descriptor frees all locks."""
 
     file: BinaryIO
     users: int = 0
-    mine: set[str] = field(default_factory=set)
+    owned: set[str] = field(default_factory=set)
 
-    def take(self, name: str) -> bool:
+    def acquire(self, name: str) -> bool:
         """Take a name, unless somebody has it."""
-        with ONE:
-            if name in self.mine or not _locked(self.file, name):
+        with MUTEX:
+            if name in self.owned or not _lock_byte(self.file, name):
                 return False
-            self.mine.add(name)
+            self.owned.add(name)
             return True
 
-    def leave(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """Let go of a name."""
-        with ONE:
-            self.mine.discard(name)
-            _locked(self.file, name, free=True)
+        with MUTEX:
+            self.owned.discard(name)
+            _lock_byte(self.file, name, free=True)
 
-    def is_elsewhere(self, name: str) -> bool:
+    def is_locked_elsewhere(self, name: str) -> bool:
         """Whether another process has a name."""
-        with ONE:
-            if name in self.mine:
+        with MUTEX:
+            if name in self.owned:
                 return False
-            free = _locked(self.file, name)
+            free = _lock_byte(self.file, name)
             if free:
-                _locked(self.file, name, free=True)
+                _lock_byte(self.file, name, free=True)
             return not free
 
 
 @dataclass(frozen=True)
-class Hold:
+class ThreadLock:
     """A thread in the hands of this process."""
 
-    locks: Locks | None
+    locks: LockFile | None
     thread: str
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def mark_running(self) -> Iterator[None]:
         """Tell other processes that it is run, for as long as it is."""
         if self.locks is not None:
-            self.locks.take(RUNNING + self.thread)
+            self.locks.acquire(RUNNING_PREFIX + self.thread)
         try:
             yield
         finally:
             if self.locks is not None:
-                self.locks.leave(RUNNING + self.thread)
+                self.locks.release(RUNNING_PREFIX + self.thread)
 
 
-OPEN: dict[str, Locks] = {}
+OPEN_FILES: dict[str, LockFile] = {}
 
 
 @contextmanager
-def locks(path: str, mode: str) -> Iterator[Locks | None]:
+def open_lock_file(path: str, mode: str) -> Iterator[LockFile | None]:
     """The locks in a file, which the last user closes; None on Windows, which has no such locks."""
     if sys.platform == "win32":
         yield None
         return
-    with ONE:
-        if path not in OPEN:
+    with MUTEX:
+        if path not in OPEN_FILES:
             file = open(path, mode, opener=partial(os.open, mode=0o600))  # noqa: SIM115 - closed by the last
-            OPEN[path] = Locks(file)  # type: ignore[arg-type]
-        found = OPEN[path]
+            OPEN_FILES[path] = LockFile(file)  # type: ignore[arg-type]
+        found = OPEN_FILES[path]
         found.users += 1
     try:
         yield found
     finally:
-        with ONE:
+        with MUTEX:
             found.users -= 1
             if not found.users:
-                OPEN.pop(path).file.close()
+                OPEN_FILES.pop(path).file.close()
 
 
-def _locked(file: BinaryIO, name: str, *, free: bool = False) -> bool:
+def _lock_byte(file: BinaryIO, name: str, *, free: bool = False) -> bool:
     """Take the byte of a name, unless another process has it, or let go of it."""
     if sys.platform == "win32":
         return True

@@ -19,70 +19,73 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
-from wakeloop.cli.failures import CommandError, usage
-from wakeloop.cli.mcp_file import Server
+from wakeloop.cli.failures import CommandError, usage_error
+from wakeloop.cli.mcp_config import McpServer
 from wakeloop.cli.recipe import without_user
 from wakeloop.text.characters import one_line, shorten
 from wakeloop.text.secrets import without_secrets
 
-START = 30.0  # seconds until a server has to be ready
-ANSWER = 300.0  # seconds that a call may take
-LEAVE = 6.0  # seconds that a session has to end: after two its process is asked to, after four it is made to
-LAST_WORDS = 2_000  # bytes of what a server wrote on its stderr
-LONGEST = 300  # characters of a server's words in a sentence
+START_TIMEOUT = 30.0  # seconds until a server has to be ready
+CALL_TIMEOUT = 300.0  # seconds that a call may take
+CLOSE_TIMEOUT = (
+    6.0  # seconds that a session has to end: after two its process is asked to, after four it is made to
+)
+MAX_STDERR_BYTES = 2_000  # bytes of what a server wrote on its stderr
+MAX_MESSAGE = 300  # characters of a server's words in a sentence
 # What the library says of a session that has ended: other words of these codes are a server's own.
 CLOSED = mcp.ErrorData(code=-32000, message="Connection closed")
-UNKNOWN = mcp.ErrorData(
+UNKNOWN_SESSION = mcp.ErrorData(
     code=32600, message="Session terminated"
 )  # 404: whoever was started again knows it not
-GONE = (ClosedResourceError, BrokenResourceError, ConnectionError, httpx.TransportError)
+CONNECTION_LOST = (ClosedResourceError, BrokenResourceError, ConnectionError, httpx.TransportError)
 
 for _name in ("mcp", "client"):  # where nobody listens to them, their warnings would go to the terminal
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-class Connected:
-    """One server, held by one task of a loop; what has ended is begun anew by the next call.
+class McpConnection:
+    """One server, held by one task of a loop; what has ended is connect anew by the next call.
 
     Its methods run in the loop.
     """
 
-    def __init__(self, server: Server, root: str) -> None:
+    def __init__(self, server: McpServer, root: str) -> None:
         self.server, self.root = server, root
-        self.who = f"the MCP server {server.name!r}"
+        self.label = f"the MCP server {server.name!r}"
         self.lock = asyncio.Lock()
         self.task: asyncio.Task[None] | None = None
         self.session: ClientSession | None = None
-        self.listed: list[mcp.Tool] = []
-        self.errors = b""
-        self.answered = ""
+        self.tools: list[mcp.Tool] = []
+        self.stderr_tail = b""
+        self.last_response = ""
 
-    async def begun(self) -> ClientSession:
+    async def connect(self) -> ClientSession:
         """The session, begun if there is none. Raises `CommandError` with a sentence where it cannot be."""
         async with self.lock:
             if self.session is None:
-                await self.end()
+                await self.close()
                 ready: asyncio.Future[ClientSession] = asyncio.get_running_loop().create_future()
-                self.errors, self.answered = b"", ""
-                self.task = asyncio.create_task(self.hold(ready))
+                self.stderr_tail, self.last_response = b"", ""
+                self.task = asyncio.create_task(self.hold_session(ready))
                 try:
-                    async with asyncio.timeout(START):
+                    async with asyncio.timeout(START_TIMEOUT):
                         self.session = await asyncio.shield(ready)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
-                    await self.end()
-                    why = self.discreet(reason(self.server, error, self.answered))
-                    raise usage(f"T{self.who[1:]} cannot be used: {why}{self.last_words()}") from None
+                    await self.close()
+                    why = self.redact(explain_failure(self.server, error, self.last_response))
+                    last = self.format_last_stderr_line()
+                    raise usage_error(f"T{self.label[1:]} cannot be used: {why}{last}") from None
             return self.session
 
-    async def hold(self, ready: asyncio.Future[ClientSession]) -> None:
+    async def hold_session(self, ready: asyncio.Future[ClientSession]) -> None:
         """Hold the session until it is cancelled: its beginning and its end belong into one task."""
         try:
             async with (
-                self.streams() as (read, write),
-                ClientSession(read, write, message_handler=partial(self.heard, ready)) as session,
+                self.open_streams() as (read, write),
+                ClientSession(read, write, message_handler=partial(self.handle_message, ready)) as session,
             ):
                 await session.initialize()
-                self.listed = await all_tools(session)
+                self.tools = await list_all_tools(session)
                 ready.set_result(session)
                 await asyncio.get_running_loop().create_future()
         except Exception as error:  # noqa: BLE001 - it is told where it is waited for
@@ -93,24 +96,25 @@ class Connected:
                 self.session = None
             ready.cancel()  # nothing to one that is done
 
-    async def heard(self, ready: asyncio.Future[ClientSession], message: object) -> None:
+    async def handle_message(self, ready: asyncio.Future[ClientSession], message: object) -> None:
         """Take what is no answer: at the start of one over HTTP, something else is there."""
         if self.server.url and isinstance(message, Exception) and not ready.done():
             ready.set_exception(message)
 
-    async def note(self, response: httpx.Response) -> None:
+    async def record_response(self, response: httpx.Response) -> None:
         """Keep what was answered last: it is told where it is nothing of the protocol."""
         kind = response.headers.get("content-type", "").partition(";")[0]
-        self.answered = f"{response.status_code}" + (f" with {kind}" if kind else "")
+        self.last_response = f"{response.status_code}" + (f" with {kind}" if kind else "")
 
     @asynccontextmanager
-    async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
+    async def open_streams(self) -> AsyncIterator[tuple[Any, Any]]:
         """The two streams of a connection."""
         if self.server.url:
-            limits = httpx.Timeout(START, read=ANSWER)
+            limits = httpx.Timeout(START_TIMEOUT, read=CALL_TIMEOUT)
+            hooks = {"response": [self.record_response]}
             async with (
                 httpx.AsyncClient(
-                    headers=dict(self.server.headers), timeout=limits, event_hooks={"response": [self.note]}
+                    headers=dict(self.server.headers), timeout=limits, event_hooks=hooks
                 ) as client,
                 streamable_http_client(self.server.url, http_client=client) as (read, write, _),
             ):
@@ -124,77 +128,77 @@ class Connected:
         )
         reads, writes = os.pipe()
         os.set_blocking(reads, False)
-        asyncio.get_running_loop().add_reader(reads, self.listen, reads)
+        asyncio.get_running_loop().add_reader(reads, self.read_stderr, reads)
         try:
             with os.fdopen(writes, "w") as errors:
                 async with stdio_client(way, errlog=errors) as streams:
                     yield streams
         finally:
-            self.listen(reads)
+            self.read_stderr(reads)
             asyncio.get_running_loop().remove_reader(reads)
             os.close(reads)
 
-    def listen(self, stream: int) -> None:
+    def read_stderr(self, stream: int) -> None:
         """Keep the end of what the server writes on its stderr: its last words tell why it ended."""
         with suppress(BlockingIOError):
             while data := os.read(stream, 65_536):
-                self.errors = (self.errors + data)[-LAST_WORDS:]
+                self.stderr_tail = (self.stderr_tail + data)[-MAX_STDERR_BYTES:]
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         """End the session; a process has its input closed, is asked to end, and is made to."""
         task, self.task, self.session = self.task, None, None
         if task is not None:
             task.cancel()
-            await asyncio.wait((task,), timeout=LEAVE)
+            await asyncio.wait((task,), timeout=CLOSE_TIMEOUT)
 
     # -- a call ----------------------------------------------------------------------------------------
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> mcp.CallToolResult:
+    async def call_tool(self, name: str, arguments: dict[str, Any]) -> mcp.CallToolResult:
         """Call a tool. Raises `ToolException` where the server refuses the call, or has ended."""
         try:
-            session = await self.begun()
+            session = await self.connect()
         except CommandError as error:
             raise ToolException(str(error)) from None
-        asked = asyncio.ensure_future(session.call_tool(name, arguments, timedelta(seconds=ANSWER)))
+        asked = asyncio.ensure_future(session.call_tool(name, arguments, timedelta(seconds=CALL_TIMEOUT)))
         held = {self.task} if self.task else set()
         try:
             await asyncio.wait({asked, *held}, return_when=asyncio.FIRST_COMPLETED)
             if asked.done():
                 return asked.result()
-            raise ToolException(await self.lost(session))
-        except GONE:
-            raise ToolException(await self.lost(session)) from None
+            raise ToolException(await self.close_lost_session(session))
+        except CONNECTION_LOST:
+            raise ToolException(await self.close_lost_session(session)) from None
         except McpError as error:
-            if error.error in (CLOSED, UNKNOWN):
-                raise ToolException(await self.lost(session)) from None
+            if error.error in (CLOSED, UNKNOWN_SESSION):
+                raise ToolException(await self.close_lost_session(session)) from None
             late = error.error.code == httpx.codes.REQUEST_TIMEOUT
-            why = f"it did not answer within {ANSWER:g} s" if late else error.error.message
-            raise ToolException(self.discreet(f"{self.who}: {why}")) from None
+            why = f"it did not answer within {CALL_TIMEOUT:g} s" if late else error.error.message
+            raise ToolException(self.redact(f"{self.label}: {why}")) from None
         except (ValueError, RuntimeError) as error:
-            raise ToolException(self.discreet(f"{self.who}: {unread(error)}")) from None
+            raise ToolException(self.redact(f"{self.label}: {explain_bad_answer(error)}")) from None
         finally:
             asked.cancel()
 
-    async def lost(self, session: ClientSession) -> str:
+    async def close_lost_session(self, session: ClientSession) -> str:
         """Let go of a session that has ended, and say so to the model."""
         if self.session is session:
-            await self.end()
+            await self.close()
         return (
-            f"{self.who} ended, and with it this call, which may have had its effect; what the server "
-            f"kept is lost. The next call starts it anew.{self.last_words()}"
+            f"{self.label} ended, and with it this call, which may have had its effect; what the server "
+            f"kept is lost. The next call starts it anew.{self.format_last_stderr_line()}"
         )
 
-    def last_words(self) -> str:
+    def format_last_stderr_line(self) -> str:
         """The last line that the server wrote on its stderr."""
-        lines = [line for line in self.errors.decode(errors="replace").splitlines() if line.strip()]
-        return f" Its last words: {shorten(self.discreet(one_line(lines[-1])), LONGEST)}" if lines else ""
+        lines = [line for line in self.stderr_tail.decode(errors="replace").splitlines() if line.strip()]
+        return f" Its last words: {shorten(self.redact(one_line(lines[-1])), MAX_MESSAGE)}" if lines else ""
 
-    def discreet(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """A text without the file's secrets."""
         return without_secrets(text, self.server.secrets)
 
 
-async def all_tools(session: ClientSession) -> list[mcp.Tool]:
+async def list_all_tools(session: ClientSession) -> list[mcp.Tool]:
     """All tools of a server, page by page."""
     page = await session.list_tools()
     found = [*page.tools]
@@ -204,7 +208,7 @@ async def all_tools(session: ClientSession) -> list[mcp.Tool]:
     return found
 
 
-def unread(error: ValueError | RuntimeError) -> str:
+def explain_bad_answer(error: ValueError | RuntimeError) -> str:
     """What is wrong with an answer that is not of the protocol, or not as the server had announced it."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]
@@ -212,27 +216,29 @@ def unread(error: ValueError | RuntimeError) -> str:
     return str(error).partition("\n")[0]
 
 
-def reason(server: Server, error: BaseException, answered: str) -> str:
-    """Why a session could not be begun; `answered` is what came over HTTP."""
+def explain_failure(server: McpServer, error: BaseException, answered: str) -> str:
+    """Why a session could not be connect; `answered` is what came over HTTP."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     where = without_user(server.url)
-    said = one_line(shorten(str(error), LONGEST)) or type(error).__name__
+    said = one_line(shorten(str(error), MAX_MESSAGE)) or type(error).__name__
     match error:
         case TimeoutError():
             first = f"{where} answered {answered}, and then nothing" if answered else "it did not answer"
-            said = f"{first} within {START:g} s"
+            said = f"{first} within {START_TIMEOUT:g} s"
         case FileNotFoundError() if server.command:
             said = f"there is no command {server.command!r}, or no folder {server.cwd or '.'!r}"
         case httpx.HTTPStatusError():
             said = f"{where} answered {answered}"
-        case McpError() if error.error == UNKNOWN:
+        case McpError() if error.error == UNKNOWN_SESSION:
             said = f"{where} answered {answered}"
         case ValueError() | RuntimeError() if answered:
             said = f"{where} answered {answered}, not as an MCP server"
         case httpx.TransportError():
             said = f"{where} cannot be reached: {said}"
-        case _ if getattr(error, "error", None) == CLOSED or (server.command and isinstance(error, GONE)):
+        case _ if getattr(error, "error", None) == CLOSED or (
+            server.command and isinstance(error, CONNECTION_LOST)
+        ):
             said = "it ended at its start"  # a read may meet that first, or a write
         case OSError():
             said = f"{server.command!r} cannot be started: {error.strerror}"

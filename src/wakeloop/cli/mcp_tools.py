@@ -9,25 +9,25 @@ from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import types as mcp
 
-from wakeloop.cli.failures import usage
-from wakeloop.cli.mcp_servers import Connected
+from wakeloop.cli.failures import usage_error
+from wakeloop.cli.mcp_servers import McpConnection
 from wakeloop.text.characters import one_line, plural, shorten
 from wakeloop.text.secrets import HIDDEN
 
-LONGEST = 100_000  # characters of a result
-NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # what providers refuse in the name of a tool
-MOST = 64  # characters of such a name
+MAX_RESULT = 100_000  # characters of a result
+INVALID_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")  # what providers refuse in the name of a tool
+MAX_NAME = 64  # characters of such a name
 
 
-def remote_tools(server: Connected, wait: Callable[[Any], Any], *, ask: bool) -> list[BaseTool]:
+def make_mcp_tools(server: McpConnection, wait: Callable[[Any], Any], *, ask: bool) -> list[BaseTool]:
     """The tools of a server, which run by `wait`; with `ask`, what does more than read is asked for first.
 
     Raises `CommandError` for one that no model can be shown.
     """
-    asked = f"Make this call of {server.who}?"
+    asked = f"Make this call of {server.label}?"
     tools: list[BaseTool] = [
-        RemoteTool(
-            name=NO_NAME.sub("_", one.name)[:MOST],
+        McpTool(
+            name=INVALID_NAME_CHARACTER.sub("_", one.name)[:MAX_NAME],
             description=one.description or one.name,
             args_schema=one.inputSchema,
             remote=one.name,
@@ -35,15 +35,15 @@ def remote_tools(server: Connected, wait: Callable[[Any], Any], *, ask: bool) ->
             server=server,
             wait=wait,
         )
-        for one in server.listed
+        for one in server.tools
     ]
     for tool in tools:
-        if why := unshown(tool):
-            raise usage(server.discreet(f"T{server.who[1:]} cannot be used: {why}."))
+        if why := find_schema_problem(tool):
+            raise usage_error(server.redact(f"T{server.label[1:]} cannot be used: {why}."))
     return tools
 
 
-def unshown(tool: BaseTool) -> str:
+def find_schema_problem(tool: BaseTool) -> str:
     """Why a model cannot be shown a tool; "" where it can."""
     if not tool.name:
         return "it has a tool without a name"
@@ -54,56 +54,56 @@ def unshown(tool: BaseTool) -> str:
     return ""
 
 
-class RemoteTool(BaseTool):
+class McpTool(BaseTool):
     """A tool of an MCP server; `asked` is what the person is asked before each call."""
 
     remote: str
     asked: str
-    server: Connected
+    server: McpConnection
     wait: Callable[[Any], Any]
 
     def _run(self, /, *_: Any, **arguments: Any) -> str:
-        result: mcp.CallToolResult = self.wait(self.server.call(self.remote, arguments))
-        said = result_text(result)
+        result: mcp.CallToolResult = self.wait(self.server.call_tool(self.remote, arguments))
+        said = format_result(result)
         if result.isError:
-            raise ToolException(cut(self.server.discreet(said)))
+            raise ToolException(cut_middle(self.server.redact(said)))
         for secret in self.server.server.secrets:
             said = said.replace(secret, HIDDEN)
-        return cut(said)
+        return cut_middle(said)
 
 
-def result_text(result: mcp.CallToolResult) -> str:
+def format_result(result: mcp.CallToolResult) -> str:
     """A result as text: what is no text is named."""
-    parts = [block_text(block) for block in result.content]
+    parts = [format_block(block) for block in result.content]
     if not parts and result.structuredContent is not None:
         parts = [json.dumps(result.structuredContent, ensure_ascii=False)]
     return "\n".join(parts) or "(no content)"
 
 
-def cut(text: str) -> str:
+def cut_middle(text: str) -> str:
     """A text without its middle where it is too long."""
-    if (missing := len(text) - LONGEST) <= 0:
+    if (missing := len(text) - MAX_RESULT) <= 0:
         return text
-    half = LONGEST // 2
+    half = MAX_RESULT // 2
     return f"{text[:half]}\n[{plural(missing, 'character')} left out]\n{text[-half:]}"
 
 
-def block_text(block: mcp.ContentBlock) -> str:
+def format_block(block: mcp.ContentBlock) -> str:
     """One block of a result: its text, or what it is in a word."""
     match block:
         case mcp.TextContent():
             return block.text
         case mcp.ImageContent() | mcp.AudioContent():
-            return f"[{block.type}, {block.mimeType}, {size_of(block.data)}: not shown]"
+            return f"[{block.type}, {block.mimeType}, {format_base64_size(block.data)}: not shown]"
         case mcp.ResourceLink():
             kind = f", {block.mimeType}" if block.mimeType else ""
             return f"[resource {block.uri}{kind}: not read]"
     if isinstance(block.resource, mcp.TextResourceContents):
         return block.resource.text
     kind = block.resource.mimeType or "bytes"
-    return f"[resource {block.resource.uri}, {kind}, {size_of(block.resource.blob)}: not shown]"
+    return f"[resource {block.resource.uri}, {kind}, {format_base64_size(block.resource.blob)}: not shown]"
 
 
-def size_of(base64: str) -> str:
+def format_base64_size(base64: str) -> str:
     """How many bytes stand in base 64."""
     return plural(len(base64.rstrip("=")) * 3 // 4, "byte")

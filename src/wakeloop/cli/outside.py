@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Self
 from langchain_core.tools import BaseTool, ToolException
 
 from wakeloop.cli.failures import TERMINATED, CommandError
-from wakeloop.cli.mcp_file import FOUND, servers_in
+from wakeloop.cli.mcp_config import DEFAULT_FILE, read_servers
 from wakeloop.cli.own_tools import own_tools
 from wakeloop.cli.recipe import Recipe
 
 if TYPE_CHECKING:
-    from wakeloop.cli.mcp_servers import Connected
+    from wakeloop.cli.mcp_servers import McpConnection
 
 TICK = 0.05  # seconds between two looks whether the run is being stopped
 LEAVE = 8.0  # seconds that servers have to end: two until they are asked to, two more until they are made to
@@ -38,7 +38,7 @@ class Outside:
         self.begins = threading.Lock()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread: threading.Thread | None = None
-        self.held: dict[tuple[str, str], list[Connected]] = {}
+        self.held: dict[tuple[str, str], list[McpConnection]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -58,26 +58,26 @@ class Outside:
         servers = self.servers(recipe.mcp, recipe.root) if recipe.mcp else []
         if not servers:
             return [*own]
-        from wakeloop.cli.mcp_tools import remote_tools
+        from wakeloop.cli.mcp_tools import make_mcp_tools
 
-        return [*own, *((one.who, remote_tools(one, self.wait, ask=ask)) for one in servers)]
+        return [*own, *((one.label, make_mcp_tools(one, self.wait, ask=ask)) for one in servers)]
 
-    def servers(self, path: str, root: str) -> "list[Connected]":
+    def servers(self, path: str, root: str) -> "list[McpConnection]":
         """The servers of a file, which begin in a folder; each is started once."""
         if (path, root) in self.held:
             return self.held[path, root]
-        if not (found := servers_in(Path(path))):
+        if not (found := read_servers(Path(path))):
             return []
         try:
-            from wakeloop.cli.mcp_servers import Connected
+            from wakeloop.cli.mcp_servers import McpConnection
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] not in ("mcp", "httpx", "anyio"):
                 raise
             raise CommandError("MCP servers need the extra mcp: pip install 'wakeloop[mcp]'.") from None
-        connected = [Connected(one, root) for one in found]
+        connected = [McpConnection(one, root) for one in found]
         try:
             with terminated():
-                self.wait(all_of(one.begun() for one in connected))
+                self.wait(all_of(one.connect() for one in connected))
         except BaseException:
             self.end(connected)
             raise
@@ -103,11 +103,11 @@ class Outside:
         finally:
             future.cancel()  # nothing to one that is done
 
-    def end(self, servers: "Sequence[Connected]") -> None:
+    def end(self, servers: "Sequence[McpConnection]") -> None:
         """End servers: their input is closed; who stays is asked to end, and then made to."""
         if self.loop is None:
             return
-        future = asyncio.run_coroutine_threadsafe(all_of(one.end() for one in servers), self.loop)
+        future = asyncio.run_coroutine_threadsafe(all_of(one.close() for one in servers), self.loop)
         with suppress(TimeoutError):
             future.result(LEAVE)
 
@@ -159,6 +159,11 @@ async def emptied() -> None:
 
 def unasked(recipe: Recipe) -> list[str]:
     """Say of a file in the working folder that nobody named that its servers are not started."""
-    if recipe.mcp is not None or recipe.demo or not Path(FOUND).is_file():
+    if recipe.mcp is not None or recipe.demo or not Path(DEFAULT_FILE).is_file():
         return []
-    return [f"There is a {FOUND} here; its servers are started by --mcp {FOUND} only (--mcp none: never)."]
+    return [
+        (
+            f"There is a {DEFAULT_FILE} here; its servers are started by --mcp {DEFAULT_FILE} only "
+            "(--mcp none: never)."
+        )
+    ]

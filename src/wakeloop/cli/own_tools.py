@@ -13,7 +13,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
-from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.errors import ToolError
 from wakeloop.guesses.values import tool_of, tools_of
 
@@ -30,7 +30,7 @@ def own_tools(named: str, folder: str, wait: Wait) -> list[BaseTool]:
     if not hasattr(found, name):
         near = get_close_matches(name, [one for one in vars(found) if not one.startswith("_")], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise usage(f"The module {module!r} for --tools has no {name!r}{hint}")
+        raise usage_error(f"The module {module!r} for --tools has no {name!r}{hint}")
     given, maker = getattr(found, name), is_maker(getattr(found, name))
     if maker:
         try:
@@ -43,7 +43,7 @@ def own_tools(named: str, folder: str, wait: Wait) -> list[BaseTool]:
         return [waited(tool_of(one), wait) for one in tools_of([given] if isinstance(given, str) else given)]
     except ToolError as error:
         hint = " It was called for its tools; one that is a tool itself needs @tool." if maker else ""
-        raise usage(f"{named} for --tools is no list of tools: {error}{hint}") from None
+        raise usage_error(f"{named} for --tools is no list of tools: {error}{hint}") from None
 
 
 def imported(module: str, folder: str) -> ModuleType:
@@ -53,7 +53,9 @@ def imported(module: str, folder: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name and (module == error.name or module.startswith(f"{error.name}.")):
-            raise usage(f"There is no module {module!r} for --tools, in {folder!r} or elsewhere.") from None
+            raise usage_error(
+                f"There is no module {module!r} for --tools, in {folder!r} or elsewhere."
+            ) from None
         raise broken(f"The module {module!r} for --tools", error) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's own code raises
         raise broken(f"The module {module!r} for --tools", error) from None
@@ -68,8 +70,8 @@ def broken(what: str, error: BaseException) -> CommandError:
     last = next((f for f in reversed(extract_tb(error.__traceback__)) if f.filename != __file__), None)
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError) or last is None or last.filename.startswith("<"):
-        return usage(f"{what} cannot be used: {said}.")  # a syntax error tells its place itself
-    return usage(f"{what} cannot be used: {said} ({Path(last.filename).name}, line {last.lineno}).")
+        return usage_error(f"{what} cannot be used: {said}.")  # a syntax error tells its place itself
+    return usage_error(f"{what} cannot be used: {said} ({Path(last.filename).name}, line {last.lineno}).")
 
 
 def is_maker(given: Any) -> bool:

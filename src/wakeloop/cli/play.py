@@ -8,17 +8,17 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph import StateGraph
 from langgraph.types import Command, StateSnapshot
 
-from wakeloop.cli.agent import graph_of
-from wakeloop.cli.ask import asking
-from wakeloop.cli.budgets import newer, what_it_has
-from wakeloop.cli.failures import usage
-from wakeloop.cli.finish import ended, failed, put_out
-from wakeloop.cli.job import Job
-from wakeloop.cli.manner import at_a_terminal
+from wakeloop.cli.agent import build_recipe_graph
+from wakeloop.cli.budget_hints import describe_budget, merge_typed_settings
+from wakeloop.cli.failures import usage_error
+from wakeloop.cli.finish_run import finish_run, print_result, report_failure
 from wakeloop.cli.outcome import again, exit_code
+from wakeloop.cli.output_formats import at_a_terminal
 from wakeloop.cli.outside import Outside, unasked
+from wakeloop.cli.questions import make_question_handler
 from wakeloop.cli.reader import reader
 from wakeloop.cli.run import Graph, Outcome, View, execute
+from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import reading, writing
 from wakeloop.cli.stored import stored
 from wakeloop.cli.views import view_of
@@ -34,17 +34,17 @@ SWITCHED_ON = (
 )
 
 
-def play(job: Job) -> int:
+def play(job: RunSpec) -> int:
     """Run a job and report; returns the exit code."""
     if job.resumes and job.message is None and (code := left_alone(job)) is not None:
         return code
     with Outside(job.stop) as outside:
         # built before anything is written: what cannot be built leaves no trace
-        graph = graph_of(job.recipe, outside, ask=job.ask, stop=job.stop)
+        graph = build_recipe_graph(job.recipe, outside, ask=job.ask, stop=job.stop)
         return held(job, graph, outside)
 
 
-def left_alone(job: Job) -> int | None:
+def left_alone(job: RunSpec) -> int | None:
     """Say that nothing is left to go on with, and leave the thread as it is; None where there is."""
     with reading(job.place) as store:
         stored(store.saver, job.thread)  # one that is damaged is named
@@ -54,15 +54,15 @@ def left_alone(job: Job) -> int | None:
     session, view = counted(before), view_of(job, before)
     view.say(Line("end", ending(session)))
     way = f"With a message it goes on: {again(job.thread, job.place, 'your message')}"
-    unkept = " What was set beside is not kept: set it with the message." if job.typed else ""
+    unkept = " What was set beside is not kept: set it with the message." if job.typed_settings else ""
     view.say(Line("way", f"{nothing_left(session)} {way}{unkept}"))
-    put_out(job, before, view, None)
+    print_result(job, before, view, None)
     return exit_code(session)
 
 
-def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> int:
+def held(job: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> int:
     """Hold the thread, run it, and report."""
-    with writing(job.place) as store, store.held(job.thread) as hold, hold.running():
+    with writing(job.place) as store, store.held(job.thread) as hold, hold.mark_running():
         stored(store.saver, job.thread)
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(job.config)
@@ -77,13 +77,13 @@ def held(job: Job, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> i
         except KeyboardInterrupt:
             outcome = Outcome(agent.get_state(job.config), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
-            return failed(job, agent, error, view, store if new else None)
-        return ended(job, agent, outcome, view, outside)
+            return report_failure(job, agent, error, view, store if new else None)
+        return finish_run(job, agent, outcome, view, outside)
 
 
-def carried_on(job: Job, agent: Graph, before: StateSnapshot, view: View) -> Outcome:
+def carried_on(job: RunSpec, agent: Graph, before: StateSnapshot, view: View) -> Outcome:
     """Give the thread its input and run it; a question that waits is asked first."""
-    ask = asking(view.say)
+    ask = make_question_handler(view.say)
     given = input_of(job, before)
     if given is None and before.interrupts:
         answers = ask(before.interrupts)
@@ -93,7 +93,7 @@ def carried_on(job: Job, agent: Graph, before: StateSnapshot, view: View) -> Out
     return execute(agent, given, job.config, view, ask, job.stop)
 
 
-def input_of(job: Job, before: StateSnapshot) -> Any:
+def input_of(job: RunSpec, before: StateSnapshot) -> Any:
     """What the graph is given: a message, an answer, nothing to an unfinished run, or an empty kick."""
     if job.message is not None:
         if job.resumes and before.interrupts:
@@ -125,33 +125,36 @@ def nothing_left(session: Mapping[str, Any]) -> str:
     return f"There is nothing to go on with: the last run has ended, and {why}."
 
 
-def own_of(job: Job, before: StateSnapshot) -> dict[str, Any]:
+def own_of(job: RunSpec, before: StateSnapshot) -> dict[str, Any]:
     """The thread's own values as an input, where what is typed now takes the place of one."""
-    own = newer(job.typed, before.values.get("todo_settings") or {})
+    own = merge_typed_settings(job.typed_settings, before.values.get("todo_settings") or {})
     return {"todo_settings": own} if own else {}
 
 
-def refuse_unheard(job: Job, before: StateSnapshot) -> None:
+def refuse_unheard(job: RunSpec, before: StateSnapshot) -> None:
     """Refuse a setting that a run which is gone on with would not hear."""
     goes_on = unfinished(before) and (job.message is None or (job.resumes and before.interrupts))
     own = canonical(before.values.get("todo_settings") or {})
-    if goes_on and (unheard := [key for key in job.typed if key in own]):
-        raise usage(
+    if goes_on and (unheard := [key for key in job.typed_settings if key in own]):
+        raise usage_error(
             f"The thread sets {', '.join(unheard)} itself, and its run has not ended: leave the option out."
         )
 
 
-def greeting(job: Job, before: StateSnapshot) -> list[Line]:
+def greeting(job: RunSpec, before: StateSnapshot) -> list[Line]:
     """Which thread this is, and what becomes of what it was in the midst of."""
     which = "Continuing thread" if before.values else "Thread"
-    begun = job.manner.watched and at_a_terminal()  # it was said before the imports
+    begun = job.output.shows_progress and at_a_terminal()  # it was said before the imports
     lines = [] if begun else [Line("note", f"{which} {job.thread} ({one_line(job.recipe.title)})")]
     lines += [Line("note", told) for told in unasked(job.recipe)]
     if job.recipe.switched_on:
         lines.append(Line("note", SWITCHED_ON))
     if job.resumes:
-        own = newer(job.typed, (held := before.values.get("todo_settings") or {})) or held
-        has = what_it_has(counted(before), job.recipe, own, job.typed)
+        own = (
+            merge_typed_settings(job.typed_settings, (held := before.values.get("todo_settings") or {}))
+            or held
+        )
+        has = describe_budget(counted(before), job.recipe, own, job.typed_settings)
         lines += [Line("note", has)] if has else []
     if job.message is None or not unfinished(before):
         return lines

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from stat import S_IMODE
 
-from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.failures import CommandError, usage_error
 
 STDOUT = Path("-")
 
@@ -27,7 +27,9 @@ def put(text: str, file: Path, *, force: bool = False) -> list[str]:
             file.write_bytes(written)
             return [str(file)]
         if there and not force:
-            raise usage(f"The file {str(file)!r} is there already: name another with -o, or add --force.")
+            raise usage_error(
+                f"The file {str(file)!r} is there already: name another with -o, or add --force."
+            )
         place = file.resolve()
         beside = place.with_name(f".wakeloop-{os.getpid()}")
         try:

@@ -13,10 +13,10 @@ from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from wakeloop.agent import create_todo_agent
-from wakeloop.cli.configured import settings_of
-from wakeloop.cli.failures import usage
+from wakeloop.cli.failures import usage_error
 from wakeloop.cli.put import STDOUT, put
 from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.recipe_builder import settings_from_recipe
 from wakeloop.cli.run import Graph
 from wakeloop.text.drawing import as_text, edges_of, svg
 
@@ -49,7 +49,7 @@ def reader(saver: BaseCheckpointSaver[Any] | None = None, recipe: Recipe | None 
 
     Where a list is edited, the `recipe` of its thread tells of its numbers. Nothing is asked, nothing costs.
     """
-    settings = settings_of(recipe).model_copy(update={"max_cost": None}) if recipe else None
+    settings = settings_from_recipe(recipe).model_copy(update={"max_cost": None}) if recipe else None
     return create_todo_agent(Unasked(), settings=settings or "wakeloop", checkpointer=saver)
 
 
@@ -72,7 +72,7 @@ def drawn(out: Path | None, *, force: bool = False, ascii_: bool = False, shown:
         return picture(".txt" if ascii_ else ".mmd")
     if out.suffix not in ((".txt",) if ascii_ else KINDS):
         kinds, name = (".txt", f"{out.stem}.txt") if ascii_ else (".svg, .mmd or .txt", f"{out.stem}.svg")
-        raise usage(f"The picture is made as {kinds}: name the file {name}, not {out.name!r}.")
+        raise usage_error(f"The picture is made as {kinds}: name the file {name}, not {out.name!r}.")
     told = " ".join(put(picture(out.suffix), out, force=force))
     if shown and not webbrowser.open(out.resolve().as_uri()):
         told += " (no browser was found)"

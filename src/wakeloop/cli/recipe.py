@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
-from wakeloop.cli.failures import usage
+from wakeloop.cli.failures import usage_error
 from wakeloop.config import TOOLS
 from wakeloop.text.secrets import NAMES_A_SECRET, without_secrets
 
@@ -124,7 +124,7 @@ def setting(text: str) -> tuple[str, Any]:
     """Read `key=value`; the value is JSON, or one of YAML's words, or else a text."""
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
-        raise usage(f"--set takes key=value, such as max_wake_cycles=5, not {text!r}.")
+        raise usage_error(f"--set takes key=value, such as max_wake_cycles=5, not {text!r}.")
     return key.strip(), value_of(value.strip())
 
 
@@ -144,7 +144,7 @@ def tool_names(text: str) -> tuple[str, ...]:
     if names in ((), ("none",)):
         return ()
     if wrong := next((name for name in names if name not in TOOLS and not OWN.fullmatch(name)), None):
-        raise usage(
+        raise usage_error(
             f"There are no tools {wrong!r}; --tools takes {', '.join(TOOLS)}, MODULE:NAME for your own, or "
             "none."
         )
@@ -154,13 +154,13 @@ def tool_names(text: str) -> tuple[str, ...]:
 def check_command(text: str) -> str:
     """Read the command of `--verify`; `none` is no command."""
     if not text.strip() or "\0" in text:
-        raise usage("--verify takes a command line that is not empty, or none.")
+        raise usage_error("--verify takes a command line that is not empty, or none.")
     if text.strip() == "none":
         return ""
     from wakeloop.tools.command_verifier import find_missing_program
 
     if name := find_missing_program(text):
-        raise usage(
+        raise usage_error(
             f"The command for --verify begins with {name!r}, which /bin/sh does not find: write its path."
         )
     return text
@@ -172,14 +172,14 @@ def servers_file(text: str) -> str:
         return ""
     path = Path(text).expanduser()
     if not path.is_file():
-        raise usage(f"There is no file {text!r} for --mcp.")
+        raise usage_error(f"There is no file {text!r} for --mcp.")
     return str(path.resolve())
 
 
 def folder(path: Path, how: str = "name another with --root") -> str:
     """The folder of the tools, absolute."""
     if not path.is_dir():
-        raise usage(f"The folder {str(path)!r} does not exist or is not a folder: {how}.")
+        raise usage_error(f"The folder {str(path)!r} does not exist or is not a folder: {how}.")
     return str(path.resolve())
 
 
@@ -188,10 +188,10 @@ def text_of(path: Path, option: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise usage(f"The file {str(path)!r} for {option} is not UTF-8 text.") from None
+        raise usage_error(f"The file {str(path)!r} for {option} is not UTF-8 text.") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise usage(f"The file {str(path)!r} for {option} cannot be read: {why}.") from None
+        raise usage_error(f"The file {str(path)!r} for {option} cannot be read: {why}.") from None
 
 
 def options(
@@ -237,7 +237,7 @@ def refuse_halves(*words: str | None) -> None:
         try:
             (word or "").encode()
         except UnicodeEncodeError:
-            raise usage(f"{word!r} is not UTF-8: type it again.") from None
+            raise usage_error(f"{word!r} is not UTF-8: type it again.") from None
 
 
 def is_openai(model: str) -> bool:

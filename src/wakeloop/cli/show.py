@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.cli.failures import redacted
-from wakeloop.cli.lookup import must_be
+from wakeloop.cli.failures import redact
 from wakeloop.cli.outcome import as_json, as_object, usage_of
 from wakeloop.cli.store import Known, Place, reading
 from wakeloop.cli.stored import Stored, stored
+from wakeloop.cli.thread_lookup import require_thread
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
@@ -36,7 +36,7 @@ LABELS = {
 def details(place: Place, named: str | None, *, history: bool, json: bool) -> Iterator[str]:
     """One thread, or the last: how it stands and was made, its list, its answer or its history."""
     with reading(place) as store:
-        known = must_be(store, named)
+        known = require_thread(store, named)
         thread = known.id
         snapshot = stored(store.saver, thread, rest=True)
         live = store.is_run(thread)
@@ -45,14 +45,14 @@ def details(place: Place, named: str | None, *, history: bool, json: bool) -> It
         whole = as_object(thread, snapshot)
         asked = {"questions": whole["questions"]}  # whole, as who answers them has to see them
         past = {"history": list(map(as_plain, messages))} if history else {}
-        yield as_json(hidden(whole | past, redacted) | asked)
+        yield as_json(hidden(whole | past, redact) | asked)
         return
     yield from portrait(known, snapshot, place, live=live)
     if history:
         yield ""
-        yield from (redacted(line) for message in messages for line in told(message))
+        yield from (redact(line) for message in messages for line in told(message))
     elif answer := as_object(thread, snapshot)["answer"].strip():
-        yield f"answer: {redacted(behind(answer))}"
+        yield f"answer: {redact(behind(answer))}"
 
 
 def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, live: bool) -> Iterator[str]:
@@ -73,7 +73,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
         yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.who if name)
         if recipe.settings:
             yield f"settings: {one_line(as_json(recipe.settings))}"
-    yield f"request: {redacted(one_line(row['request']))}"
+    yield f"request: {redact(one_line(row['request']))}"
     usage = usage_of(values.get("messages") or ())
     spent = plural(row["wakes"], "wake")
     if taken := session.get("spent"):
@@ -82,7 +82,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
     if trouble := words.trouble(session, values.get("todos") or ()):
         yield f"trouble: {trouble}"
     if values.get("todo_goal"):
-        yield f"goal: {redacted(one_line(str(values['todo_goal'])))}"
+        yield f"goal: {redact(one_line(str(values['todo_goal'])))}"
     yield from listing(values.get("todos") or [])
     for one in snapshot.interrupts:
         yield from (f"question: {line}" for line in words.question(one.value))
@@ -91,7 +91,7 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
 
 def listing(todos: Sequence[Any]) -> list[str]:
     """The list, a line an item."""
-    return [f"list: {words.progress(todos)}", *(f"  {redacted(words.item(todo))}" for todo in todos)]
+    return [f"list: {words.progress(todos)}", *(f"  {redact(words.item(todo))}" for todo in todos)]
 
 
 def told(message: BaseMessage) -> Iterator[str]:

@@ -9,8 +9,8 @@ from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wakeloop.cli.failures import FAILED, USAGE, CommandError, full, is_full, usage
-from wakeloop.cli.locks import RUNNING, Hold, locks
+from wakeloop.cli.failures import FAILED, USAGE, CommandError, format_disk_full, is_disk_full, usage_error
+from wakeloop.cli.locks import RUNNING_PREFIX, ThreadLock, open_lock_file
 from wakeloop.cli.recipe import Recipe
 from wakeloop.platform.computed_once import computed_once
 
@@ -136,30 +136,30 @@ class Store:
     # -- one process a thread --------------------------------------------------------------------------
 
     @contextmanager
-    def held(self, thread: str) -> Iterator[Hold]:
+    def held(self, thread: str) -> Iterator[ThreadLock]:
         """Keep other processes from running or editing this thread; a process that dies lets go."""
-        with locks(self.locked, "ab") as found:
-            if found is not None and not found.take(thread):
+        with open_lock_file(self.locked, "ab") as found:
+            if found is not None and not found.acquire(thread):
                 raise CommandError(
                     f"The thread {thread!r} is in the hands of another process: wait for it, or stop it."
                 )
             try:
-                yield Hold(found, thread)
+                yield ThreadLock(found, thread)
             finally:
                 if found is not None:
-                    found.leave(thread)
+                    found.release(thread)
 
     def is_held(self, thread: str) -> bool:
         """Whether another process has this thread now."""
         try:
-            with locks(self.locked, "r+b") as found:
-                return found is not None and found.is_elsewhere(thread)
+            with open_lock_file(self.locked, "r+b") as found:
+                return found is not None and found.is_locked_elsewhere(thread)
         except OSError:
             return False
 
     def is_run(self, thread: str) -> bool:
         """Whether another process runs this thread now: an idle chat holds it alone."""
-        return self.is_held(RUNNING + thread)
+        return self.is_held(RUNNING_PREFIX + thread)
 
     @property
     def locked(self) -> str:
@@ -224,7 +224,9 @@ def made(place: Place) -> None:
         if not place.named:
             place.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not place.path.parent.is_dir():
-            raise usage(f"There is no folder {str(place.path.parent)!r} for the database: make it first.")
+            raise usage_error(
+                f"There is no folder {str(place.path.parent)!r} for the database: make it first."
+            )
         os.close(os.open(place.path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
         raise CommandError(
@@ -246,7 +248,7 @@ def to_read(place: Place) -> sqlite3.Connection:
     except sqlite3.Error as error:
         connection.close()
         log = Path(f"{place.path.resolve()}-wal")
-        if not is_full(error) or (log.exists() and log.stat().st_size):
+        if not is_disk_full(error) or (log.exists() and log.stat().st_size):
             raise
         return connected(place, "ro&immutable=1")
     return connection
@@ -279,8 +281,8 @@ def sentences(place: Place) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         said = str(error)
-        if is_full(error):
-            raise CommandError(full(f"of the database {str(place.path)!r}")) from error
+        if is_disk_full(error):
+            raise CommandError(format_disk_full(f"of the database {str(place.path)!r}")) from error
         if "readonly" in said or "read-only" in said:
             said = "it is in a place that may only be read"
         raise CommandError(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
-from wakeloop.cli.budgets import to_raise
-from wakeloop.cli.failures import CommandError, redacted
+from wakeloop.cli.budget_hints import format_raise_hint
+from wakeloop.cli.failures import CommandError, redact
 from wakeloop.cli.outcome import as_json
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.cli.stored import Stored, stored
@@ -92,9 +92,9 @@ def summary(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, l
         "failed_calls": failed_calls(session),
         "blocked": count_blocked(todos),
         "changed": snapshot.created_at,
-        "raise": to_raise(session, known.recipe, values.get("todo_settings") or {}, known.id, place),
-        "request": redacted(known.request or first_request(values.get("messages") or ())),
-        "last": redacted(last_message(values.get("messages") or ())),
+        "raise": format_raise_hint(session, known.recipe, values.get("todo_settings") or {}, known.id, place),
+        "request": redact(known.request or first_request(values.get("messages") or ())),
+        "last": redact(last_message(values.get("messages") or ())),
     }
 
 

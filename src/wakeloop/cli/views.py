@@ -6,12 +6,12 @@ from typing import Any, Self
 
 from langgraph.types import StateSnapshot
 
-from wakeloop.cli.ask import unechoed
-from wakeloop.cli.configured import settings_of
-from wakeloop.cli.job import Job
-from wakeloop.cli.manner import Output
 from wakeloop.cli.outcome import as_json
+from wakeloop.cli.output_formats import OutputFormat
+from wakeloop.cli.questions import suppress_echo
+from wakeloop.cli.recipe_builder import settings_from_recipe
 from wakeloop.cli.run import View
+from wakeloop.cli.run_spec import RunSpec
 from wakeloop.dialects import dialect_named
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
@@ -40,7 +40,7 @@ class Still(Live):
 
     def __enter__(self) -> Self:
         self.typed = ExitStack()
-        self.typed.enter_context(unechoed(sys.stdin))
+        self.typed.enter_context(suppress_echo(sys.stdin))
         return super().__enter__()
 
     def __exit__(self, *error: object) -> None:
@@ -53,18 +53,18 @@ def as_line(event: Any) -> None:
     print(as_json(event), flush=True)  # noqa: T201
 
 
-def view_of(job: Job, before: StateSnapshot) -> View:
+def view_of(job: RunSpec, before: StateSnapshot) -> View:
     """A live region in a terminal, plain lines elsewhere; what is not for stdout goes to stderr."""
     screen = Screen(
         title=job.thread,
-        todo_tools=dialect_named(settings_of(job.recipe).dialect).names,
+        todo_tools=dialect_named(settings_from_recipe(job.recipe).dialect).names,
         todos=list(before.values.get("todos") or ()),
     )
     if unfinished(before):
         session = counted(before)
         screen.wakes, screen.spent = session["wakes"], session["spent"]
-    if job.manner.watched:
+    if job.output.shows_progress:
         return Still(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
-    if job.manner.output is Output.STREAM_JSON:
+    if job.output.format is OutputFormat.STREAM_JSON:
         screen.heard = as_line
-    return (Quiet if job.manner.quiet else Plain)(screen, sys.stderr)
+    return (Quiet if job.output.quiet else Plain)(screen, sys.stderr)

@@ -9,10 +9,10 @@ from wakeloop.errors import SettingsError as WrongSetting
 from wakeloop.settings import ALIASES, LoopSettings
 
 PREFIX = "WAKELOOP_"
-OTHERS = ("DB", "CONFIG", "PROFILE")  # variables that are no settings
+OTHER_VARIABLES = ("DB", "CONFIG", "PROFILE")  # variables that are no settings
 
 
-def from_environment(beside: Iterable[str]) -> dict[str, Any]:
+def read_environment(beside: Iterable[str]) -> dict[str, Any]:
     """Return what the environment says of settings, aliases and the keys `beside` them; values unchecked.
 
     Raises `SettingsError` for a variable of an unknown name and for a value that cannot be read.
@@ -20,7 +20,7 @@ def from_environment(beside: Iterable[str]) -> dict[str, Any]:
     fields: dict[str, Any] = {name: (f.annotation, None) for name, f in LoopSettings.model_fields.items()}
     fields |= {alias: fields[name] for alias, name in ALIASES.items()}
     fields |= dict.fromkeys(beside, (str | None, None))
-    known = sorted(name.upper() for name in (*fields, *OTHERS))
+    known = sorted(name.upper() for name in (*fields, *OTHER_VARIABLES))
     for variable in os.environ:
         name = variable.removeprefix(PREFIX)
         if name != variable and name not in known:
@@ -29,7 +29,7 @@ def from_environment(beside: Iterable[str]) -> dict[str, Any]:
                 f"did you mean {PREFIX}{near[0]}?" if near else f"{PREFIX} goes before: {', '.join(known)}."
             )
             raise WrongSetting(f"There is no variable {variable}; {hint}")
-    if not any(name.removeprefix(PREFIX) not in (name, *OTHERS) for name in os.environ):
+    if not any(name.removeprefix(PREFIX) not in (name, *OTHER_VARIABLES) for name in os.environ):
         return {}
     from pydantic import create_model  # which takes longer than all the rest
     from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError

@@ -31,12 +31,12 @@ class Document:
 
 def read_yaml(path: Path) -> Document:
     """Read a YAML file that holds a mapping. Raises `SettingsError` with file and line."""
-    return _document(path, _text(path), first=1)
+    return _parse_document(path, _read_text(path), first=1)
 
 
 def read_markdown(path: Path) -> Document:
     """Read a Markdown file; the front matter between two lines `---` holds the values."""
-    text = _text(path)
+    text = _read_text(path)
     lines = text.splitlines()
     if not lines or lines[0].strip() != FENCE:
         return Document(path, body=text.strip())
@@ -46,11 +46,11 @@ def read_markdown(path: Path) -> Document:
             f"{to_copy(path)}, line 1: the front matter has no end; close it with a line of three dashes."
         )
     front = "\n".join(lines[1:end])
-    document = _document(path, front, first=2)
+    document = _parse_document(path, front, first=2)
     return Document(path, document.values, document.lines, "\n".join(lines[end + 1 :]).strip())
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -59,7 +59,7 @@ def _text(path: Path) -> str:
         raise SettingsError(f"{to_copy(path)} cannot be read: {error.strerror}.") from None
 
 
-def _document(path: Path, text: str, first: int) -> Document:
+def _parse_document(path: Path, text: str, first: int) -> Document:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         values = yaml.safe_load(text)

@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-ALIASES_BESIDE = MappingProxyType(
+NON_SETTING_ALIASES = MappingProxyType(
     {
         "function_calling_support": "function_calling",
         "instructions": "system_prompt",
@@ -18,7 +18,7 @@ _SUMMARY = "nothing is compressed by itself; in Python pre_model_hook shortens w
 _DOCUMENTS = "documents are read by a tool"
 _AGENT = "an agent has no such key; its file's or folder's name is its own"
 _SCREEN = "the terminal's view has no such key"
-WAYS = MappingProxyType(
+LOKI_KEY_ADVICE = MappingProxyType(
     {
         **dict.fromkeys(("temperature", "top_p", "max_output_tokens"), _CLIENT),
         **dict.fromkeys(("stream", "clients", "patches", "max_input_tokens", "user_agent"), _CLIENT),
@@ -44,6 +44,10 @@ WAYS = MappingProxyType(
 )  # fmt: skip
 
 
-def way_of(key: str) -> str | None:
+def explain_loki_key(key: str) -> str | None:
     """Return what is said of a key of loki's that is no setting here; None for any other."""
-    return f"{key!r} is a key of loki's and no setting here: {WAYS[key]}." if key in WAYS else None
+    return (
+        f"{key!r} is a key of loki's and no setting here: {LOKI_KEY_ADVICE[key]}."
+        if key in LOKI_KEY_ADVICE
+        else None
+    )

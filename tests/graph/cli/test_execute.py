@@ -18,8 +18,8 @@ from langgraph.types import Command, Interrupt, interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.cli import run
-from wakeloop.cli.ask import asking
 from wakeloop.cli.outcome import exit_code
+from wakeloop.cli.questions import make_question_handler
 from wakeloop.cli.run import Arriving, execute
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Screen
@@ -134,11 +134,11 @@ class Terminal(io.StringIO):
 def test_answers_are_typed_in_a_terminal_only() -> None:
     asked = [Interrupt("one?", id="1"), Interrupt({"question": "two?", "command": "x\x1by"}, id="2")]
     said: list[str] = []
-    ask = asking(lambda line: said.append(line.text), Terminal("yes please\nno\n"))
+    ask = make_question_handler(lambda line: said.append(line.text), Terminal("yes please\nno\n"))
     assert ask(asked) == {"1": "yes please", "2": "no"}
     assert "question:   command: x\\x1by" in said
-    assert asking(lambda line: None, Terminal("only one\n"))(asked) is None
-    assert asking(lambda line: None, io.StringIO("yes\nno\n"))(asked) is None
+    assert make_question_handler(lambda line: None, Terminal("only one\n"))(asked) is None
+    assert make_question_handler(lambda line: None, io.StringIO("yes\nno\n"))(asked) is None
 
 
 def test_a_parked_thread_takes_an_answer_by_command() -> None:

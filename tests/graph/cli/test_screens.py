@@ -17,9 +17,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.job import Job
-from wakeloop.cli.manner import Manner, Output
+from wakeloop.cli.output_formats import OutputFormat, OutputOptions
 from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import Place
 from wakeloop.cli.views import view_of
 from wakeloop.display import ours
@@ -306,8 +306,8 @@ def test_an_event_that_is_written_as_json_too_is_looked_at_once(
     agent = create_todo_agent(ScriptedModel(SCRIPT), [look], checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     place = Place(tmp_path / "threads.sqlite", named=True)
-    manner = Manner(Output.STREAM_JSON)
-    job = Job(place, "t", Recipe(root=str(tmp_path)), "go", "go", manner=manner)
+    output = OutputOptions(OutputFormat.STREAM_JSON)
+    job = RunSpec(place, "t", Recipe(root=str(tmp_path)), "go", "go", output=output)
     view = view_of(job, agent.get_state(config))
     for mode, data in agent.stream(GO, config, stream_mode=[*STREAM]):
         view.feed(mode, data)

@@ -9,13 +9,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from wakeloop import LoopSettings, SettingsError, create_todo_agent, preset
 from wakeloop.config.levels import (
     Level,
-    agent_level,
     config_folder,
-    global_levels,
-    may_vary,
-    names,
-    resolve,
-    role_level,
+    is_thread_setting,
+    list_names,
+    read_agent,
+    read_global_levels,
+    read_role,
+    resolve_levels,
 )
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import WholeSettings
@@ -45,12 +45,12 @@ def said(folder: Path, level: str, value: int, monkeypatch: pytest.MonkeyPatch) 
 
 def budget(folder: Path, speaking: tuple[str, ...]) -> int:
     """Run a thread under the levels, and read the budget that its activation had."""
-    levels = global_levels(folder)
+    levels = read_global_levels(folder)
     if "role" in speaking:
-        levels.append(role_level(folder, "r"))
+        levels.append(read_role(folder, "r"))
     if "base" in speaking:
         levels.append(Level("base", "--set", {"max_wake_cycles": VALUES["base"]}))
-    agent = create_todo_agent(ScriptedModel([says("hi")]), settings=resolve(levels).settings)
+    agent = create_todo_agent(ScriptedModel([says("hi")]), settings=resolve_levels(levels).settings)
     given = {"todo_settings": {"max_wake_cycles": VALUES["thread"]}} if "thread" in speaking else {}
     result = agent.invoke({"messages": [("user", "hi")], **given})
     return int(result["todo_session"]["budget"])
@@ -80,28 +80,28 @@ def test_the_higher_of_two_levels_holds(
 def test_levels_override_field_by_field(folder: Path) -> None:
     (folder / "config.yaml").write_text("max_wake_cycles: 7\nnag_after: 9\nmodel: m\n")
     (folder / "roles" / "r.md").write_text("---\nnag_after: 2\n---\nYou are r.\n")
-    held = resolve([*global_levels(folder), role_level(folder, "r")])
+    held = resolve_levels([*read_global_levels(folder), read_role(folder, "r")])
     assert (held.settings.max_wake_cycles, held.settings.nag_after) == (7, 2)
     assert (held.get("model"), held.get("system_prompt"), held.get("tools")) == ("m", "You are r.", None)
-    assert held.held["nag_after"].level == "role"
-    assert held.held["nag_after"].source == str(folder / "roles" / "r.md")
-    assert held.held["max_wake_cycles"].level == "global"
-    assert held.held["nag_every"].level == "built-in"
+    assert held.values["nag_after"].level == "role"
+    assert held.values["nag_after"].source == str(folder / "roles" / "r.md")
+    assert held.values["max_wake_cycles"].level == "global"
+    assert held.values["nag_every"].level == "built-in"
 
 
 def test_a_named_preset_brings_its_values_beneath_what_its_level_says_outright(folder: Path) -> None:
     (folder / "config.yaml").write_text("preset: lesson\nnag_after: 4\n")
-    held = resolve(global_levels(folder))
+    held = resolve_levels(read_global_levels(folder))
     assert (held.settings.dialect, held.settings.nag_after, held.settings.nag_every) == ("checklist", 4, 1)
-    assert held.held["nag_after"].outright
-    assert not held.held["nag_every"].outright
+    assert held.values["nag_after"].explicit
+    assert not held.values["nag_every"].explicit
 
 
 def test_loki_names_are_accepted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "config.yaml").write_text("max_auto_continues: 3\n")
-    assert resolve(global_levels(folder)).settings.max_wake_cycles == 3
+    assert resolve_levels(read_global_levels(folder)).settings.max_wake_cycles == 3
     monkeypatch.setenv("WAKELOOP_MAX_AUTO_CONTINUES", "4")
-    assert resolve(global_levels(folder)).settings.max_wake_cycles == 4
+    assert resolve_levels(read_global_levels(folder)).settings.max_wake_cycles == 4
     assert LoopSettings.model_validate({"max_auto_continues": 5}).max_wake_cycles == 5
     with pytest.raises(SettingsError, match="'max_wake_cycles' is given twice"):
         LoopSettings.model_validate({"max_auto_continues": 5, "max_wake_cycles": 5})
@@ -113,8 +113,8 @@ def test_an_agent_file_overrides_everything_whole(folder: Path, monkeypatch: pyt
     (folder / "agents" / "a.yaml").write_text(
         "model: m\ntools: [files]\nsystem_prompt: Be a.\npreset: loki\nsettings:\n  auto_continue: true\n"
     )
-    levels = [*global_levels(folder), role_level(folder, "r")]
-    held = resolve(levels, whole=agent_level(folder, "a"))
+    levels = [*read_global_levels(folder), read_role(folder, "r")]
+    held = resolve_levels(levels, whole=read_agent(folder, "a"))
     assert held.whole
     assert held.ignored == ("global", "role")
     assert held.settings.max_wake_cycles == 10
@@ -141,9 +141,9 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
     assert check_overrides(LoopSettings(), {"max_wake_cycles": 3, "nag_after": 5}) == {"max_wake_cycles": 3}
     with pytest.raises(SettingsError, match="'dialect' is fixed when the agent is built"):
         check_overrides(LoopSettings(), {"dialect": "loki"})
-    assert may_vary("max_auto_continues")
-    assert not may_vary("dialect")
-    assert not may_vary("model")
+    assert is_thread_setting("max_auto_continues")
+    assert not is_thread_setting("dialect")
+    assert not is_thread_setting("model")
 
 
 @pytest.mark.parametrize(
@@ -167,36 +167,36 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
 def test_a_wrong_file_names_file_line_and_key(text: str, line: int, why: str, folder: Path) -> None:
     (folder / "config.yaml").write_text(text)
     with pytest.raises(SettingsError) as refused:
-        global_levels(folder)
+        read_global_levels(folder)
     assert str(refused.value).startswith(f"{folder / 'config.yaml'}, line {line}: {why}")
 
 
 def test_lines_of_a_front_matter_and_of_an_agents_settings_are_the_files_own(folder: Path) -> None:
     (folder / "roles" / "r.md").write_text("---\nmodel: m\nnag_aftre: 2\n---\nText\n")
     with pytest.raises(SettingsError, match=r"r\.md, line 3: there is no setting 'nag_aftre'"):
-        role_level(folder, "r")
+        read_role(folder, "r")
     (folder / "roles" / "open.md").write_text("---\nmodel: m\n")
     with pytest.raises(SettingsError, match=r"open\.md, line 1: the front matter has no end"):
-        role_level(folder, "open")
+        read_role(folder, "open")
     (folder / "agents" / "a.yaml").write_text("model: m\nsettings:\n  nag_after: 1\n  nag_evry: 2\n")
     with pytest.raises(SettingsError, match=r"a\.yaml, line 4: there is no setting 'nag_evry'"):
-        agent_level(folder, "a")
+        read_agent(folder, "a")
     (folder / "agents" / "b.yaml").write_text("nag_aftre: 1\n")
     with pytest.raises(
         SettingsError, match=r"b\.yaml, line 1: there is no setting 'nag_aftre'; did you mean"
     ):
-        agent_level(folder, "b")
+        read_agent(folder, "b")
 
 
 def test_roles_and_agents_are_found_by_name_and_only_in_their_folder(folder: Path) -> None:
     (folder / "roles" / "b.md").write_text("B")
     (folder / "roles" / "a.md").write_text("A")
-    assert names(folder, "roles") == ["a", "b"]
-    assert role_level(folder, "a").values == {"system_prompt": "A"}
+    assert list_names(folder, "roles") == ["a", "b"]
+    assert read_role(folder, "a").values == {"system_prompt": "A"}
     with pytest.raises(SettingsError, match=r"There is no role 'c' in .*; there are: a, b\."):
-        role_level(folder, "c")
+        read_role(folder, "c")
     with pytest.raises(SettingsError, match="There is no agent"):
-        agent_level(folder, "../roles/a")
+        read_agent(folder, "../roles/a")
 
 
 def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_PROMPTS", '{"nudge": "Go on: $list"}')
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:m")
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "")
-    held = resolve(global_levels(folder))
+    held = resolve_levels(read_global_levels(folder))
     assert held.settings.model_dump(include={"auto_continue", "max_items", "prompts", "nag_after"}) == {
         "auto_continue": False,
         "max_items": None,
@@ -214,36 +214,36 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "nag_after": 5,
     }
     assert held.get("model") == "openai:m"
-    assert held.held["auto_continue"].source == "WAKELOOP_AUTO_CONTINUE"
+    assert held.values["auto_continue"].source == "WAKELOOP_AUTO_CONTINUE"
     monkeypatch.setenv("WAKELOOP_NAG_EVRY", "3")
     with pytest.raises(SettingsError, match="no variable WAKELOOP_NAG_EVRY; did you mean WAKELOOP_NAG_EVERY"):
-        global_levels(folder)
+        read_global_levels(folder)
 
 
 def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "often")
     with pytest.raises(SettingsError, match=r"^WAKELOOP_NAG_AFTER: The setting 'nag_after' cannot be"):
-        global_levels(folder)
+        read_global_levels(folder)
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "1")
     monkeypatch.setenv("WAKELOOP_PROMPTS", "{not json")
     with pytest.raises(SettingsError, match="The variable WAKELOOP_PROMPTS cannot be read: write it as JSON"):
-        global_levels(folder)
+        read_global_levels(folder)
 
 
 def test_of_several_presets_only_the_highest_counts(folder: Path) -> None:
     (folder / "config.yaml").write_text("preset: loki\nnag_after: 4\n")
     (folder / "roles" / "r.md").write_text("---\npreset: lesson\n---\n")
-    levels = [*global_levels(folder), role_level(folder, "r")]
-    assert resolve(levels).settings == preset("lesson")
+    levels = [*read_global_levels(folder), read_role(folder, "r")]
+    assert resolve_levels(levels).settings == preset("lesson")
     levels.append(Level("base", "--preset", {"preset": "wakeloop"}))
-    assert resolve(levels).settings == LoopSettings(nag_after=4)
+    assert resolve_levels(levels).settings == LoopSettings(nag_after=4)
 
 
 def test_no_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_TOOLS", "files, shell")
-    assert resolve(global_levels(folder)).get("tools") == ("files", "shell")
+    assert resolve_levels(read_global_levels(folder)).get("tools") == ("files", "shell")
     monkeypatch.setenv("WAKELOOP_TOOLS", "none")
-    assert resolve(global_levels(folder)).get("tools") == ()
+    assert resolve_levels(read_global_levels(folder)).get("tools") == ()
 
 
 # -- prices ----------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ CHEAP, DEAR = {"input": 1.0, "cached": None, "output": 2.0}, {"input": 3.0, "cac
 def test_a_wrong_price_is_one_sentence(table: str, why: str, folder: Path) -> None:
     (folder / "config.yaml").write_text(f"model: m\nprices: {table}\n")
     with pytest.raises(SettingsError) as refused:
-        global_levels(folder)
+        read_global_levels(folder)
     assert str(refused.value) == f"{folder / 'config.yaml'}, line 2: {why}"
 
 
@@ -300,7 +300,9 @@ def test_prices_stand_at_every_level_and_are_replaced_one_by_one(
     (folder / "roles" / "r.md").write_text("---\nprices: {c: {input: 1, output: 2}}\n---\n")
     base = Level("base", "--set", {"prices": {"c": DEAR}})
     (folder / "agents" / "g.yaml").write_text("settings:\n  prices: {d: {input: 1, output: 2}}\n")
-    levels = [*global_levels(folder), role_level(folder, "r"), base]
-    held = resolve(levels).settings
+    levels = [*read_global_levels(folder), read_role(folder, "r"), base]
+    held = resolve_levels(levels).settings
     assert held.model_dump()["prices"] == {"a": CHEAP, "llama3:8b": CHEAP, "b": DEAR, "c": DEAR}
-    assert resolve(levels, whole=agent_level(folder, "g")).settings.model_dump()["prices"] == {"d": CHEAP}
+    assert resolve_levels(levels, whole=read_agent(folder, "g")).settings.model_dump()["prices"] == {
+        "d": CHEAP
+    }

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from wakeloop.bench.study import study_named
-from wakeloop.cli import measure
-from wakeloop.cli.mcp_tools import LONGEST, cut, size_of
-from wakeloop.cli.sessions.ps import line_of
+from wakeloop.cli import bench_study
+from wakeloop.cli.mcp_tools import MAX_RESULT, cut_middle, format_base64_size
+from wakeloop.cli.sessions.ps import format_status
 from wakeloop.display import words
 from wakeloop.display.screen import Screen
 from wakeloop.sessions.host import SessionStatus
@@ -34,16 +34,16 @@ def event(kind: str, **more: Any) -> Callable[[int], str]:
 
 
 def estimated(count: int) -> str:
-    found = measure.Estimate(*[count] * 8)
+    found = bench_study.Estimate(*[count] * 8)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(measure, "plan", lambda *_, **__: ())
-        patched.setattr(measure, "estimate", lambda *_: found)
-        return "\n".join(measure.estimated(study_named("quick"), count))
+        patched.setattr(bench_study, "plan", lambda *_, **__: ())
+        patched.setattr(bench_study, "estimate", lambda *_: found)
+        return "\n".join(bench_study.format_estimate(study_named("quick"), count))
 
 
 def session(count: int) -> str:
     status = SessionStatus("t", "main", "idle", reason="stalled", open=count, wakes=count, budget=count)
-    return line_of(status)
+    return format_status(status)
 
 
 SENTENCES: dict[str, Callable[[int], str]] = {
@@ -63,10 +63,10 @@ SENTENCES: dict[str, Callable[[int], str]] = {
     "nag": event("nag", rounds=int, open=int),
     "guard": event("guard", action="correct", reason="stalled", retry=1, retries=1, open=int),
     "last word": event("guard", action="report", reason="stalled", open=int),
-    "a long result": lambda n: cut((LONGEST + n) * "a").split("\n")[1],
-    "bytes": lambda n: size_of("QUJD"[: n + 1]),
+    "a long result": lambda n: cut_middle((MAX_RESULT + n) * "a").split("\n")[1],
+    "bytes": lambda n: format_base64_size("QUJD"[: n + 1]),
     "estimate": estimated,
-    "seconds": measure.span,
+    "seconds": bench_study.format_duration,
     "a session": session,
 }
 

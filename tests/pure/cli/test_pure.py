@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from wakeloop.cli.editor import line, read
-from wakeloop.cli.failures import CommandError, code_of, redacted, sentence_of
-from wakeloop.cli.lookup import the_one
+from wakeloop.cli.failures import CommandError, error_exit_code, format_error, redact
 from wakeloop.cli.outcome import exit_code
+from wakeloop.cli.plan_editor import format_item, parse_plan
 from wakeloop.cli.recipe import Recipe, setting, tool_names, without_user
 from wakeloop.cli.show import as_plain, told
+from wakeloop.cli.thread_lookup import match_prefix
 from wakeloop.cli.threads import shortened
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.width import cells
@@ -98,7 +98,7 @@ ALIKE = [f"customer-{n}-{'x' * 20}{m}{'x' * 9}" for n in (1, 2) for m in ("", "a
 )
 def test_what_a_list_shows_of_a_long_id_stands_for_it_alone(names: list[str], wide: int) -> None:
     shown = [shortened(name, names, 20) for name in names]
-    assert [the_one(short, names, "threads") for short in shown if short not in names] == [
+    assert [match_prefix(short, names, "threads") for short in shown if short not in names] == [
         name for name in names if name not in shown
     ]
     assert (len({*shown}), max(map(cells, shown))) == (len(names), wide)
@@ -107,17 +107,17 @@ def test_what_a_list_shows_of_a_long_id_stands_for_it_alone(names: list[str], wi
 def test_secrets_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     monkeypatch.setenv("MY_TOKEN", "short")
-    assert redacted("key sk-0123456789 at https://a:b@c/d") == "key … at https://…@c/d"
+    assert redact("key sk-0123456789 at https://a:b@c/d") == "key … at https://…@c/d"
 
 
 def test_every_exception_is_a_sentence() -> None:
     assert (
-        sentence_of(sqlite3.OperationalError("disk I/O error"))
+        format_error(sqlite3.OperationalError("disk I/O error"))
         == "The database cannot be used: disk I/O error."
     )
-    assert sentence_of(ValueError("a\nb")) == "The run failed: ValueError: a b"
-    assert sentence_of(FileNotFoundError(2, "No such file", "x")) == "No such file: x."
-    assert code_of(CommandError("x", 4)) == 4
+    assert format_error(ValueError("a\nb")) == "The run failed: ValueError: a b"
+    assert format_error(FileNotFoundError(2, "No such file", "x")) == "No such file: x."
+    assert error_exit_code(CommandError("x", 4)) == 4
 
 
 @pytest.mark.parametrize("reason", list(ENDINGS))
@@ -210,8 +210,8 @@ def test_the_lines_of_an_editor_are_a_list() -> None:
         {"id": 2, "content": "c", "status": "pending", "reason": "r"},
         {"id": "x", "content": "d", "status": "pending"},
     ]
-    assert [line(todo) for todo in todos] == ["[1] a\\nb", "[2] c", "[x] d"]
-    assert read("# head\n[2] c, rather\n\n[1] a\\nb\nnew\n[9] nine\n[2] twice\n", todos) == [
+    assert [format_item(todo) for todo in todos] == ["[1] a\\nb", "[2] c", "[x] d"]
+    assert parse_plan("# head\n[2] c, rather\n\n[1] a\\nb\nnew\n[9] nine\n[2] twice\n", todos) == [
         {"id": 2, "content": "c, rather", "status": "pending", "reason": "r"},
         todos[0],
         {"content": "new"},

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessageChunk
 
 import wakeloop
-from wakeloop.cli.around import KEYS
+from wakeloop.cli.discovery import KEY_PROVIDERS
 from wakeloop.display.clean import clean
 from wakeloop.display.screen import SHOWN, Screen
 from wakeloop.display.words import call, item, question
@@ -318,7 +318,7 @@ def test_source_code_is_left_whole() -> None:
         for before, after in zip(text.splitlines(), without_secrets(text).splitlines(), strict=True)
         if before != after
     ]
-    assert changed == [("cli/around.py", f'"{key}": "{name}",') for key, name in KEYS.items()]
+    assert changed == [("cli/discovery.py", f'"{key}": "{name}",') for key, name in KEY_PROVIDERS.items()]
 
 
 @pytest.mark.timeout(30)

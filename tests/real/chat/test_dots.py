@@ -16,8 +16,8 @@ from talking import does, talks
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.keyboard import Pipe, history
 from wakeloop.cli.chat.repl import Repl
-from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import CommandError
+from wakeloop.cli.recipe_builder import build_recipe
 from wakeloop.errors import EditError, ModelError, SettingsError
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
@@ -242,8 +242,8 @@ def test_what_an_agent_is_told_is_kept_with_the_thread(talk_with, plays, config:
     talk.run("hi")
     (config / "agents" / "ant.yaml").write_text("settings:\n  max_wake_cycles: 8\n")
     kept = talk.store.find("mine").recipe
-    assert configured(kept, {}).settings == {"max_wake_cycles": 7}
-    assert configured(kept, {"agent": "ant"}).settings == {"max_wake_cycles": 8}
+    assert build_recipe(kept, {}).settings == {"max_wake_cycles": 7}
+    assert build_recipe(kept, {"agent": "ant"}).settings == {"max_wake_cycles": 8}
 
 
 def test_sessions(talk_with, plays) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.dots import DOTS
 from wakeloop.cli.chat.lines import Command, read
-from wakeloop.cli.configured import configured
 from wakeloop.cli.recipe import options
+from wakeloop.cli.recipe_builder import build_recipe
 from wakeloop.cli.store import Place, writing
 
 
@@ -19,7 +19,7 @@ def talks(root: Path) -> Iterator[Callable[..., Conversation]]:
     with ExitStack() as opened:
 
         def begin(*settings: str, **more: Any) -> Conversation:
-            recipe = configured(None, options(settings=settings, root=root, **{"model": "m", **more}))
+            recipe = build_recipe(None, options(settings=settings, root=root, **{"model": "m", **more}))
             place = Place(root / "threads.sqlite", named=True)
             talk = Conversation(place, opened.enter_context(writing(place)), "", recipe)
             opened.push(talk.held)

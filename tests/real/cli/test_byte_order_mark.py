@@ -13,7 +13,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
-from wakeloop.cli.agent import stopping
+from wakeloop.cli.agent import stoppable_client
 from wakeloop.cli.chat.keyboard import Pipe
 from wakeloop.cli.recipe import text_of
 from wakeloop.cli.start import piped
@@ -74,7 +74,7 @@ def test_a_streamed_reply_keeps_its_first_event(size: int) -> None:
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
         server.told = (MARK.encode() + event("Hello ") + event("world") + b"data: [DONE]\n\n", size)  # type: ignore[attr-defined]
         Thread(target=server.handle_request).start()
-        url, own = f"http://127.0.0.1:{server.server_port}/v1", stopping(Event())
+        url, own = f"http://127.0.0.1:{server.server_port}/v1", stoppable_client(Event())
         model = openai_model("m", api_key="none", base_url=url, streaming=True, **own)
         assert model.invoke("hello").content == "Hello world"
 

@@ -20,8 +20,8 @@ import pytest
 from chat_server import Reply, Server
 from processes import Shell, wakeloop
 
-from wakeloop.cli import around, doctor
-from wakeloop.cli.around import KEYS
+from wakeloop.cli import discovery, doctor
+from wakeloop.cli.discovery import KEY_PROVIDERS
 from wakeloop.cli.store import Place
 from wakeloop.guesses.models import is_here
 
@@ -32,9 +32,9 @@ CALLED = Reply(calls=[("ready", {"ok": True})])
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine without keys and without servers; returns where its configuration is."""
-    for name in KEYS:
+    for name in KEY_PROVIDERS:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(around, "SERVERS", {"Ollama": free_port()})
+    monkeypatch.setattr(discovery, "SERVERS", {"Ollama": free_port()})
     monkeypatch.setenv("WAKELOOP_CONFIG", str(tmp_path / "conf"))
     monkeypatch.setenv("WAKELOOP_DB", str(tmp_path / "threads.sqlite"))
     return tmp_path / "conf" / "config.yaml"
@@ -49,12 +49,12 @@ def free_port() -> int:
 def served(monkeypatch: pytest.MonkeyPatch, serve: Any, *replies: Reply) -> Server:
     """A server on this machine at a usual port."""
     server: Server = serve(*replies)
-    monkeypatch.setattr(around, "SERVERS", {"Ollama": int(server.url.split(":")[2].split("/")[0])})
+    monkeypatch.setattr(discovery, "SERVERS", {"Ollama": int(server.url.split(":")[2].split("/")[0])})
     return server
 
 
 def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
-    [port] = around.SERVERS.values()
+    [port] = discovery.SERVERS.values()
     told = (
         "keys: none\n"
         f"server: none on this machine; looked for Ollama ({port})\n"
@@ -95,7 +95,7 @@ def test_a_server_tells_its_models(here: Path, monkeypatch: pytest.MonkeyPatch, 
 )
 def test_what_is_no_models_list_is_no_server_or_has_no_model(told: str) -> None:
     try:
-        found = around.models_in(json.loads(told))
+        found = discovery.parse_model_list(json.loads(told))
     except (ValueError, RecursionError):
         found = None
     assert not found
@@ -105,8 +105,8 @@ def test_a_strange_servers_names_are_a_word_of_the_shell_and_no_page_of_them(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = ["it's $(touch ran); touch ran", *(f"m{number}" for number in range(1, 31))]
-    strange = around.ModelServer("Ollama", "http://127.0.0.1:1/v1", models)
-    monkeypatch.setattr(around, "asked", lambda *_: strange)
+    strange = discovery.ModelServer("Ollama", "http://127.0.0.1:1/v1", models)
+    monkeypatch.setattr(discovery, "query_server", lambda *_: strange)
     _, out, _ = wakeloop("init")
     assert out.splitlines()[1].endswith(", m18, m19 and 11 more")
     command = out.splitlines()[3].removeprefix("To begin: ")
@@ -114,7 +114,7 @@ def test_a_strange_servers_names_are_a_word_of_the_shell_and_no_page_of_them(
 
 
 def test_a_server_that_never_ends_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(around, "WHOLE", 0.3)
+    monkeypatch.setattr(discovery, "TOTAL_TIMEOUT", 0.3)
     stop = Event()
 
     def drip(asked: socket.socket) -> None:
@@ -129,7 +129,7 @@ def test_a_server_that_never_ends_is_none(monkeypatch: pytest.MonkeyPatch) -> No
         dripping.start()
         began = time.monotonic()
         try:
-            assert around.asked("Ollama", server.getsockname()[1]) is None
+            assert discovery.query_server("Ollama", server.getsockname()[1]) is None
             assert time.monotonic() - began < 5
         finally:
             stop.set()
@@ -147,11 +147,11 @@ class Typed(io.StringIO):
 
 
 def begun(monkeypatch: pytest.MonkeyPatch, *lines: str) -> int:
-    from wakeloop.cli.init import begin
+    from wakeloop.cli.init import run_init
 
     monkeypatch.setattr(sys, "stdin", Typed("".join(f"{line}\n" for line in lines)))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    return begin()
+    return run_init()
 
 
 def test_it_asks_and_writes_what_was_chosen(
@@ -203,8 +203,8 @@ TAKEN = [
 def test_of_many_models_the_usual_ones_are_shown_and_any_is_taken_by_its_name(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, model: str
 ) -> None:
-    server = around.ModelServer("Ollama", "http://127.0.0.1:1/v1", MANY)
-    monkeypatch.setattr(around, "asked", lambda *_: server)
+    server = discovery.ModelServer("Ollama", "http://127.0.0.1:1/v1", MANY)
+    monkeypatch.setattr(discovery, "query_server", lambda *_: server)
     monkeypatch.setenv("GROQ_API_KEY", "x")
     assert begun(monkeypatch, "odd-193", typed, "mine") == 0
     shown = ["gpt-5", "vendor/Qwen3-8B", "llama3.2", *(f"odd-{number}" for number in range(9))]
@@ -350,15 +350,15 @@ def test_at_a_terminal_the_doctor_says_what_it_waits_for(
     code, _, err = wakeloop("doctor")
     assert (code, err) == (0, "Looking for servers on this machine …\nAsking it for one call of a tool …\n")
     order: list[str] = []
-    found = around.asked
+    found = discovery.query_server
 
     def asked(*given: Any) -> Any:
         order.append("asked")
         return found(*given)
 
-    monkeypatch.setattr(around, "asked", asked)
-    monkeypatch.setattr(doctor, "progress", order.append)
-    assert doctor.examine(Place.of(None), {}, order.append) == 0
+    monkeypatch.setattr(discovery, "query_server", asked)
+    monkeypatch.setattr(doctor, "show_progress", order.append)
+    assert doctor.run_doctor(Place.of(None), {}, order.append) == 0
     assert [line.partition(":")[0].partition(" ")[0] for line in order] == [
         *("versions", "config", "threads", "Looking", "keys", "asked", "server", "model", "Asking", "tools")
     ]

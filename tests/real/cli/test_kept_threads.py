@@ -20,9 +20,9 @@ from processes import COMMAND, Shell, until, wakeloop
 
 from wakeloop import create_todo_agent
 from wakeloop.cli import threads
-from wakeloop.cli.lookup import continued
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Known, Place, Store, writing
+from wakeloop.cli.thread_lookup import resolve_thread_option
 from wakeloop.display.width import cells
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -207,7 +207,7 @@ def test_all_threads_are_read_only_where_an_id_may_be_cut_short(
         return read(store, only)
 
     monkeypatch.setattr(Store, "threads", counted)
-    assert (continued(Place(db, named=True), typed)[0], seen) == (meant, asked)
+    assert (resolve_thread_option(Place(db, named=True), typed)[0], seen) == (meant, asked)
 
 
 # -- the list ---------------------------------------------------------------------------------------------
@@ -443,15 +443,15 @@ def test_a_chat_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
 
 
 def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
-    from wakeloop.cli.failures import sentence_of
+    from wakeloop.cli.failures import format_error
     from wakeloop.errors import ConcurrentRunError
     from wakeloop.model.broken_stream import unreadable
 
-    assert sentence_of(unreadable("its role is 'user'")) == (
+    assert format_error(unreadable("its role is 'user'")) == (
         "The model's reply could not be read (its role is 'user'), so nothing of it was stored: "
         "try again, and if it comes again look at the model's address and at what stands before its server."
     )
-    assert sentence_of(ConcurrentRunError("t", "1", "2")) == (
+    assert format_error(ConcurrentRunError("t", "1", "2")) == (
         "Two writers were on the thread 't' at once: this run, which stands at checkpoint 1, and another "
         "run or an edit by hand, which wrote checkpoint 2; let one program at a time have a thread, "
         "and go on from here."

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from talking import does, talks
 
-from wakeloop.cli.agent import graph_of, model_of
+from wakeloop.cli.agent import build_recipe_graph, make_model
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.lines import read
-from wakeloop.cli.configured import configured
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.outside import Outside
 from wakeloop.cli.recipe import options
-from wakeloop.config.levels import agent_level, global_levels, names
+from wakeloop.cli.recipe_builder import build_recipe
+from wakeloop.config.levels import list_names, read_agent, read_global_levels
 from wakeloop.errors import ModelError, SettingsError
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -41,8 +41,8 @@ def talk_with(tmp_path: Path, folder: Path) -> Iterator[Callable[..., Conversati
 
 def test_an_agents_folder_and_keys_at_the_top_level(folder: Path) -> None:
     (folder / "agents" / "clerk" / "config.yaml").write_text(LOKIS)
-    assert names(folder, "agents") == ["clerk"]
-    level = agent_level(folder, "clerk")
+    assert list_names(folder, "agents") == ["clerk"]
+    level = read_agent(folder, "clerk")
     assert level.values == {
         "model": "openai:m",
         "system_prompt": "You keep the books.",
@@ -51,13 +51,13 @@ def test_an_agents_folder_and_keys_at_the_top_level(folder: Path) -> None:
     }
     (folder / "agents" / "clerk.yaml").write_text(LOKIS)
     with pytest.raises(SettingsError, match="two agents 'clerk'"):
-        agent_level(folder, "clerk")
+        read_agent(folder, "clerk")
 
 
 def test_a_key_at_both_places_is_refused(folder: Path) -> None:
     (folder / "agents" / "a.yaml").write_text("max_auto_continues: 4\nsettings:\n  max_wake_cycles: 5\n")
     with pytest.raises(SettingsError, match=r"a\.yaml, line 1: .+ give it once"):
-        agent_level(folder, "a")
+        read_agent(folder, "a")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_wi
     with pytest.raises(
         SettingsError, match=rf"line 1: '{key}' is a key of loki's and no setting here: "
     ) as told:
-        global_levels(folder)
+        read_global_levels(folder)
     assert "did you mean" not in str(told.value)
     (folder / "config.yaml").unlink()
     with pytest.raises(CommandError, match="is a key of loki's") as told_too:
@@ -80,11 +80,11 @@ def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_wi
 def test_a_key_of_lokis_without_a_value_says_nothing(folder: Path) -> None:
     """Its own example of a file lists most keys as null."""
     (folder / "config.yaml").write_text("temperature: null\nsave_session:\nmax_auto_continues: 4\n")
-    (level,) = global_levels(folder)
+    (level,) = read_global_levels(folder)
     assert level.values == {"max_wake_cycles": 4}
     (folder / "config.yaml").write_text("zzz: null\n")
     with pytest.raises(SettingsError, match="no setting 'zzz'"):
-        global_levels(folder)
+        read_global_levels(folder)
 
 
 def test_exit_and_info_of_an_agent(folder: Path, talk_with: Any) -> None:
@@ -130,13 +130,13 @@ def test_ids_begin_at_1_after_clear_todo(talk_with: Any, monkeypatch: pytest.Mon
 def test_a_server_without_function_calling(folder: Path, tmp_path: Path, talk_with: Any) -> None:
     """loki's function_calling_support: the tools stay away, and switching them on is refused."""
     (folder / "config.yaml").write_text("function_calling_support: false\npreset: loki\n")
-    recipe = configured(None, options(model="m", root=tmp_path))
+    recipe = build_recipe(None, options(model="m", root=tmp_path))
     assert (recipe.function_calling, recipe.tools, recipe.switched_on) == (False, (), False)
-    graph_of(recipe, Outside(), ask=False, stop=Event())
+    build_recipe_graph(recipe, Outside(), ask=False, stop=Event())
     with pytest.raises(NotImplementedError):
-        model_of(recipe, Event()).bind_tools([])
+        make_model(recipe, Event()).bind_tools([])
     with pytest.raises(ModelError, match="cannot call tools"):
         does(talk_with(), ".set auto_continue true")
     (folder / "config.yaml").write_text("function_calling: perhaps\n")
     with pytest.raises(SettingsError, match="true or false"):
-        global_levels(folder)
+        read_global_levels(folder)

@@ -193,7 +193,7 @@ def test_a_file_that_nobody_named_is_told_of_and_starts_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
-    monkeypatch.setattr("wakeloop.cli.sessions.serve.signals", at_once)
+    monkeypatch.setattr("wakeloop.cli.sessions.serve.handle_stop_signals", at_once)
     begun = tmp_path / "begun"
     servers(tmp_path, command="/bin/sh", args=["-c", f"touch {begun}"])
     told = "There is a .mcp.json here; its servers are started by --mcp .mcp.json only (--mcp none: never).\n"

@@ -21,9 +21,9 @@ from loopback import Loopback
 from processes import is_gone
 
 from wakeloop.cli import mcp_servers
-from wakeloop.cli.agent import apart
+from wakeloop.cli.agent import merge_tools
 from wakeloop.cli.failures import FAILED, USAGE, CommandError
-from wakeloop.cli.mcp_file import Server
+from wakeloop.cli.mcp_config import McpServer
 from wakeloop.cli.outside import Outside
 from wakeloop.cli.recipe import Recipe
 
@@ -119,7 +119,7 @@ def test_a_stop_ends_a_call_at_once_and_one_without_an_answer_ends_by_itself(
 ) -> None:
     held.start(local=LOCAL)
     with monkeypatch.context() as patched:
-        patched.setattr(mcp_servers, "ANSWER", 0.5)
+        patched.setattr(mcp_servers, "CALL_TIMEOUT", 0.5)
         assert held("slow", seconds=60) == "error: the MCP server 'local': it did not answer within 0.5 s"
     assert held("add", a=1, b=2) == "3"  # it is still the same session
     Timer(0.2, held.outside.stop.set).start()
@@ -274,7 +274,7 @@ def test_a_server_that_does_not_start_is_one_sentence(
     held: Held, monkeypatch: pytest.MonkeyPatch, server: Callable[[Held], dict[str, Any]], says: str
 ) -> None:
     if server in (sleeping, SILENT):
-        monkeypatch.setattr(mcp_servers, "START", 1.0)
+        monkeypatch.setattr(mcp_servers, "START_TIMEOUT", 1.0)
     given = server(held)
     port = given.get("url", "").rpartition(":")[2].partition("/")[0]
     with pytest.raises(CommandError) as refused:
@@ -292,8 +292,8 @@ def test_a_server_that_does_not_start_is_one_sentence(
 )
 def test_a_server_that_ends_before_it_was_asked(error: Exception) -> None:
     """A write meets its end before a read does: so it is told in the same words."""
-    local = Server("one", command="python")
-    assert mcp_servers.reason(local, ExceptionGroup("", [error]), "") == "it ended at its start."
+    local = McpServer("one", command="python")
+    assert mcp_servers.explain_failure(local, ExceptionGroup("", [error]), "") == "it ended at its start."
 
 
 def bare(tool: dict[str, Any], answer: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -404,7 +404,7 @@ RENAME = "give yours another name"
 def test_two_tools_of_one_name_are_told_apart_by_whose_they_are(owners: tuple[str, str], ways: str) -> None:
     groups = [(owner, [read_file]) for owner in owners if owner != TODO]
     with pytest.raises(CommandError) as refused:
-        apart(groups, {"read_file"} if TODO in owners else {"todo_write"})
+        merge_tools(groups, {"read_file"} if TODO in owners else {"todo_write"})
     assert refused.value.code == USAGE
     told = "Two tools are called 'read_file', one of {} and one of {}: {}."
     assert str(refused.value) == told.format(*owners, ways)
@@ -413,7 +413,7 @@ def test_two_tools_of_one_name_are_told_apart_by_whose_they_are(owners: tuple[st
 @pytest.mark.parametrize(("owner", "way"), [(SERVER_A, LEAVE), ("mine:several", RENAME)])
 def test_two_of_one_owner_are_told_as_well(owner: str, way: str) -> None:
     with pytest.raises(CommandError) as refused:
-        apart([(owner, [read_file, read_file])], {"todo_write"})
+        merge_tools([(owner, [read_file, read_file])], {"todo_write"})
     assert (str(refused.value), refused.value.code) == (
         f"Two tools are called 'read_file', both of {owner}: {way}.",
         USAGE,

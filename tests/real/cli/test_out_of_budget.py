@@ -12,9 +12,9 @@ import pytest
 from chat_server import Reply, Server
 from processes import Shell, lines, wakeloop
 
-from wakeloop.cli.configured import configured
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe, options
+from wakeloop.cli.recipe_builder import build_recipe
 from wakeloop.cli.store import Place, writing
 from wakeloop.thread.standing import LAST
 
@@ -49,7 +49,7 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
     def leave(
         reason: str, *, left: bool = True, own: Any = None, name: str = "mine", url: str = "", **given: Any
     ) -> str:
-        recipe = configured(None, options(model="m", base_url=url or None, **given))
+        recipe = build_recipe(None, options(model="m", base_url=url or None, **given))
         session = {
             "state": "idle" if left else "dormant", "reason": reason, "open": int(left), "wakes": 2,
             "budget": 25, "list": 1, "spent": SPENT,

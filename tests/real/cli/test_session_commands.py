@@ -25,7 +25,7 @@ from chat_server import Reply, Server
 from processes import COMMAND, Shell, wakeloop
 from processes import until as until_it
 
-from wakeloop.cli.sessions.where import Where
+from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.sessions.dbos.cron import next_time
 
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(300)]
@@ -136,7 +136,7 @@ class World:
 
     def said(self, thread: str) -> list[tuple[str, str]]:
         """Who said what in a session: texts without times, and the tools that were called."""
-        with Where(self.db).post() as post:
+        with SessionStorage(self.db).open_post() as post:
             snapshot = post.agents["main"].get_state({"configurable": {"thread_id": thread}})
         found = []
         for message in snapshot.values["messages"]:
@@ -320,7 +320,7 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
     head, row = shared.here("cron", "list")[1].splitlines()
     assert head.split() == ["SCHEDULE", "SESSION", "CRON", "DUE", "TEXT"]
     assert row == f"{key}  clock    0 0 1 1 *  {due}  Happy new year"
-    with Where(shared.db).post() as post:  # its time has come
+    with SessionStorage(shared.db).open_post() as post:  # its time has come
         past = datetime.now(UTC) - timedelta(seconds=1)
         post.mailbox.next_due(key, past)
         post.set_timer(key, past)
@@ -528,7 +528,7 @@ def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str
         until(lambda: all(world.settled(f"job:{number}") for number in range(4)), workers[0])
         assert world.here("send", "long", "hold")[0] == 0
         until(lambda: world.mind.held, workers[0])
-        with Where(postgres).post() as post:
+        with SessionStorage(postgres).open_post() as post:
             busy = busy_worker(post, workers)
         busy.kill()
         busy.wait()

@@ -15,8 +15,8 @@ import pytest
 from langgraph.types import Interrupt
 
 from wakeloop.cli import init
-from wakeloop.cli.ask import asking
 from wakeloop.cli.chat.keyboard import Pipe
+from wakeloop.cli.questions import make_question_handler
 from wakeloop.cli.start import piped
 from wakeloop.cli.typed import typed_line, typed_text
 
@@ -33,9 +33,10 @@ def terminal() -> Iterator[tuple[int, TextIO]]:
     "reads",
     [
         pytest.param(
-            lambda source: asking(print, source)([Interrupt("Go on?", "1")]), id="a tool's question"
+            lambda source: make_question_handler(print, source)([Interrupt("Go on?", "1")]),
+            id="a tool's question",
         ),
-        pytest.param(lambda _: init.ask("Which one? "), id="a question of init"),
+        pytest.param(lambda _: init.ask_line("Which one? "), id="a question of init"),
         pytest.param(lambda source: Pipe(source).entry(""), id="a line of a chat"),
         pytest.param(piped, id="a whole request"),
     ],

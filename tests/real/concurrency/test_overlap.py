@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from wakeloop import ConcurrentRunError, WakeloopError, create_todo_agent, session_of, update_todos
-from wakeloop.cli.failures import FAILED, code_of, sentence_of
+from wakeloop.cli.failures import FAILED, error_exit_code, format_error
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.other_runs import READS, WINDOW
 
@@ -369,5 +369,5 @@ def test_the_command_line_says_it_in_one_sentence_and_fails() -> None:
     error = ConcurrentRunError("t", "1f1eadb0-4f07-6a76-8002-c38a412854fa", "1f1eadb0-4edc-6ac9-8000-b96a4")
     told, _, programs = str(error).partition(";")
     assert "invoke the graph" in programs
-    assert sentence_of(error) == f"{told}; let one program at a time have a thread, and go on from here."
-    assert code_of(error) == FAILED
+    assert format_error(error) == f"{told}; let one program at a time have a thread, and go on from here."
+    assert error_exit_code(error) == FAILED

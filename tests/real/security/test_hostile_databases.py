@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 from wakeloop import create_todo_agent
 from wakeloop.cli.commands.app import app
 from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.sessions.where import Where
+from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.sessions.dbos.database import is_postgres, open_engine
 from wakeloop.testing import ScriptedModel, calls, says
@@ -110,7 +110,7 @@ def db(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("WAKELOOP_CONFIG", str(tmp_path / "config"))
     db = str(request.getfixturevalue("postgres") if request.param == "postgres" else tmp_path / "threads.db")
-    where = Where(db)
+    where = SessionStorage(db)
     names = [thread_of(table, kind) for table in tables_of(db) for kind in KINDS]
     with where.saver() as (saver, store):
         model = ScriptedModel([calls(("ask", {}))] * len(names))
@@ -202,7 +202,7 @@ def filling(table: sa.Table, run: Any) -> dict[str, Any]:
 
 def spoil_own(db: str, trap: Trap) -> None:
     """Put a pickle into every value of the package's own tables."""
-    urls = {Where(db).url, db if is_postgres(db) else f"sqlite:///{db}"}
+    urls = {SessionStorage(db).url, db if is_postgres(db) else f"sqlite:///{db}"}
     for url in urls:
         engine = open_engine(url)
         with closing_engine(engine), engine.begin() as c:
@@ -286,7 +286,7 @@ def served(db: str, trap: Trap, folder: Path) -> None:
         assert server.stdout is not None
         if server.stdout.readline().startswith("Serving"):  # it may refuse, in a sentence
             time.sleep(1)
-            spoil_engine(Where(db).url, trap)
+            spoil_engine(SessionStorage(db).url, trap)
             time.sleep(2)
             server.send_signal(signal.SIGTERM)
         _, complaints = server.communicate(timeout=60)
@@ -300,11 +300,11 @@ def test_no_command_runs_a_row(db: str, tmp_path: Path) -> None:
     spoil_threads(db, trap, "msgpack")
     all_through(db, trap)  # what reads all threads meets no other fault before these
     spoil_threads(db, trap, *KINDS)
-    spoiled = spoil_engine(Where(db).url, trap)
+    spoiled = spoil_engine(SessionStorage(db).url, trap)
     assert spoiled >= {"workflow_status", "operation_outputs", "notifications", "workflow_events", "streams"}
     all_through(db, trap, *KINDS)
     served(db, trap, folder)
-    spoil_engine(Where(db).url, trap)
+    spoil_engine(SessionStorage(db).url, trap)
     spoil_own(db, trap)
     all_through(db, trap, KINDS[0])
     served(db, trap, folder)
@@ -329,7 +329,7 @@ JsonPlusSerializer(allowed_msgpack_modules=True).loads_typed(("msgpack", bytes.f
 def test_an_older_engines_pickles_are_dropped_and_what_they_rang_for_is_done(tmp_path: Path) -> None:
     """Rows that wait, a timer among them, in the writing of a release that kept pickles."""
     url, trap = f"sqlite:///{tmp_path / 'sessions.db'}", Trap(tmp_path / "trap")
-    with Where(str(tmp_path / "threads.db")).saver() as (saver, _):
+    with SessionStorage(str(tmp_path / "threads.db")).saver() as (saver, _):
         model = ScriptedModel([says("one"), says("two")])
         agent = create_todo_agent(model, checkpointer=saver)
         with DbosHost(url, {"main": agent}, polling=0.05) as host:

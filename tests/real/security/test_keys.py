@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from tracing import OPENINFERENCE, OTEL, LangSmith, instrumented
 
 from wakeloop import ModelError, create_todo_agent
-from wakeloop.cli.failures import sentence_of
+from wakeloop.cli.failures import format_error
 from wakeloop.cli.recipe import Recipe
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.model.named import model_named, openai_model
@@ -133,7 +133,7 @@ def test_a_server_that_echoes_keys_gets_none_into_a_checkpoint_or_an_exception(
     assert "Refused: " in str(error)
     whole = "".join(traceback.format_exception(error))
     assert told("".join([str(error), repr(error), error.message, json.dumps(error.body), whole])) == []
-    assert told(sentence_of(error)) == []
+    assert told(format_error(error)) == []
     kept = stored(tmp_path / "db")
     assert b"__error__" in kept
     assert [secret for secret in ALL if secret.encode() in kept] == []

@@ -13,9 +13,9 @@ from langgraph.types import Command, interrupt
 
 from wakeloop import SettingsError, create_todo_agent
 from wakeloop.cli.recipe import Recipe
-from wakeloop.config.environment import from_environment
+from wakeloop.config.environment import read_environment
 from wakeloop.config.files import Document
-from wakeloop.config.levels import BESIDE, agent_level, checked
+from wakeloop.config.levels import NON_SETTINGS, check_document, read_agent
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.tools.shell import shell_tool
@@ -54,17 +54,17 @@ def test_nothing_that_is_stored_or_configured_can_say_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("yes", "ask", "approve", "approved", "auto_approve", "confirm")
-    assert not set(words) & {*BESIDE, *LoopSettings.model_fields, *(one.name for one in fields(Recipe))}
+    assert not set(words) & {*NON_SETTINGS, *LoopSettings.model_fields, *(one.name for one in fields(Recipe))}
     (tmp_path / "agents").mkdir()
     for word in words:
         with pytest.raises(SettingsError, match="there is no setting"):
-            checked(Document(tmp_path, {word: True}))
+            check_document(Document(tmp_path, {word: True}))
         (tmp_path / "agents" / "a.yaml").write_text(f"tools: [shell]\n{word}: true\n")
         with pytest.raises(SettingsError, match="there is no setting"):
-            agent_level(tmp_path, "a")
+            read_agent(tmp_path, "a")
         monkeypatch.setenv(f"WAKELOOP_{word.upper()}", "true")
         with pytest.raises(SettingsError, match="There is no variable"):
-            from_environment(BESIDE)
+            read_environment(NON_SETTINGS)
         monkeypatch.delenv(f"WAKELOOP_{word.upper()}")
 
 

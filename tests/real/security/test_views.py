@@ -11,8 +11,8 @@ import pytest
 from langgraph.types import Interrupt
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.ask import asked
 from wakeloop.cli.outcome import as_json
+from wakeloop.cli.questions import format_question
 from wakeloop.cli.show import told
 from wakeloop.cli.store import Place, writing
 from wakeloop.display.clean import behind, clean, one_line
@@ -163,7 +163,7 @@ def shown(command: str) -> list[str]:
     """The lines in which a plain terminal asks for leave to run a command."""
     out = io.StringIO()
     view = Plain(Screen(), out)
-    for line in asked(Interrupt({"question": "Run this command?", "command": command}, id="1")):
+    for line in format_question(Interrupt({"question": "Run this command?", "command": command}, id="1")):
         view.say(line)
     return out.getvalue().split("\n")[:-1]
 
@@ -209,7 +209,7 @@ def test_a_long_command_is_shown_whole_and_measured() -> None:
     assert lines[-2] == "question:   | (500 lines, 1,499 characters; all above)"
     out = io.StringIO()
     live = Live(Screen(), out)
-    for line in asked(Interrupt({"question": "Run?", "command": long}, id="1")):
+    for line in format_question(Interrupt({"question": "Run?", "command": long}, id="1")):
         live.say(line)
     assert out.getvalue().count("x") == 100_000
 

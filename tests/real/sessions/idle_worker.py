@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.sessions.postgres import postgres_saver
+from wakeloop.cli.sessions.postgres import open_postgres_saver
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.testing import ScriptedModel, says
 
@@ -21,7 +21,7 @@ def work(n: int) -> str:
 
 
 if __name__ == "__main__":
-    with postgres_saver(url) as saver:
+    with open_postgres_saver(url) as saver:
         agent = create_todo_agent(ScriptedModel([says("elsewhere")] * 9), [work], checkpointer=saver)
         with DbosHost(url, {"main": agent}, polling=0.05):
             print("up", flush=True)

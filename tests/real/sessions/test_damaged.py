@@ -16,9 +16,9 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import interrupt
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.sessions.ps import overview
-from wakeloop.cli.sessions.send import send
-from wakeloop.cli.sessions.where import Where
+from wakeloop.cli.sessions.ps import list_sessions
+from wakeloop.cli.sessions.send import send_event
+from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.sessions.dbos.cron import next_time
@@ -105,10 +105,12 @@ def test_ps_shows_the_others_and_send_waits_no_longer_than_it_must(
         damage(connection, "a")
         host.send("a", {"kind": "human", "id": "e", "text": "again"})
         assert host.wait(timeout=30)
-    where = Where(str(tmp_path / "threads.db"))
-    rows = [line.split()[:2] for line in overview(where, json=False)]
+    where = SessionStorage(str(tmp_path / "threads.db"))
+    rows = [line.split()[:2] for line in list_sessions(where, json=False)]
     assert rows == [["SESSION", "STATE"], ["a", "damaged"], ["b", "dormant"]]
-    [line], code = send(where, "a", "again", "human", "e", wait=True, json=False)  # a repeat: nothing is run
+    [line], code = send_event(
+        where, "a", "again", "human", "e", wait=True, json=False
+    )  # a repeat: nothing is run
     assert (line.startswith("a: damaged, What is stored of it cannot be read"), code) == (True, 1)
 
 

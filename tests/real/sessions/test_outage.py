@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.sessions.postgres import postgres_saver
+from wakeloop.cli.sessions.postgres import open_postgres_saver
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.thread_runner import outage_errors
 from wakeloop.testing import ScriptedModel, calls, says
@@ -53,7 +53,7 @@ def patiently(ask: Callable[[], Any]) -> Any:
 
 @contextmanager
 def hosted(url: str, model: ScriptedModel, *tools: Any) -> Iterator[DbosHost]:
-    with postgres_saver(url) as saver:
+    with open_postgres_saver(url) as saver:
         agent = create_todo_agent(model, tools=tools, checkpointer=saver)
         with DbosHost(url, {"main": agent}, polling=0.05) as host:
             yield host

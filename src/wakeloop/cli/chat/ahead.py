@@ -11,7 +11,7 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-from wakeloop.cli.ask import forget_typed, unechoed
+from wakeloop.cli.questions import discard_typed_input, suppress_echo
 
 PAUSE = 0.05  # seconds between two looks for the end
 ENDS = (Keys.ControlM, Keys.ControlJ)
@@ -33,7 +33,7 @@ class Ahead:
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Read keys as long as this lasts, and leave them to the prompts that follow."""
-        with unechoed(sys.stdin, by_key=True) as possible:
+        with suppress_echo(sys.stdin, by_key=True) as possible:
             if not possible:
                 yield
                 return
@@ -61,7 +61,7 @@ class Ahead:
         waits = bool(select([self.source.fileno()], [], [], 0)[0]) if sys.platform != "win32" else False
         dropped = bool(self.keys + get_typeahead(self.source)) or waits
         self.keys.clear()
-        forget_typed(sys.stdin)
+        discard_typed_input(sys.stdin)
         return dropped
 
 

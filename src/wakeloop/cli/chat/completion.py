@@ -9,11 +9,11 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from wakeloop.cli.chat.lines import COMMANDS, LEAVES, TOPICS
-from wakeloop.cli.edit import Action
-from wakeloop.config.levels import may_vary
+from wakeloop.cli.edit_todos import TodoAction
+from wakeloop.config.levels import is_thread_setting
 from wakeloop.settings import ALIASES, LoopSettings
 
-KEYS = sorted(key for key in (*LoopSettings.model_fields, *ALIASES) if may_vary(key))
+KEYS = sorted(key for key in (*LoopSettings.model_fields, *ALIASES) if is_thread_setting(key))
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,15 @@ def allowed(words: Sequence[str], names: Callable[[], Names]) -> Iterable[str]:
 
 def takes_id(action: str, before: int) -> bool:
     """Whether an action takes an id behind so many words."""
-    if action in (Action.BLOCK, Action.EDIT):
+    if action in (TodoAction.BLOCK, TodoAction.EDIT):
         return before == 0
-    return action in (Action.DONE, Action.START, Action.CANCEL, Action.REOPEN, Action.REMOVE)
+    return action in (
+        TodoAction.DONE,
+        TodoAction.START,
+        TodoAction.CANCEL,
+        TodoAction.REOPEN,
+        TodoAction.REMOVE,
+    )
 
 
 def nobody(names: Callable[[], Names]) -> Iterable[str]:  # noqa: ARG001 - as all of FIRST
@@ -67,7 +73,7 @@ FIRST: Mapping[str, Callable[[Callable[[], Names]], Iterable[str]]] = MappingPro
         ".clear": lambda names: ("todo",),  # noqa: ARG005
         ".exit": lambda names: LEAVES,  # noqa: ARG005
         ".info": lambda names: TOPICS,  # noqa: ARG005
-        ".todo": lambda names: list(Action),  # noqa: ARG005
+        ".todo": lambda names: list(TodoAction),  # noqa: ARG005
         ".role": lambda names: (*names().roles, "null"),
         ".agent": lambda names: (*names().agents, "null"),
         ".session": lambda names: names().threads,

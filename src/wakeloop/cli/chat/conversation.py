@@ -10,16 +10,16 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
 
-from wakeloop.cli.agent import graph_of, model_of
-from wakeloop.cli.configured import Stack, configured, settings_of, stack_of
-from wakeloop.cli.failures import usage
-from wakeloop.cli.job import Job
-from wakeloop.cli.locks import Hold
+from wakeloop.cli.agent import build_recipe_graph, make_model
+from wakeloop.cli.failures import usage_error
+from wakeloop.cli.locks import ThreadLock
 from wakeloop.cli.outside import Outside
 from wakeloop.cli.play import input_of
 from wakeloop.cli.reader import reader
 from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.recipe_builder import LevelStack, build_recipe, build_stack, settings_from_recipe
 from wakeloop.cli.run import Graph, Outcome, View, at_work, execute
+from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import Place, Store, writing
 from wakeloop.cli.views import view_of
 from wakeloop.dialects import dialect_named
@@ -45,7 +45,7 @@ class Conversation:
     ask: bool = True
     outside: Outside = field(default_factory=Outside)
     held: ExitStack = field(default_factory=ExitStack)
-    hand: Hold = field(default_factory=partial(Hold, None, ""))
+    hand: ThreadLock = field(default_factory=partial(ThreadLock, None, ""))
     left: bool = False
 
     @property
@@ -68,7 +68,7 @@ class Conversation:
     @property
     def base(self) -> LoopSettings:
         """The settings beneath the thread's own."""
-        return settings_of(self.recipe)
+        return settings_from_recipe(self.recipe)
 
     @property
     def own(self) -> dict[str, Any]:
@@ -96,15 +96,15 @@ class Conversation:
         if self.depends_on_auto_continue and dialect.active(
             apply_overrides(base, check_overrides(base, own))
         ):
-            bound(model_of(self.recipe, Event()), dialect.schemas(base))
+            bound(make_model(self.recipe, Event()), dialect.schemas(base))
         self.keep()
         self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
 
     def reconfigure(self, given: Mapping[str, Any]) -> None:
         """Take another role or agent; what cannot be built changes nothing."""
-        recipe = configured(self.recipe, given)
+        recipe = build_recipe(self.recipe, given)
         self.outside.stop = Event()  # the last run's may be set
-        graph_of(recipe, self.outside, ask=self.ask, stop=self.outside.stop)
+        build_recipe_graph(recipe, self.outside, ask=self.ask, stop=self.outside.stop)
         self.recipe = recipe
         if self.snapshot.values:
             self.keep()
@@ -115,9 +115,9 @@ class Conversation:
         return dialect_named(self.base.dialect).needs_auto_continue
 
     @property
-    def stack(self) -> Stack:
+    def stack(self) -> LevelStack:
         """The levels beneath the thread's own values."""
-        return stack_of(self.recipe, {})
+        return build_stack(self.recipe, {})
 
     # -- the thread ------------------------------------------------------------------------------------
 
@@ -148,9 +148,9 @@ class Conversation:
         """Refuse what only an ended thread can take."""
         snapshot = self.snapshot
         if snapshot.interrupts:
-            raise usage("The thread waits for your answer: give it, or .stop, and then try again.")
+            raise usage_error("The thread waits for your answer: give it, or .stop, and then try again.")
         if unfinished(snapshot):
-            raise usage(
+            raise usage_error(
                 "The last run has not finished: .resume goes on, .stop ends it; .clear todo ends it too."
             )
 
@@ -173,10 +173,10 @@ class Conversation:
         """
         self.request = self.request or message or ""
         stop = self.outside.stop = Event()
-        job = Job(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
-        graph = graph_of(self.recipe, self.outside, ask=self.ask, stop=stop)
+        job = RunSpec(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
+        graph = build_recipe_graph(self.recipe, self.outside, ask=self.ask, stop=stop)
         self.keep()
-        with writing(self.place) as store, alone(store), self.hand.running():
+        with writing(self.place) as store, alone(store), self.hand.mark_running():
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
             view = view_of(job, before)

@@ -6,13 +6,13 @@ from types import MappingProxyType
 from wakeloop.cli.chat import lines, values
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.lines import Command
-from wakeloop.cli.config import lines_of, picture_of
-from wakeloop.cli.failures import usage
-from wakeloop.cli.lookup import old_or_new
+from wakeloop.cli.failures import usage_error
 from wakeloop.cli.play import SWITCHED_ON
 from wakeloop.cli.show import listing, portrait
+from wakeloop.cli.show_config import build_view, format_view
 from wakeloop.cli.store import Known
-from wakeloop.config.levels import config_folder, names
+from wakeloop.cli.thread_lookup import find_or_new
+from wakeloop.config.levels import config_folder, list_names
 from wakeloop.display.clean import one_line
 from wakeloop.display.words import ending
 from wakeloop.text.characters import plural
@@ -25,7 +25,7 @@ def set_(talk: Conversation, command: Command) -> Iterable[str]:
     """Override a setting in this thread, or tell what holds."""
     own = talk.own
     if talk.whole:
-        raise usage(
+        raise usage_error(
             f"The agent {talk.recipe.agent!r} overrides all settings: its values hold, not a thread's."
         )
     if not command.rest:
@@ -43,7 +43,7 @@ def set_(talk: Conversation, command: Command) -> Iterable[str]:
 def unset(talk: Conversation, command: Command) -> Iterable[str]:
     """Take an override away."""
     if not command.rest:
-        raise usage(".unset needs the key of a setting.")
+        raise usage_error(".unset needs the key of a setting.")
     own = values.without(talk.own, command.rest)
     talk.override(own)
     yield values.told(talk.base, own, command.rest)
@@ -52,9 +52,11 @@ def unset(talk: Conversation, command: Command) -> Iterable[str]:
 def clear(talk: Conversation, command: Command) -> Iterable[str]:
     """Empty list and goal, and end the run that was not over."""
     if command.rest != "todo":
-        raise usage(".clear takes todo: .clear todo empties the list and its goal.")
+        raise usage_error(".clear takes todo: .clear todo empties the list and its goal.")
     if not talk.settings.auto_continue:
-        raise usage("auto_continue is off, so that there is no chain to end; .todo remove takes items away.")
+        raise usage_error(
+            "auto_continue is off, so that there is no chain to end; .todo remove takes items away."
+        )
     if talk.stop():
         yield "The run is ended."
     talk.edit({"clear": True})
@@ -65,7 +67,7 @@ def info(talk: Conversation, command: Command) -> Iterable[str]:
     """Show the list, every setting, or the thread."""
     what, snapshot = lines.topic(command), talk.snapshot
     if what == "config":
-        yield from lines_of(picture_of(talk.stack, talk.own, talk.thread))
+        yield from format_view(build_view(talk.stack, talk.own, talk.thread))
     elif what == "todo":
         if goal := snapshot.values.get("todo_goal"):
             yield f"goal: {one_line(goal)}"
@@ -109,7 +111,7 @@ def agent(talk: Conversation, command: Command) -> Iterable[str]:
 
 def named(kind: str, now: str) -> list[str]:
     """Which role or agent there is now, and which there are."""
-    there = ", ".join(names(config_folder(), f"{kind}s")) or f"none in {config_folder() / kind}s"
+    there = ", ".join(list_names(config_folder(), f"{kind}s")) or f"none in {config_folder() / kind}s"
     return [f"{kind}: {now or 'none'}; there are: {there}"]
 
 
@@ -118,7 +120,7 @@ def who(kind: str, now: str, talk: Conversation) -> Iterable[str]:
     yield f"{kind}: {now or 'none'}; model: {one_line(talk.recipe.title)}"
     if talk.recipe.switched_on:
         yield SWITCHED_ON
-    picture = picture_of(talk.stack, talk.own, talk.thread)
+    picture = build_view(talk.stack, talk.own, talk.thread)
     if picture.ignored:
         yield f"The agent overrides all settings; not counted: {', '.join(picture.ignored)}."
 
@@ -127,7 +129,7 @@ def session(talk: Conversation, command: Command) -> Iterable[str]:
     """Go to another thread."""
     if not command.rest:
         return [f"thread: {talk.thread}"]
-    name, _ = old_or_new(talk.store, command.rest)
+    name, _ = find_or_new(talk.store, command.rest)
     known = talk.visit(name)
     return [f"{'Continuing thread' if known else 'Thread'} {talk.thread} ({one_line(talk.recipe.title)})"]
 

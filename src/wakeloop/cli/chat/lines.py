@@ -6,8 +6,8 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
-from wakeloop.cli.edit import SHAPES, Action
-from wakeloop.cli.failures import usage
+from wakeloop.cli.edit_todos import ACTION_ARGUMENTS, TodoAction
+from wakeloop.cli.failures import usage_error
 
 FENCE = '"""'
 COMMAND = re.compile(r"\.([A-Za-z]\w*)(?:\s+(.*))?", re.DOTALL)
@@ -17,7 +17,7 @@ COMMANDS = MappingProxyType(
         "unset": ("KEY", "take an override away, whatever the setting's values are"),
         "clear": ("todo", "empty list and goal, and end what was going on"),
         "info": ("[todo|config|session|role|agent]", "show the list, every setting, the thread, who answers"),
-        "todo": ("[ACTION ...]", "edit the list: " + ", ".join(Action)),
+        "todo": ("[ACTION ...]", "edit the list: " + ", ".join(TodoAction)),
         "role": ("[NAME|null]", "take a role, or leave it"),
         "agent": ("[NAME|null]", "load an agent file, or leave it; the list is cleared"),
         "session": ("[THREAD]", "go to another thread; a new one is begun"),
@@ -60,11 +60,13 @@ def read(typed: str) -> str | Command:
     if found := COMMAND.fullmatch(dotted(typed.rstrip())):
         name, rest = found[1].lower(), (found[2] or "").strip()
         if name not in COMMANDS:
-            raise usage(f"There is no command .{name}; {WAYS.get(name) or nearest(name)}")
+            raise usage_error(f"There is no command .{name}; {WAYS.get(name) or nearest(name)}")
         if name == "exit" and rest in LEAVES:
             return Command(rest, "null")
         if name == "exit" and rest:
-            raise usage(f".exit takes role, agent or nothing, not {rest!r}; .session THREAD goes to another.")
+            raise usage_error(
+                f".exit takes role, agent or nothing, not {rest!r}; .session THREAD goes to another."
+            )
         return Command(name, rest)
     return unfenced(typed)
 
@@ -120,13 +122,13 @@ def key_and_value(rest: str) -> tuple[str, str | None]:
 def nothing(command: Command) -> None:
     """Refuse what stands behind a command that takes nothing."""
     if command.rest:
-        raise usage(f".{command.name} takes nothing more, not {command.rest!r}.")
+        raise usage_error(f".{command.name} takes nothing more, not {command.rest!r}.")
 
 
 def topic(command: Command) -> str:
     """What `.info` is to show."""
     if command.rest and command.rest not in TOPICS:
-        raise usage(f".info shows {', '.join(TOPICS)}, not {command.rest!r}.")
+        raise usage_error(f".info shows {', '.join(TOPICS)}, not {command.rest!r}.")
     return command.rest
 
 
@@ -135,21 +137,21 @@ def todo_edit(rest: str) -> dict[str, Any]:
     word, *behind = rest.split(maxsplit=1) or ["list"]
     text = behind[0].strip() if behind else ""
     try:
-        action = Action(word)
+        action = TodoAction(word)
     except ValueError:
-        raise usage(f"There is no action {word!r}; .todo takes {', '.join(Action)}.") from None
-    if action in (Action.LIST, Action.CLEAR):
+        raise usage_error(f"There is no action {word!r}; .todo takes {', '.join(TodoAction)}.") from None
+    if action in (TodoAction.LIST, TodoAction.CLEAR):
         if text:
-            raise usage(f".todo {action} takes nothing more, not {text!r}.")
-        return {"clear": True} if action is Action.CLEAR else {}
-    if action is Action.ADD:
+            raise usage_error(f".todo {action} takes nothing more, not {text!r}.")
+        return {"clear": True} if action is TodoAction.CLEAR else {}
+    if action is TodoAction.ADD:
         words = [line.strip() for line in unfenced(text).splitlines() if line.strip()]
-    elif action in (Action.BLOCK, Action.EDIT):
+    elif action in (TodoAction.BLOCK, TodoAction.EDIT):
         words = text.split(maxsplit=1)
     else:
         words = text.split()
-    takes, least, arguments = SHAPES[action]
+    takes, least, arguments = ACTION_ARGUMENTS[action]
     if len(words) < least:
-        takes = "a text; a new line begins a new item" if action is Action.ADD else takes
-        raise usage(f".todo {action} needs {takes}.")
+        takes = "a text; a new line begins a new item" if action is TodoAction.ADD else takes
+        raise usage_error(f".todo {action} needs {takes}.")
     return {action.value: arguments(words)}

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TextIO
 
-from wakeloop.cli.agent import graph_of
-from wakeloop.cli.ask import answer_of, asked
-from wakeloop.cli.budgets import to_set
+from wakeloop.cli.agent import build_recipe_graph
+from wakeloop.cli.budget_hints import format_set_hint
 from wakeloop.cli.chat import lines
 from wakeloop.cli.chat.completion import Names
 from wakeloop.cli.chat.conversation import Conversation
@@ -19,20 +18,21 @@ from wakeloop.cli.failures import (
     INTERRUPTED,
     SETTLED,
     TERMINATED,
-    code_of,
-    is_the_models,
-    sentence_of,
-    usage,
+    error_exit_code,
+    format_error,
+    is_model_error,
+    usage_error,
 )
-from wakeloop.cli.finish import forgotten, leave
-from wakeloop.cli.manner import at_a_terminal
+from wakeloop.cli.finish_run import exit_now, forget_unanswered
 from wakeloop.cli.outcome import MOST_ITEMS, exit_code
+from wakeloop.cli.output_formats import at_a_terminal
 from wakeloop.cli.outside import Outside, terminated, unasked
 from wakeloop.cli.play import SWITCHED_ON, at_rest, nothing_left
+from wakeloop.cli.questions import format_question, resolve_answer
 from wakeloop.cli.recipe import Recipe, refuse_halves
 from wakeloop.cli.run import Outcome, View
 from wakeloop.cli.store import Known, Place, writing
-from wakeloop.config.levels import config_folder, names
+from wakeloop.config.levels import config_folder, list_names
 from wakeloop.display.clean import one_line
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
@@ -46,7 +46,7 @@ DROPPED = "What you typed meanwhile is dropped"
 def chat(thread: str, known: Known | None, recipe: Recipe, place: Place, *, ask: bool) -> int:
     """Talk with a thread until the input ends; returns the exit code."""
     with Outside() as outside:
-        graph_of(recipe, outside, ask=ask, stop=Event())  # what cannot be built leaves no trace
+        build_recipe_graph(recipe, outside, ask=ask, stop=Event())  # what cannot be built leaves no trace
         with writing(place) as store:
             talk = Conversation(place, store, "", recipe, known.request if known else "", ask, outside)
             with talk.held, terminated(interrupted):
@@ -54,7 +54,7 @@ def chat(thread: str, known: Known | None, recipe: Recipe, place: Place, *, ask:
                 code = Repl(talk, keyboard_for(talk), begun="" if known else thread).whole()
                 if talk.left:
                     outside.close()
-                    leave(code)  # a request or a tool is still at work in this process
+                    exit_now(code)  # a request or a tool is still at work in this process
                 return code
 
 
@@ -66,8 +66,8 @@ def keyboard_for(talk: Conversation) -> Keyboard:
 
     def there() -> Names:
         return Names(
-            roles=names(folder, "roles"),
-            agents=names(folder, "agents"),
+            roles=list_names(folder, "roles"),
+            agents=list_names(folder, "agents"),
             threads=[known.id for known in talk.store.threads()],
             ids=[str(todo["id"]) for todo in talk.snapshot.values.get("todos") or ()],
         )
@@ -143,15 +143,19 @@ class Repl:
 
     def told(self, error: Exception) -> None:
         """Say what went wrong, in a sentence."""
-        self.err.say(Line("error", sentence_of(error)))
-        if is_the_models(error):
+        self.err.say(Line("error", format_error(error)))
+        if is_model_error(error):
             self.err.say(Line("way", f"To look into it: {self.talk.recipe.doctor}"))
-        self.worst, self.failed = max(self.worst, code_of(error)), True
+        self.worst, self.failed = max(self.worst, error_exit_code(error)), True
 
     def left(self) -> int:
         """Say how to come back, and return the exit code; a thread that was begun in vain is not kept."""
         talk = self.talk
-        if self.failed and talk.thread == self.begun and forgotten(talk.thread, talk.graph, talk.store):
+        if (
+            self.failed
+            and talk.thread == self.begun
+            and forget_unanswered(talk.thread, talk.graph, talk.store)
+        ):
             return self.code()
         if self.keyboard.person and self.talk.snapshot.values:
             where = ["--db", str(self.talk.place.path)] if self.talk.place.named else []
@@ -193,7 +197,7 @@ class Repl:
     def meant(self, typed: str) -> str | None:
         """The text, or what a person's editor makes of the plan that waits; None puts the question again."""
         waits = self.talk.snapshot.interrupts if self.keyboard.person else ()
-        return answer_of(waits[0].value, typed, self.err.say) if waits else typed
+        return resolve_answer(waits[0].value, typed, self.err.say) if waits else typed
 
     def dotted(self, command: lines.Command) -> None:
         """Take a dot command, and say how another thread stands that it went to."""
@@ -209,7 +213,7 @@ class Repl:
         if snapshot.interrupts:
             self.tell_standing()
         elif not snapshot.values or at_rest(snapshot):
-            raise usage(nothing_left(counted(snapshot)))
+            raise usage_error(nothing_left(counted(snapshot)))
         else:
             self.run(None)
 
@@ -246,7 +250,7 @@ class Repl:
         self.say("note", view.screen.summary)
         if wrong := trouble(session, todos):
             self.say("error", wrong)
-        if way := to_set(session, self.talk.recipe, snapshot.values.get("todo_settings") or {}):
+        if way := format_set_hint(session, self.talk.recipe, snapshot.values.get("todo_settings") or {}):
             self.say("way", way)
         if snapshot.interrupts:
             self.tell_standing()
@@ -255,7 +259,7 @@ class Repl:
         """Say how a thread stands that is taken up: its list, what it waits for, what was broken off."""
         snapshot = self.talk.snapshot
         if snapshot.interrupts:
-            for line in asked(snapshot.interrupts[0]):
+            for line in format_question(snapshot.interrupts[0]):
                 self.out.say(line)
             if self.keyboard.forget():
                 self.say("note", f"{DROPPED}: it was typed before the question.")

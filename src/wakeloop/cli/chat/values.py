@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from wakeloop.cli.configured import BOUNDS, refuse_unpriced
-from wakeloop.cli.failures import usage
+from wakeloop.cli.failures import usage_error
 from wakeloop.cli.recipe import WORDS, value_of
-from wakeloop.config.levels import BESIDE, canonical_key, may_vary
-from wakeloop.config.loki_keys import way_of
+from wakeloop.cli.recipe_builder import LIMIT_OPTIONS, require_prices
+from wakeloop.config.levels import NON_SETTINGS, canonical_key, is_thread_setting
+from wakeloop.config.loki_keys import explain_loki_key
 from wakeloop.display.words import as_text
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import ALIASES, LoopSettings, canonical, check_key
@@ -27,8 +27,8 @@ def changed(base: LoopSettings, own: Mapping[str, Any], given: str, text: str) -
     value = None if text in NULLS else text_of(text) if takes_text(key) else value_of(text)
     new = {**canonical(own), key: value}
     check_overrides(base, new)
-    if key in BOUNDS:
-        refuse_unpriced(base.model_copy(update=new))
+    if key in LIMIT_OPTIONS:
+        require_prices(base.model_copy(update=new))
     read = getattr(base.model_copy(update={key: value}), key)
     return {**new, key: list(read) if isinstance(read, tuple) else read}
 
@@ -41,16 +41,18 @@ def without(own: Mapping[str, Any], given: str) -> dict[str, Any]:
 
 def key_of(given: str) -> str:
     """The setting's own name; one that a thread may not change is refused."""
-    if canonical_key(given) in BESIDE:
-        raise usage(
+    if canonical_key(given) in NON_SETTINGS:
+        raise usage_error(
             f"{given!r} is no setting of the loop: it is chosen by a role, an agent, or an option of chat."
         )
-    if way := way_of(given):
-        raise usage(way)
+    if way := explain_loki_key(given):
+        raise usage_error(way)
     key = ALIASES.get(given, given)
     check_key(key)
-    if not may_vary(key):
-        raise usage(f"{given!r} is fixed in a thread: set it by a role, an agent, or an option of chat.")
+    if not is_thread_setting(key):
+        raise usage_error(
+            f"{given!r} is fixed in a thread: set it by a role, an agent, or an option of chat."
+        )
     return key
 
 

@@ -13,7 +13,7 @@ from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.commands.bench_commands import bench
 from wakeloop.cli.commands.help import Command, Group, refuse
 from wakeloop.cli.commands.sentences import filled
-from wakeloop.cli.failures import INTERRUPTED, USAGE, sentence_of
+from wakeloop.cli.failures import INTERRUPTED, USAGE, format_error
 
 THREADS = (
     threads.run,
@@ -80,7 +80,7 @@ def main() -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except OSError as error:  # of the help, which no command writes
-        sys.exit(f"wakeloop: {sentence_of(error)}")
+        sys.exit(f"wakeloop: {format_error(error)}")
     except Exception as error:
         if not hasattr(error, "format_message"):  # Typer's own, of what was typed
             raise

@@ -74,15 +74,15 @@ def run(
         return
     if sys.stderr.isatty():  # what it needs takes a moment to import, and an estimate plays some cells
         tell(f"{'Estimating' if estimate else 'Starting'} the study {study} …", sys.stderr)
-    from wakeloop.cli.measure import chosen, estimated, measure
+    from wakeloop.cli.bench_study import format_estimate, run_study, select_study
 
-    found = chosen(study, prices, base_url, models=models, agents=agents, tasks=tasks, seeds=seeds)
+    found = select_study(study, prices, base_url, models=models, agents=agents, tasks=tasks, seeds=seeds)
     if estimate:
-        write(estimated(found, workers))
+        write(format_estimate(found, workers))
         return
     where = out or Path(f"bench-{found.name.replace(' ', '-')}")
     how = {"workers": workers, "max_cost": max_cost, "timeout": timeout}
-    raise typer.Exit(measure(found, where, lambda line: tell(line, sys.stderr), **how))
+    raise typer.Exit(run_study(found, where, lambda line: tell(line, sys.stderr), **how))
 
 
 @bench.command(cls=Command)
@@ -104,11 +104,11 @@ def report(
     intro: Annotated[Path | None, typer.Option(metavar="FILE", help="Text under the title.")] = None,
 ) -> None:
     """Print the tables of a run as Markdown: where wakeloop loses first."""
-    from wakeloop.cli.measure import reported
+    from wakeloop.cli.bench_study import build_report
     from wakeloop.cli.recipe import text_of
 
     head = f"# {title}\n\n{text_of(intro, '--intro')}".strip() if intro else f"# {title}"
-    text = reported(runs, page, plots, rows, head, details)
+    text = build_report(runs, page, plots, rows, head, details)
     if page is None:
         write(text.splitlines())
         return
@@ -125,6 +125,6 @@ def profile(
     ] = Path("wakeloop-profile.json"),
 ) -> None:
     """Write for which models and lengths the list pays: what settings="auto" reads."""
-    from wakeloop.cli.measure import profiled
+    from wakeloop.cli.bench_study import write_model_profile
 
-    write(profiled(run, file))
+    write(write_model_profile(run, file))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeloop.cli.manner import Output
+from wakeloop.cli.output_formats import OutputFormat
 
 
 def ids(context: typer.Context, incomplete: str) -> list[str]:
@@ -53,7 +53,7 @@ Db = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Told = Annotated[
-    Output | None,
+    OutputFormat | None,
     typer.Option(
         "--output",
         help="Lines; the final state as JSON; or each event as a line of JSON, and then the final state.",

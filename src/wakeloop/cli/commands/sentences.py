@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from wakeloop.cli.failures import FAILED, INTERRUPTED, CommandError, code_of, sentence_of
+from wakeloop.cli.failures import FAILED, INTERRUPTED, CommandError, error_exit_code, format_error
 from wakeloop.display.width import tell
 
 STDERR = 2  # the last of the three numbers that a process begins with
@@ -32,8 +32,8 @@ def sentences() -> Iterator[None]:
         tell(f"wakeloop: {missing_sentence(error.name or 'a module')}", sys.stderr)
         raise typer.Exit(FAILED) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
-        tell(f"wakeloop: {sentence_of(error)}", sys.stderr)
-        raise typer.Exit(code_of(error)) from None
+        tell(f"wakeloop: {format_error(error)}", sys.stderr)
+        raise typer.Exit(error_exit_code(error)) from None
 
 
 class Closed(io.TextIOBase):

@@ -33,10 +33,10 @@ def serve(
     yes: Yes = False,
 ) -> None:
     """Host sessions: what is sent to them wakes them, and they survive this process."""
-    from wakeloop.cli.sessions.serve import serve as serve_sessions
-    from wakeloop.cli.sessions.where import Where
+    from wakeloop.cli.sessions.serve import serve_sessions
+    from wakeloop.cli.sessions.storage import SessionStorage
 
-    raise typer.Exit(serve_sessions(Where(db), given, demo, delay, ask=not yes, grace=grace))
+    raise typer.Exit(serve_sessions(SessionStorage(db), given, demo, delay, ask=not yes, grace=grace))
 
 
 @sentences()
@@ -56,12 +56,12 @@ def send(
     json: Json = False,
 ) -> None:
     """Send a session a message: it wakes it, or answers what it asked."""
-    from wakeloop.cli.sessions.send import send as send_event
-    from wakeloop.cli.sessions.where import Where
+    from wakeloop.cli.sessions.send import send_event
+    from wakeloop.cli.sessions.storage import SessionStorage
     from wakeloop.cli.start import piped
 
     said = piped() if text == "-" else text
-    lines, code = send_event(Where(db), thread, said, kind, key, answers, wait=wait, json=json)
+    lines, code = send_event(SessionStorage(db), thread, said, kind, key, answers, wait=wait, json=json)
     write(lines, whole=json)
     raise typer.Exit(code)
 
@@ -69,10 +69,10 @@ def send(
 @sentences()
 def ps(db: Database = None, json: Json = False) -> None:
     """List the sessions: state, reason, open items, wakes, what they wait for."""
-    from wakeloop.cli.sessions.ps import overview
-    from wakeloop.cli.sessions.where import Where
+    from wakeloop.cli.sessions.ps import list_sessions
+    from wakeloop.cli.sessions.storage import SessionStorage
 
-    write(overview(Where(db), json=json), whole=json)
+    write(list_sessions(SessionStorage(db), json=json), whole=json)
 
 
 @sentences()
@@ -85,10 +85,10 @@ def cron(
     json: Json = False,
 ) -> None:
     """Wake sessions by the clock (UTC)."""
-    from wakeloop.cli.sessions.cron import cron as schedules
-    from wakeloop.cli.sessions.where import Where
+    from wakeloop.cli.sessions.cron import manage_schedules as schedules
+    from wakeloop.cli.sessions.storage import SessionStorage
 
-    write(schedules(Where(db), action, words or [], json=json), whole=json)
+    write(schedules(SessionStorage(db), action, words or [], json=json), whole=json)
 
 
 @sentences()
@@ -97,9 +97,9 @@ def drain(
     db: Database = None,
 ) -> None:
     """Ask every wakeloop serve of this database to come to rest; nothing is lost."""
-    from wakeloop.cli.sessions.drain import drain as drain_workers
-    from wakeloop.cli.sessions.where import Where
+    from wakeloop.cli.sessions.drain import drain_workers
+    from wakeloop.cli.sessions.storage import SessionStorage
 
-    lines, code = drain_workers(Where(db), timeout)
+    lines, code = drain_workers(SessionStorage(db), timeout)
     write(lines)
     raise typer.Exit(code)

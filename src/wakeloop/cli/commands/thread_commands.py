@@ -26,7 +26,7 @@ from wakeloop.cli.commands.options import (
     takes,
 )
 from wakeloop.cli.commands.sentences import sentences, write
-from wakeloop.cli.manner import Manner
+from wakeloop.cli.output_formats import OutputOptions
 
 
 @sentences()
@@ -49,9 +49,9 @@ def run(
     from wakeloop.cli.start import piped, start
     from wakeloop.cli.store import Place
 
-    manner = Manner.of(output, json=json, quiet=quiet)
+    shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
     text = piped() if request == "-" else request
-    raise typer.Exit(start(text, given, Place.of(db), thread, todos, manner=manner, ask=not yes))
+    raise typer.Exit(start(text, given, Place.of(db), thread, todos, output=shown, ask=not yes))
 
 
 @sentences()
@@ -73,8 +73,8 @@ def resume(
     from wakeloop.cli.start import resume as resume_thread
     from wakeloop.cli.store import Place
 
-    manner = Manner.of(output, json=json, quiet=quiet)
-    raise typer.Exit(resume_thread(thread, message, given, Place.of(db), manner=manner, ask=not yes))
+    shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
+    raise typer.Exit(resume_thread(thread, message, given, Place.of(db), output=shown, ask=not yes))
 
 
 @sentences()
@@ -114,12 +114,12 @@ def config(
     json: Json = False,
 ) -> None:
     """Show every value that holds, and where it comes from."""
-    from wakeloop.cli.config import overview
     from wakeloop.cli.recipe import options
+    from wakeloop.cli.show_config import show_config
     from wakeloop.cli.store import Place
 
     given = options(preset=preset, settings=settings, role=role, agent=agent)
-    write(overview(Place.of(db), thread, given, json=json), whole=json)
+    write(show_config(Place.of(db), thread, given, json=json), whole=json)
 
 
 @sentences()
@@ -168,11 +168,11 @@ def todo(
     db: Db = None,
 ) -> None:
     """Edit by hand the list of a thread that has ended."""
-    from wakeloop.cli.edit import edited
+    from wakeloop.cli.edit_todos import edit_todos
     from wakeloop.cli.store import Place
 
     typed = [word for word in (thread, action, *(words or ())) if word is not None]
-    write(edited(Place.of(db), typed))
+    write(edit_todos(Place.of(db), typed))
 
 
 @sentences()
@@ -201,10 +201,10 @@ def rm(
     db: Db = None,
 ) -> None:
     """Remove threads, with all that is stored of them."""
-    from wakeloop.cli.keeping import removed
+    from wakeloop.cli.manage_threads import remove_threads
     from wakeloop.cli.store import Place
 
-    write(removed(Place.of(db), threads))
+    write(remove_threads(Place.of(db), threads))
 
 
 @sentences()
@@ -214,10 +214,10 @@ def rename(
     db: Db = None,
 ) -> None:
     """Give a thread another id."""
-    from wakeloop.cli.keeping import renamed
+    from wakeloop.cli.manage_threads import rename_thread
     from wakeloop.cli.store import Place
 
-    write(renamed(Place.of(db), thread, name))
+    write(rename_thread(Place.of(db), thread, name))
 
 
 @sentences()
@@ -231,11 +231,11 @@ def export(
     json: Annotated[bool, typer.Option("--json", help="As JSON instead of Markdown.")] = False,
 ) -> None:
     """Take a thread out as Markdown: its list and its conversation."""
-    from wakeloop.cli.keeping import exported
+    from wakeloop.cli.manage_threads import export_thread
     from wakeloop.cli.put import put
     from wakeloop.cli.store import Place
 
-    text = exported(Place.of(db), thread, json=json)
+    text = export_thread(Place.of(db), thread, json=json)
     write(put(text, out, force=force) if out else text.splitlines(), whole=json or out is not None)
 
 
@@ -275,5 +275,5 @@ def demo(
     from wakeloop.cli.start import rehearse
     from wakeloop.cli.store import Place
 
-    manner = Manner.of(output, json=json, quiet=quiet)
-    raise typer.Exit(rehearse(folder, Place.of(db), given, delay, manner=manner))
+    shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
+    raise typer.Exit(rehearse(folder, Place.of(db), given, delay, output=shown))

@@ -3,17 +3,17 @@
 import time
 
 from wakeloop.cli.failures import FAILED, SETTLED
-from wakeloop.cli.sessions.where import LOOK, Where
+from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
 
 
-def drain(where: Where, timeout: float) -> tuple[list[str], int]:
+def drain_workers(where: SessionStorage, timeout: float) -> tuple[list[str], int]:
     """Ask all workers to come to rest and wait for them."""
-    with where.post() as post:
+    with where.open_post() as post:
         begun = post.mailbox.workers()
         post.mailbox.ask_drain()
         deadline = time.monotonic() + timeout
         while (left := post.mailbox.workers()) and time.monotonic() < deadline:
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
     if not begun:
         return ["No worker is at work here."], SETTLED
     if left:

@@ -11,12 +11,12 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from wakeloop.cli.failures import CommandError, database_words
+from wakeloop.cli.failures import CommandError, format_database_error
 from wakeloop.sessions.postgres_locks import set_up_tables
 from wakeloop.thread.strict_saver import strict_saver
 
 
-def readable(url: str) -> bool:
+def is_valid_address(url: str) -> bool:
     """Whether an address means one thing only; else a part of a password might be taken for a host."""
     try:
         conninfo_to_dict(url)
@@ -26,7 +26,7 @@ def readable(url: str) -> bool:
 
 
 @contextmanager
-def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
+def open_postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
     """Checkpoints on Postgres, with a connection for each run under way."""
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     try:
@@ -40,4 +40,4 @@ def postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
             set_up_tables(saver, url)
             yield saver
     except (psycopg.OperationalError, PoolTimeout) as error:
-        raise CommandError(f"The database cannot be reached: {database_words(error)}.") from error
+        raise CommandError(f"The database cannot be reached: {format_database_error(error)}.") from error

@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from wakeloop.cli.outcome import as_json
-from wakeloop.cli.sessions.where import Where
+from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room
 from wakeloop.sessions.host import SessionStatus
 from wakeloop.text.characters import plural
 
-HEAD = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
+COLUMN_TITLES = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
 
 
-def line_of(status: SessionStatus) -> str:
+def format_status(status: SessionStatus) -> str:
     """How a session stands, in a line."""
     why = status.error or status.reason or "not begun"
     wakes = f"{status.wakes}/{plural(status.budget, 'wake')}"
     return one_line(f"{status.thread}: {status.state}, {why}; {status.open} open, {wakes}", 500)
 
 
-def overview(where: Where, *, json: bool) -> Iterator[str]:
+def list_sessions(where: SessionStorage, *, json: bool) -> Iterator[str]:
     """The sessions, a line each."""
-    with where.post() as post:
+    with where.open_post() as post:
         found = post.list()
     if json:
         yield as_json([asdict(status) for status in found])
@@ -32,18 +32,18 @@ def overview(where: Where, *, json: bool) -> Iterator[str]:
     if not found:
         yield "No sessions yet."
         return
-    yield from columns([HEAD, *map(cells_of, found)], room(sys.stdout), texts=(7,), spare=(4,))
+    yield from columns([COLUMN_TITLES, *map(format_cells, found)], room(sys.stdout), texts=(7,), spare=(4,))
     for status in found:
-        yield from (to_answer(status.thread, question) for question in status.asks)
+        yield from (format_answer_command(status.thread, question) for question in status.asks)
 
 
-def to_answer(thread: str, question: str) -> str:
+def format_answer_command(thread: str, question: str) -> str:
     """The command that answers one question and no other."""
     words = ["wakeloop", "send", one_line(thread), "your answer", "--answers", one_line(question)]
     return f"To answer: {shlex.join(words)}"
 
 
-def cells_of(status: SessionStatus) -> tuple[str, ...]:
+def format_cells(status: SessionStatus) -> tuple[str, ...]:
     """One session's cells."""
     return (
         one_line(status.thread),

@@ -5,12 +5,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from wakeloop.cli.failures import FAILED, SETTLED, usage
-from wakeloop.cli.lookup import CUT, refuse_odd, the_one
+from wakeloop.cli.failures import FAILED, SETTLED, usage_error
 from wakeloop.cli.outcome import as_json, exit_code
-from wakeloop.cli.sessions.ps import line_of
-from wakeloop.cli.sessions.where import LOOK, Where, typed
+from wakeloop.cli.sessions.ps import format_status
+from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage, session_errors_as_usage
 from wakeloop.cli.start import check_text
+from wakeloop.cli.thread_lookup import ELLIPSIS, check_thread_id, match_prefix
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.width import tell
 from wakeloop.display.words import question, trouble
@@ -19,27 +19,27 @@ from wakeloop.sessions.dbos import SessionClient
 from wakeloop.thread.standing import answer_of, counted
 
 
-def event_of(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
+def build_event(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
     """The event that was typed."""
     event: WakeEvent = {"kind": kind, "text": text}
     if key:
         event["id"] = key
     if answers is not None:
         if kind != "human" or not answers.strip():
-            raise usage(
+            raise usage_error(
                 "--answers takes the id of a question, which only a human answers; wakeloop ps shows it."
             )
         event["correlation_id"] = answers
     return event
 
 
-def asks(post: SessionClient, thread: str) -> Sequence[str]:
+def list_open_questions(post: SessionClient, thread: str) -> Sequence[str]:
     """The ids of the questions that a session has put to a person; none where there is no such session."""
     return post.status(thread).asks if post.mailbox.sessions(thread) else ()
 
 
-def send(
-    where: Where,
+def send_event(
+    where: SessionStorage,
     thread: str,
     text: str,
     kind: str,
@@ -50,14 +50,16 @@ def send(
     json: bool,
 ) -> tuple[list[str], int]:
     """Store an event for a session, and `wait` until its run has ended; return lines and exit code."""
-    refuse_odd(thread.replace(CUT, ""))
+    check_thread_id(thread.replace(ELLIPSIS, ""))
     if text or kind != "kick":
         check_text(text, "The text is empty: say what is to be sent.")
-    event = event_of(text, kind, key, answers)
-    with where.post() as post:
-        thread = where.session(post, thread, old=answers is not None)
-        with typed():
-            if answers is not None and (whole := the_one(answers, asks(post, thread), "questions")):
+    event = build_event(text, kind, key, answers)
+    with where.open_post() as post:
+        thread = where.resolve_session_id(post, thread, old=answers is not None)
+        with session_errors_as_usage():
+            if answers is not None and (
+                whole := match_prefix(answers, list_open_questions(post, thread), "questions")
+            ):
                 event["correlation_id"] = whole
             key = post.send(thread, event)
         if not wait:
@@ -72,11 +74,11 @@ def send(
             left = {letter.id for letter in post.mailbox.waiting(thread) if letter.error is None}
             status = post.status(thread)
             if key not in left and status.state in ("damaged", "unknown"):
-                return [as_json(asdict(status)) if json else line_of(status)], FAILED
+                return [as_json(asdict(status)) if json else format_status(status)], FAILED
             snapshot = graph.get_state({"configurable": {"thread_id": thread}})
             if key not in left and "running" not in (status.state, counted(snapshot)["state"]):
                 break  # neither in its run nor in one that followed
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
     asked = [line for one in snapshot.interrupts for line in question(one.value)]
     answer = answer_of(snapshot)
     code = FAILED if status.error else exit_code(counted(snapshot))
@@ -84,5 +86,5 @@ def send(
         return [as_json({**asdict(status), "answer": answer, "questions": asked})], code
     said = asked or ([clean(answer)] if answer else [])
     wrong = trouble(counted(snapshot), snapshot.values.get("todos") or ())
-    last = [] if code == SETTLED else [line_of(status)]
+    last = [] if code == SETTLED else [format_status(status)]
     return [*said, *last, *([f"{one_line(thread)}: {wrong}"] if wrong else [])], code

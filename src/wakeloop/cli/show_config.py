@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wakeloop.cli.configured import Stack, address, stack_of
 from wakeloop.cli.outcome import as_json
 from wakeloop.cli.recipe import Recipe, without_user
+from wakeloop.cli.recipe_builder import LevelStack, build_stack, select_base_url
 from wakeloop.cli.store import Place
-from wakeloop.config.levels import BESIDE, Held, config_folder, names
+from wakeloop.config.levels import NON_SETTINGS, ResolvedValue, config_folder, list_names
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room
 from wakeloop.display.words import as_text
@@ -18,90 +18,91 @@ from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import LoopSettings, canonical
 from wakeloop.text.characters import to_copy
 
-UNSAID = {
+DEFAULTS = {
     **dict.fromkeys(("model", "base_url", "mcp", "system_prompt")),
     "preset": "wakeloop",
     "tools": Recipe.tools,
     "function_calling": True,
 }
-WIDEST = 48  # characters of a value in the table
-COPIED = (
+MAX_CELL = 48  # characters of a value in the table
+UNCUT_KEYS = (
     "base_url",
     "mcp",
 )  # values that somebody would copy: whole below the table where they are cut in it
-HEAD = ("KEY", "VALUE", "LEVEL", "FROM")
+COLUMN_TITLES = ("KEY", "VALUE", "LEVEL", "FROM")
 
 
 @dataclass(frozen=True)
-class Picture:
+class ConfigView:
     """Every value with its level and place; the agent file, and the levels that it leaves without effect."""
 
-    held: Mapping[str, Held]
+    values: Mapping[str, ResolvedValue]
     agent: str = ""
     ignored: Sequence[str] = ()
 
 
-def overview(place: Place, thread: str | None, given: Mapping[str, Any], *, json: bool) -> Iterator[str]:
+def show_config(place: Place, thread: str | None, given: Mapping[str, Any], *, json: bool) -> Iterator[str]:
     """What holds for a new thread, or for one that exists."""
     if thread is None:
-        picture = picture_of(stack_of(None, given), {}, "")
+        picture = build_view(build_stack(None, given), {}, "")
     else:
-        from wakeloop.cli.lookup import must_be
         from wakeloop.cli.store import reading
         from wakeloop.cli.stored import stored
+        from wakeloop.cli.thread_lookup import require_thread
 
         with reading(place) as store:
-            known = must_be(store, thread)
+            known = require_thread(store, thread)
             own = stored(store.saver, known.id).values.get("todo_settings") or {}
-        picture = picture_of(stack_of(known.recipe, given), own, known.id)
-    files = looked_at(place)
-    yield from [as_json(as_object(picture, files))] if json else lines_of(picture, files)
+        picture = build_view(build_stack(known.recipe, given), own, known.id)
+    files = list_config_files(place)
+    yield from [as_json(view_to_json(picture, files))] if json else format_view(picture, files)
 
 
-def picture_of(stack: Stack, own: Mapping[str, Any], thread: str) -> Picture:
+def build_view(stack: LevelStack, own: Mapping[str, Any], thread: str) -> ConfigView:
     """Put a thread's own values above what the levels come to."""
-    found = stack.resolved()
-    held = {key: found.held.get(key) or unsaid(key) for key in (*BESIDE, *LoopSettings.model_fields)}
-    url = without_user(address(found))
-    held["base_url"] = held["base_url"]._replace(value=url) if url else unsaid("base_url")
+    found = stack.resolve()
+    keys = (*NON_SETTINGS, *LoopSettings.model_fields)
+    held = {key: found.values.get(key) or default_value(key) for key in keys}
+    url = without_user(select_base_url(found))
+    held["base_url"] = held["base_url"]._replace(value=url) if url else default_value("base_url")
     if stack.whole is not None:
-        return Picture(held, stack.whole.source, [*found.ignored, *(["thread"] if own else [])])
-    return Picture({**held, **above(found.settings, own, thread)})
+        return ConfigView(held, stack.whole.source, [*found.ignored, *(["thread"] if own else [])])
+    return ConfigView({**held, **thread_values(found.settings, own, thread)})
 
 
-def unsaid(key: str) -> Held:
+def default_value(key: str) -> ResolvedValue:
     """What holds where nothing was said."""
-    return Held(UNSAID[key], "built-in", "wakeloop", outright=False)
+    return ResolvedValue(DEFAULTS[key], "built-in", "wakeloop", explicit=False)
 
 
-def above(base: LoopSettings, own: Mapping[str, Any], thread: str) -> dict[str, Held]:
+def thread_values(base: LoopSettings, own: Mapping[str, Any], thread: str) -> dict[str, ResolvedValue]:
     """A thread's own values, over the others."""
     now = base.model_copy(update=check_overrides(base, own))
     place = f".set in {thread}"
-    return {key: Held(getattr(now, key), "thread", place, outright=True) for key in canonical(own)}
+    return {key: ResolvedValue(getattr(now, key), "thread", place, explicit=True) for key in canonical(own)}
 
 
-def looked_at(place: Place) -> list[tuple[str, bool]]:
+def list_config_files(place: Place) -> list[tuple[str, bool]]:
     """The files that were looked for, and whether they are there."""
     folder = config_folder()
     found = [folder / "config.yaml"]
-    found += [folder / "roles" / f"{name}.md" for name in names(folder, "roles")]
-    found += [folder / "agents" / f"{name}.yaml" for name in names(folder, "agents")]
+    found += [folder / "roles" / f"{name}.md" for name in list_names(folder, "roles")]
+    found += [folder / "agents" / f"{name}.yaml" for name in list_names(folder, "agents")]
     return [(str(path), path.is_file()) for path in (*found, place.path)]
 
 
 # -- as text and as JSON ---------------------------------------------------------------------------------
 
 
-def lines_of(picture: Picture, files: Sequence[tuple[str, bool]] = ()) -> Iterator[str]:
+def format_view(picture: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> Iterator[str]:
     """A table of four columns, and the files."""
     width = room(sys.stdout)
     short = {path: Path(path).name for path, _ in files} if width else {}  # all of it is below
-    rows = [HEAD, *(row(key, held, short) for key, held in picture.held.items())]
+    rows = [COLUMN_TITLES, *(format_row(key, held, short) for key, held in picture.values.items())]
     table = [*columns(rows, width, texts=(1,))]
     yield from table
-    for key in COPIED:
-        value = str(picture.held[key].value or "")
+    for key in UNCUT_KEYS:
+        value = str(picture.values[key].value or "")
         if not any(value in line for line in table):
             yield f"{key}: {to_copy(value)}"
     if picture.ignored:
@@ -113,18 +114,18 @@ def lines_of(picture: Picture, files: Sequence[tuple[str, bool]] = ()) -> Iterat
         yield f"file: {to_copy(path)}{'' if there else ' (not there)'}"
 
 
-def row(key: str, held: Held, short: Mapping[str, str]) -> tuple[str, str, str, str]:
+def format_row(key: str, held: ResolvedValue, short: Mapping[str, str]) -> tuple[str, str, str, str]:
     """One value as cells; a long text is cut, and a place that has a `short` name is called by it."""
     value = held.value
     told = ", ".join(value) or "none" if key == "tools" and value is not None else as_text(value)
-    return key, one_line(told, WIDEST), held.level, one_line(short.get(held.source, held.source))
+    return key, one_line(told, MAX_CELL), held.level, one_line(short.get(held.source, held.source))
 
 
-def as_object(picture: Picture, files: Sequence[tuple[str, bool]]) -> dict[str, Any]:
+def view_to_json(picture: ConfigView, files: Sequence[tuple[str, bool]]) -> dict[str, Any]:
     """The same as plain JSON: `values` by key, `ignored` levels, `files`."""
     values = {
         key: {"value": held.value, "level": held.level, "from": held.source}
-        for key, held in picture.held.items()
+        for key, held in picture.values.items()
     }
     told = [{"path": path, "found": there} for path, there in files]
     return {"values": values, "agent": picture.agent or None, "ignored": [*picture.ignored], "files": told}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.given_list import items_in
+from wakeloop.cli.todo_file import read_todo_file
 
 A, B = {"content": "a"}, {"content": "b: c"}
 DONE = {"content": "a", "status": "completed"}
@@ -25,7 +25,7 @@ DONE = {"content": "a", "status": "completed"}
 )
 def test_what_a_file_holds(name: str, text: str, items: Any, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(text.encode())
-    assert items_in(tmp_path / name) == items
+    assert read_todo_file(tmp_path / name) == items
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,6 @@ def test_a_wrong_file_is_refused_in_a_sentence(name: str, text: Any, why: str, t
     if text is not None:
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(CommandError, match=why) as refusal:
-        items_in(tmp_path / name)
+        read_todo_file(tmp_path / name)
     assert "--todos" in str(refusal.value)
     assert "\n" not in str(refusal.value)

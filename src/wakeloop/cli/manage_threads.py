@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from wakeloop.cli.failures import redacted, usage
-from wakeloop.cli.lookup import looked_up, refuse_odd
+from wakeloop.cli.failures import redact, usage_error
 from wakeloop.cli.outcome import as_json, as_object
 from wakeloop.cli.show import as_plain
 from wakeloop.cli.store import Place, reading, writing
 from wakeloop.cli.stored import stored
+from wakeloop.cli.thread_lookup import check_thread_id, find_thread
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import MARKS, ending, progress
@@ -20,30 +20,30 @@ from wakeloop.todos.items import count_open
 SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
 
 
-def removed(place: Place, threads: Sequence[str]) -> Iterator[str]:
+def remove_threads(place: Place, threads: Sequence[str]) -> Iterator[str]:
     """Remove threads, each named by its id or how it begins; none where one is not there, or a server's."""
-    known = [looked_up(place, thread) for thread in threads]
+    known = [find_thread(place, thread) for thread in threads]
     for one in known:
-        refuse_session(place, one.id)
+        refuse_hosted_thread(place, one.id)
     for one in known:
         with writing(place) as store, store.held(one.id):
             store.forget(one.id)
         yield f"Removed {one_line(one.id)} ({one_line(one.request, 50) or 'no request'})."
 
 
-def renamed(place: Place, thread: str, name: str) -> Iterator[str]:
+def rename_thread(place: Place, thread: str, name: str) -> Iterator[str]:
     """Give a thread another id, which no other has."""
-    refuse_odd(name)
-    known = looked_up(place, thread)
-    refuse_session(place, known.id)
+    check_thread_id(name)
+    known = find_thread(place, thread)
+    refuse_hosted_thread(place, known.id)
     with writing(place) as store, store.held(known.id), store.held(name):
         if store.find(name) is not None:
-            raise usage(f"There is a thread {name!r} already: choose another name.")
+            raise usage_error(f"There is a thread {name!r} already: choose another name.")
         store.rename(known.id, name)
     yield f"{one_line(known.id)} is {name} now."
 
 
-def refuse_session(place: Place, thread: str) -> None:
+def refuse_hosted_thread(place: Place, thread: str) -> None:
     """Refuse a thread that a server hosts: its events and clocks know it by its id."""
     events = place.path.with_name(f"{place.path.name}-sessions")
     if not events.is_file():
@@ -52,21 +52,21 @@ def refuse_session(place: Place, thread: str) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         for table in tables & {"wakeloop_events", "wakeloop_schedules", "wakeloop_sessions"}:
             if connection.execute(f"SELECT 1 FROM {table} WHERE thread = ?", [thread]).fetchone():  # noqa: S608
-                raise usage(f"The thread {thread!r} is a session of wakeloop serve: it stays as it is.")
+                raise usage_error(f"The thread {thread!r} is a session of wakeloop serve: it stays as it is.")
 
 
-def exported(place: Place, thread: str | None, *, json: bool) -> str:
+def export_thread(place: Place, thread: str | None, *, json: bool) -> str:
     """A thread, or the last, as one text to keep elsewhere, without what looks like a secret."""
-    known = looked_up(place, thread)
+    known = find_thread(place, thread)
     with reading(place) as store:
         view = stored(store.saver, known.id, rest=True)
         row = summary(known, view, place, live=store.is_run(known.id))
     messages = view.values.get("messages") or ()
-    history = hidden(list(map(as_plain, messages)), redacted)
+    history = hidden(list(map(as_plain, messages)), redact)
     if json:
-        return as_json({**hidden(as_object(known.id, view), redacted), "history": history}) + "\n"
+        return as_json({**hidden(as_object(known.id, view), redact), "history": history}) + "\n"
     why = f" ({row['reason']})" if row["reason"] not in (None, row["state"]) else ""
-    todos = hidden(view.values.get("todos") or [], redacted)
+    todos = hidden(view.values.get("todos") or [], redact)
     head = [
         f"# Thread {one_line(known.id)}",
         "",
@@ -75,12 +75,12 @@ def exported(place: Place, thread: str | None, *, json: bool) -> str:
         "",
     ]
     if todos:
-        head += [f"## List: {progress(todos)}", "", *map(listed, todos), ""]
-    spoken = [line for message in history for line in section(message)]
+        head += [f"## List: {progress(todos)}", "", *map(format_todo_item, todos), ""]
+    spoken = [line for message in history for line in format_message(message)]
     return clean("\n".join([*head, "## Conversation", "", *spoken])).rstrip() + "\n"
 
 
-def listed(todo: Any) -> str:
+def format_todo_item(todo: Any) -> str:
     """An item as Markdown; only what is completed has its box ticked."""
     mark = MARKS.get(todo["status"], "[?]")
     box, state = ("[x]", "") if mark == "[x]" else ("[ ]", "" if mark == "[ ]" else f" ({todo['status']})")
@@ -88,19 +88,19 @@ def listed(todo: Any) -> str:
     return f"- {box} {one_line(str(todo['id']))} {one_line(todo['content'])}{state}{one_line(why)}"
 
 
-def section(message: Any) -> Iterator[str]:
+def format_message(message: Any) -> Iterator[str]:
     """A message under its speaker; texts are fenced, so that nothing in them is taken for the page's own."""
     who = f"Graph ({message['graph']})" if "graph" in message else SPEAKERS.get(message["type"], "Other")
     who = f"Put in by {one_line(message['source'])}" if "source" in message else who
     name = f" of {one_line(message['name'] or 'a tool')}" if message["type"] == "tool" else ""
     yield from (f"### {who}{name}", "")
     if text := message["text"].strip():
-        yield from fenced(text)
+        yield from fence_text(text)
     for call in message.get("tool_calls", ()):
-        yield from fenced(f"{call['name']} {as_json(call['args'])}", "json")
+        yield from fence_text(f"{call['name']} {as_json(call['args'])}", "json")
 
 
-def fenced(text: str, kind: str = "text") -> Iterator[str]:
+def fence_text(text: str, kind: str = "text") -> Iterator[str]:
     """A text in a fence that is longer than any in it."""
     fence = "```"
     while fence in text:

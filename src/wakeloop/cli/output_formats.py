@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from wakeloop.cli.failures import usage
+from wakeloop.cli.failures import usage_error
 
 
-class Output(StrEnum):
+class OutputFormat(StrEnum):
     """What stdout gets: lines for a person, the final state, or each event and then the final state."""
 
     TEXT = "text"
@@ -17,23 +17,23 @@ class Output(StrEnum):
 
 
 @dataclass(frozen=True)
-class Manner:
+class OutputOptions:
     """What stdout gets, and whether the lines of a run are left out; as text the answer alone is left."""
 
-    output: Output = Output.TEXT
+    format: OutputFormat = OutputFormat.TEXT
     quiet: bool = False
 
     @classmethod
-    def of(cls, output: Output | None, *, json: bool, quiet: bool) -> Self:
+    def from_flags(cls, output: OutputFormat | None, *, json: bool, quiet: bool) -> Self:
         """What was typed; `--json` is short for `--output json`."""
-        if json and output not in (None, Output.JSON):
-            raise usage(f"--json is --output json: leave one of --json and --output {output} out.")
-        return cls(Output.JSON if json else output or Output.TEXT, quiet)
+        if json and output not in (None, OutputFormat.JSON):
+            raise usage_error(f"--json is --output json: leave one of --json and --output {output} out.")
+        return cls(OutputFormat.JSON if json else output or OutputFormat.TEXT, quiet)
 
     @property
-    def watched(self) -> bool:
+    def shows_progress(self) -> bool:
         """Whether the lines of a run are for stdout."""
-        return self.output is Output.TEXT and not self.quiet
+        return self.format is OutputFormat.TEXT and not self.quiet
 
 
 def at_a_terminal() -> bool:

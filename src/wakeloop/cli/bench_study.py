@@ -20,24 +20,24 @@ from wakeloop.bench.report import JOURNAL, Result, details, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
-from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage
+from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
 from wakeloop.cli.run import STOPPING, handled
 from wakeloop.display.width import room, within
 from wakeloop.errors import BenchError
 from wakeloop.text.characters import plural
 
 MINUTE, HOUR = 60, 3600
-AGAIN = "Run the same command again to go on: what is finished is not run again."
-PRICED = ("input", "cached", "output")
+RESUME_HINT = "Run the same command again to go on: what is finished is not run again."
+PRICE_KINDS = ("input", "cached", "output")
 
 
-def chosen(study: str, prices: str | None, base_url: str | None, **changes: Any) -> Study:
+def select_study(study: str, prices: str | None, base_url: str | None, **changes: Any) -> Study:
     """A study by its name or file, varied by what was typed."""
-    with words():
-        return _chosen(study_named(study), prices_of(prices), base_url, changes)
+    with bench_errors_as_usage():
+        return _vary_study(study_named(study), parse_prices(prices), base_url, changes)
 
 
-def _chosen(
+def _vary_study(
     found: Study, prices: dict[str, float] | None, base_url: str | None, changes: dict[str, Any]
 ) -> Study:
     if agents := changes.get("agents"):
@@ -46,7 +46,7 @@ def _chosen(
     found = found.varied(prices=prices, **{key: value or None for key, value in changes.items()})
     if base_url:
         if all(map(is_weak, found.models)):
-            raise usage("--base-url is the address of a model: name it with --model NAME.")
+            raise usage_error("--base-url is the address of a model: name it with --model NAME.")
         named = [
             model if is_weak(model) or apart(model)[1] else f"{model}@{base_url}" for model in found.models
         ]
@@ -54,30 +54,30 @@ def _chosen(
     return found
 
 
-def prices_of(text: str | None) -> dict[str, float] | None:
+def parse_prices(text: str | None) -> dict[str, float] | None:
     """Read `IN,CACHED,OUT`, what a million tokens cost."""
     if text is None:
         return None
     try:
-        return dict(zip(PRICED, map(float, text.split(",")), strict=True))
+        return dict(zip(PRICE_KINDS, map(float, text.split(",")), strict=True))
     except ValueError:
-        raise usage(
+        raise usage_error(
             f"--prices takes IN,CACHED,OUT a million tokens, as 0.25,0.025,2, not {text!r}."
         ) from None
 
 
 @contextmanager
-def words() -> Iterator[None]:
+def bench_errors_as_usage() -> Iterator[None]:
     """What is wrong with what was typed is an error of whoever typed it."""
     try:
         yield
     except BenchError as error:
-        raise usage(str(error)) from None
+        raise usage_error(str(error)) from None
 
 
-def estimated(study: Study, workers: int) -> Iterator[str]:
+def format_estimate(study: Study, workers: int) -> Iterator[str]:
     """What the study will take."""
-    with words():
+    with bench_errors_as_usage():
         ahead = plan(study, offline=True)
     found: Estimate = estimate(study, ahead, workers)
     cells = plural(found.cells, "cell")
@@ -86,41 +86,41 @@ def estimated(study: Study, workers: int) -> Iterator[str]:
     read = plural(round(found.input), "token")
     yield f"  {read} in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
     unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""
-    yield f"  cost {number(found.cost)}{unit}, about {span(found.seconds)} with {workers} at once"
+    yield f"  cost {number(found.cost)}{unit}, about {format_duration(found.seconds)} with {workers} at once"
     if any(is_own(cell.family) and not task_of(cell).steps for cell in ahead):
         yield "  a task of your own that tells no steps counts as one request"
 
 
-def measure(study: Study, out: Path, say: Callable[[str], None], **how: Any) -> int:
+def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -> int:
     """Run a study into a folder and say how it went; the exit code. `how` are options of `run`."""
-    with handled(stop):
+    with handled(stop_study):
         try:
-            with words():
+            with bench_errors_as_usage():
                 plan(study)
-            with line(say) as shown:
+            with progress_line(say) as shown:
                 done = run(study, out, told=say, shown=shown, **how)
         except (KeyboardInterrupt, SystemExit):
-            say(f"Stopped: {kept(out)}. {AGAIN}")
+            say(f"Stopped: {describe_saved_cells(out)}. {RESUME_HINT}")
             raise
     missing = done.whole - len(done.rows)
     are = "is" if len(done.rows) == 1 else "are"
     why = f"; {done.why}" if done.why else ""
     say(f"{len(done.rows):,} of {plural(done.whole, 'cell')} {are} in {out / JOURNAL}{why}")
     if missing:
-        say(AGAIN)
+        say(RESUME_HINT)
         return FAILED
     say(f"Its tables: wakeloop bench report {out}")
     return SETTLED
 
 
-def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+def stop_study(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
     """End a run, once: what it takes ends at once, and a second Ctrl-C finds it ending."""
     for heard in STOPPING:
         signal.signal(heard, signal.SIG_IGN)
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
 
 
-def kept(out: Path) -> str:
+def describe_saved_cells(out: Path) -> str:
     """Say what of a run is on the disk."""
     path = out / JOURNAL
     head, rows = read(path) if path.exists() and path.stat().st_size else ({"cells": 0}, [])
@@ -129,7 +129,7 @@ def kept(out: Path) -> str:
     return f"{len(rows):,} of {plural(head['cells'], 'cell')} {'is' if len(rows) == 1 else 'are'} in {path}"
 
 
-def reported(
+def build_report(
     folders: Sequence[Path],
     file: Path | None,
     plots: Path | None,
@@ -138,7 +138,7 @@ def reported(
     apart: Path | None = None,
 ) -> str:
     """The page of some runs; with files, plots, rows and pages of details are written beside it."""
-    with words():
+    with bench_errors_as_usage():
         results = [Result.of(folder) for folder in folders]
     beside = file.parent if file else Path()
     shown: dict[str, list[str]] = {result.study.name: [] for result in results}
@@ -162,19 +162,19 @@ def reported(
     return page(results, head, shown=lines, whole=apart is None)
 
 
-def profiled(folder: Path, file: Path) -> list[str]:
+def write_model_profile(folder: Path, file: Path) -> list[str]:
     """Write what a run says of its models into a profile; what it says and where, for a person."""
-    with words():
+    with bench_errors_as_usage():
         result = Result.of(folder)
     found = profile_of(result.rows, result.study)
     if not found:
-        raise usage(
+        raise usage_error(
             f"{folder} says nothing of a list: that takes rows of `{OFF}` and of `{ON}` with one model."
         )
     write_profile(file, found)
     return [
         *(
-            f"{model}, {length}: {entry['list']} ({_completed(entry)})"
+            f"{model}, {length}: {entry['list']} ({_format_completed(entry)})"
             for model, lengths in found.items()
             for length, entry in lengths.items()
         ),
@@ -182,7 +182,7 @@ def profiled(folder: Path, file: Path) -> list[str]:
     ]
 
 
-def _completed(entry: Mapping[str, Any]) -> str:
+def _format_completed(entry: Mapping[str, Any]) -> str:
     shares = ", ".join(f"{name} {share:.0%}" for name, share in entry["completed"].items())
     return f"completed: {shares}; {plural(entry['runs'], 'run')}"
 
@@ -191,7 +191,7 @@ def _completed(entry: Mapping[str, Any]) -> str:
 
 
 @dataclass
-class Line:
+class ProgressLine:
     """One line that is written anew; without a terminal one a tenth of the way."""
 
     say: Callable[[str], None]
@@ -202,7 +202,7 @@ class Line:
         left = progress.left(ahead)
         cost = progress.cost / max(1, progress.finished)
         text = (
-            f"{progress.finished:,} of {plural(progress.whole, 'cell')}, {span(left)} left, "
+            f"{progress.finished:,} of {plural(progress.whole, 'cell')}, {format_duration(left)} left, "
             f"cost {number(progress.cost)}, {number(cost * len(ahead))} left"
         )
         if columns := room(sys.stderr):
@@ -214,16 +214,16 @@ class Line:
 
 
 @contextmanager
-def line(say: Callable[[str], None]) -> Iterator[Line]:
+def progress_line(say: Callable[[str], None]) -> Iterator[ProgressLine]:
     """Show progress on one line, and leave it behind at the end."""
     try:
-        yield Line(say)
+        yield ProgressLine(say)
     finally:
         if room(sys.stderr):
             sys.stderr.write("\n")
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as people say it."""
     if math.isnan(seconds):
         return "some time"

@@ -7,13 +7,13 @@ from typing import NoReturn
 
 from langgraph.types import StateSnapshot
 
-from wakeloop.cli.budgets import to_raise
-from wakeloop.cli.failures import FAILED, SETTLED, code_of, is_the_models, sentence_of
-from wakeloop.cli.job import Job
-from wakeloop.cli.manner import Output
+from wakeloop.cli.budget_hints import format_raise_hint
+from wakeloop.cli.failures import FAILED, SETTLED, error_exit_code, format_error, is_model_error
 from wakeloop.cli.outcome import again, as_json, as_object, exit_code, last_lines, tokens
+from wakeloop.cli.output_formats import OutputFormat
 from wakeloop.cli.outside import Outside
 from wakeloop.cli.run import Graph, Outcome, View, at_work
+from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import Store
 from wakeloop.demo.job import unwritten
 from wakeloop.display.clean import one_line
@@ -25,7 +25,7 @@ from wakeloop.errors import InputError
 from wakeloop.thread.standing import counted
 
 
-def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside) -> int:
+def finish_run(job: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: Outside) -> int:
     """Say how it ended; where a request or a tool is still at work, leave the process at once."""
     snapshot = outcome.snapshot
     for line in last_lines(
@@ -33,7 +33,7 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
     ):
         view.say(line)
     own = snapshot.values.get("todo_settings") or {}
-    if told := to_raise(counted(snapshot), job.recipe, own, job.thread, job.place):
+    if told := format_raise_hint(counted(snapshot), job.recipe, own, job.thread, job.place):
         view.say(Line("way", told))
     page: Line | None = None
     if job.recipe.demo and outcome.stopped is None:
@@ -41,7 +41,7 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
 
         page = of_the_demo(job, agent)
         view.say(page)
-    put_out(job, snapshot, view, None)
+    print_result(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
     if page is not None and code == SETTLED:
         if why := unwritten(snapshot.values.get("messages") or ()):
@@ -50,31 +50,31 @@ def ended(job: Job, agent: Graph, outcome: Outcome, view: View, outside: Outside
         code = FAILED if why or page.kind == "error" else code
     if outcome.abandoned:
         outside.close()
-        leave(code)
+        exit_now(code)
     return code
 
 
-def failed(job: Job, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
+def report_failure(job: RunSpec, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
     """Say what went wrong, in a sentence, and how to go on; a first try without any answer is not kept."""
     if isinstance(error, BrokenPipeError):
         if begun is not None:
-            forgotten(job.thread, agent, begun)
+            forget_unanswered(job.thread, agent, begun)
         raise error
-    sentence = sentence_of(error)
+    sentence = format_error(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
-    snapshot = None if job.manner.output is Output.TEXT else agent.get_state(job.config)
+    snapshot = None if job.output.format is OutputFormat.TEXT else agent.get_state(job.config)
     way = f"To try again: {again(job.thread, job.place, *message)}"
-    if begun is not None and forgotten(job.thread, agent, begun):
+    if begun is not None and forget_unanswered(job.thread, agent, begun):
         way = "No thread was kept: nothing was answered. Give the same command again."
-    look = [f"To look into it: {job.recipe.doctor}"] if is_the_models(error) else []
+    look = [f"To look into it: {job.recipe.doctor}"] if is_model_error(error) else []
     tell("\n".join([f"wakeloop: {sentence}", way, *look]), sys.stderr)
     if snapshot is not None:
         with suppress(OSError):  # the output may be what is full
-            put_out(job, snapshot, view, " ".join([sentence, *look]))
-    return code_of(error)
+            print_result(job, snapshot, view, " ".join([sentence, *look]))
+    return error_exit_code(error)
 
 
-def forgotten(thread: str, agent: Graph, store: Store) -> bool:
+def forget_unanswered(thread: str, agent: Graph, store: Store) -> bool:
     """Take away a thread that was begun in vain: no model has said anything in it."""
     if at_work():
         return False
@@ -87,21 +87,21 @@ def forgotten(thread: str, agent: Graph, store: Store) -> bool:
     return False
 
 
-def put_out(job: Job, snapshot: StateSnapshot, view: View, error: str | None) -> None:
+def print_result(job: RunSpec, snapshot: StateSnapshot, view: View, error: str | None) -> None:
     """Write the final state on stdout, as one JSON object; or the answer alone, where nothing else was."""
-    if job.manner.watched:
+    if job.output.shows_progress:
         return
     screen = view.screen
     whole = as_object(job.thread, snapshot, usage=tokens(screen.read, screen.written), error=error)
-    if job.manner.output is Output.TEXT:
+    if job.output.format is OutputFormat.TEXT:
         if answer := whole["answer"].strip():
             Plain(screen, sys.stdout).say(Line("model", answer))
     else:
-        result = {"type": "result"} if job.manner.output is Output.STREAM_JSON else {}
+        result = {"type": "result"} if job.output.format is OutputFormat.STREAM_JSON else {}
         print(as_json({**result, **whole}), flush=True)  # noqa: T201
 
 
-def leave(code: int) -> NoReturn:
+def exit_now(code: int) -> NoReturn:
     """End the process without waiting for its threads; every step that ended is in the database."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

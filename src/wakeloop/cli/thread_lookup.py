@@ -5,36 +5,36 @@ import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 
-from wakeloop.cli.failures import CommandError, usage
+from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
 from wakeloop.text.characters import is_seen
 
-CUT_SHORT = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # of `new_id`
-CUT = "…"  # stands for what a list leaves out
-MOST_NAMED = 5  # threads in a sentence
+ABBREVIATED_ID = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # of `new_id`
+ELLIPSIS = "…"  # stands for what a list leaves out
+MAX_LISTED = 5  # threads in a sentence
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
-def looked_up(place: Place, thread: str | None) -> Known:
+def find_thread(place: Place, thread: str | None) -> Known:
     """Find a thread, without making a database where there is none."""
     with reading(place) as store:
-        return last(store) if thread is None else must_be(store, thread)
+        return find_latest_thread(store) if thread is None else require_thread(store, thread)
 
 
-def last(store: Store) -> Known:
+def find_latest_thread(store: Store) -> Known:
     """The thread that changed last; a demo that is over is none that a person goes on with."""
     known = store.threads()
-    if found := next((one for one in known if not is_shown(store, one)), None):
+    if found := next((one for one in known if not is_finished_demo(store, one)), None):
         return found
     if not known:
-        return must_be(store, None)
-    raise usage(
+        return require_thread(store, None)
+    raise usage_error(
         f"There is no thread in {str(store.place.path)!r} yet but the demo's; wakeloop run begins one."
     )
 
 
-def is_shown(store: Store, known: Known) -> bool:
+def is_finished_demo(store: Store, known: Known) -> bool:
     """Tell whether a thread is a demo that is over: nothing runs, waits or is open there."""
     if known.recipe is None or not known.recipe.demo:
         return False
@@ -47,77 +47,79 @@ def is_shown(store: Store, known: Known) -> bool:
     return True
 
 
-def must_be(store: Store, thread: str | None) -> Known:
+def require_thread(store: Store, thread: str | None) -> Known:
     """Find a thread by its id, by how the id begins, or the last one; refuse one that is not there."""
     where = f"in {str(store.place.path)!r}"
     if thread is None:
         if known := next(iter(store.threads()), None):
             return known
-        raise usage(f"There is no thread {where} yet; wakeloop run begins one.")
-    if known := store.find(thread) or named(store, thread):
+        raise usage_error(f"There is no thread {where} yet; wakeloop run begins one.")
+    if known := store.find(thread) or find_by_prefix(store, thread):
         return known
     name = repr(thread) if is_seen(thread) else ascii(thread)
-    raise usage(f"There is no thread {name} {where}; wakeloop threads lists them.")
+    raise usage_error(f"There is no thread {name} {where}; wakeloop threads lists them.")
 
 
-def named(store: Store, beginning: str) -> Known | None:
+def find_by_prefix(store: Store, beginning: str) -> Known | None:
     """The one thread whose id begins so; refuse where there are several."""
     known = {one.id: one for one in store.threads()}
-    found = the_one(beginning, known, "threads")
+    found = match_prefix(beginning, known, "threads")
     return None if found is None else known[found]
 
 
-def the_one(beginning: str, names: Iterable[str], what: str) -> str | None:
+def match_prefix(beginning: str, names: Iterable[str], what: str) -> str | None:
     """The one name that begins so, or is shortened so in a list; refuse where there are several."""
-    head, _, tail = beginning.partition(CUT)
+    head, _, tail = beginning.partition(ELLIPSIS)
     found = [name for name in names if head and name.startswith(head) and name.endswith(tail)]
     if len(found) > 1:
-        ids = ", ".join(map(one_line, found[:MOST_NAMED]))
-        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-        raise usage(f"{len(found)} {what} begin with {beginning!r}: {ids}{more}; write more of the id.")
+        ids = ", ".join(map(one_line, found[:MAX_LISTED]))
+        more = f" and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
+        raise usage_error(f"{len(found)} {what} begin with {beginning!r}: {ids}{more}; write more of the id.")
     return next(iter(found), None)
 
 
-def old_or_else(typed: str, names: Iterable[str], what: str) -> str:
+def resolve_id(typed: str, names: Iterable[str], what: str) -> str:
     """The id of an old or a new one: only one that was minted, or a list has cut, may be cut short.
 
     Any other may be a new one's: what is said to `user:1` is not for `user:10`.
     """
     if typed in (names := [*names]):
         return typed
-    if may_be_cut(typed) and (found := the_one(typed, names, what)):
+    if may_be_abbreviated(typed) and (found := match_prefix(typed, names, what)):
         return found
-    refuse_odd(typed)
+    check_thread_id(typed)
     return typed
 
 
-def may_be_cut(typed: str) -> bool:
+def may_be_abbreviated(typed: str) -> bool:
     """Whether it looks like an id that was minted, or that a list has cut."""
-    return bool(CUT_SHORT.fullmatch(typed)) or CUT in typed
+    return bool(ABBREVIATED_ID.fullmatch(typed)) or ELLIPSIS in typed
 
 
-def continued(place: Place, thread: str | None) -> tuple[str, Known | None]:
+def resolve_thread_option(place: Place, thread: str | None) -> tuple[str, Known | None]:
     """The id of `--thread`, or a new one, and the thread if it is there."""
     if thread is None:
-        return new_id(), None
+        return new_thread_id(), None
     with reading(place) as store:
-        return old_or_new(store, thread)
+        return find_or_new(store, thread)
 
 
-def old_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
+def find_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
     """The thread of an id that may also be a new one's."""
-    if known := store.find(thread) or (named(store, thread) if may_be_cut(thread) else None):
+    if known := store.find(thread) or (find_by_prefix(store, thread) if may_be_abbreviated(thread) else None):
         return known.id, known
-    refuse_odd(thread)
+    check_thread_id(thread)
     return thread, None
 
 
-def refuse_odd(thread: str) -> None:
+def check_thread_id(thread: str) -> None:
     """Refuse an id that would be hard to type or to show."""
     if not THREAD_ID.fullmatch(thread):
-        raise usage("A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit.")
+        raise usage_error(
+            "A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit."
+        )
 
 
-def new_id(prefix: str = "t") -> str:
+def new_thread_id(prefix: str = "t") -> str:
     """Mint a thread's id, short enough to type."""
     return f"{prefix}-{secrets.token_hex(4)}"

@@ -9,21 +9,21 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from sqlalchemy.exc import DatabaseError
 
-from wakeloop.cli.failures import CommandError, database_words, usage
-from wakeloop.cli.lookup import may_be_cut, old_or_else, the_one
+from wakeloop.cli.failures import CommandError, format_database_error, usage_error
 from wakeloop.cli.reader import reader
 from wakeloop.cli.store import Place, Store, exists, made, reading, writing
-from wakeloop.config.levels import config_folder, names
+from wakeloop.cli.thread_lookup import match_prefix, may_be_abbreviated, resolve_id
+from wakeloop.config.levels import config_folder, list_names
 from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos import SessionClient
 from wakeloop.sessions.dbos.database import is_postgres
 from wakeloop.sessions.host import DEFAULT_AGENT
 
-LOOK = 0.2  # seconds between two looks at a session that is waited for
+POLL_SECONDS = 0.2  # seconds between two looks at a session that is waited for
 
 
 @dataclass(frozen=True)
-class Where:
+class SessionStorage:
     """Where threads and events are kept: one Postgres database, or two SQLite files side by side."""
 
     db: str | None
@@ -32,11 +32,11 @@ class Where:
         if "://" not in (self.db or ""):
             return
         if self.on_postgres:
-            from wakeloop.cli.sessions.postgres import readable  # SQLite does without its driver
+            from wakeloop.cli.sessions.postgres import is_valid_address  # SQLite does without its driver
 
-            if readable(str(self.db)):
+            if is_valid_address(str(self.db)):
                 return
-        raise usage(
+        raise usage_error(
             "The address of the database cannot be read: write the name of a file or a postgresql://…, "
             "with %40 and %2F for @ and / in a password."
         )
@@ -62,12 +62,12 @@ class Where:
         return path.with_name(f"{path.name}-{what}")
 
     @contextmanager
-    def saver(self) -> Iterator[tuple[BaseCheckpointSaver[Any], Store | None]]:
+    def open_saver(self) -> Iterator[tuple[BaseCheckpointSaver[Any], Store | None]]:
         """Open the checkpoints to write."""
         if self.on_postgres:
-            from wakeloop.cli.sessions.postgres import postgres_saver  # SQLite does without its driver
+            from wakeloop.cli.sessions.postgres import open_postgres_saver  # SQLite does without its driver
 
-            with postgres_saver(self.url) as saver:
+            with open_postgres_saver(self.url) as saver:
                 yield saver, None
             return
         with writing(self.place) as store:
@@ -79,40 +79,40 @@ class Where:
                 yield store.saver, store
             except DatabaseError as error:
                 raise CommandError(
-                    f"The database {str(events.path)!r} cannot be used: {database_words(error)}."
+                    f"The database {str(events.path)!r} cannot be used: {format_database_error(error)}."
                 ) from error
 
     @contextmanager
-    def post(self) -> Iterator[SessionClient]:
+    def open_post(self) -> Iterator[SessionClient]:
         """Open the way in for events; agents are known by name, and can be read but not run."""
-        with self.saver() as (saver, _):
+        with self.open_saver() as (saver, _):
             graph = reader(saver)
             post = SessionClient(
-                self.url, dict.fromkeys((DEFAULT_AGENT, *names(config_folder(), "agents")), graph)
+                self.url, dict.fromkeys((DEFAULT_AGENT, *list_names(config_folder(), "agents")), graph)
             )
             try:
                 yield post
             finally:
                 post.close()
 
-    def session(self, post: SessionClient, typed: str, *, old: bool = False) -> str:
+    def resolve_session_id(self, post: SessionClient, typed: str, *, old: bool = False) -> str:
         """The id of a session, which may be cut short; a new one's, too, unless it is to be `old`."""
-        if not old and not may_be_cut(typed):  # whatever there is
+        if not old and not may_be_abbreviated(typed):  # whatever there is
             return typed
         known = [thread for thread, *_ in post.mailbox.sessions()]
         if not self.on_postgres:
             with reading(self.place) as store:
                 there = {*known}
                 known += [one.id for one in store.threads() if one.id not in there]
-        if old and typed not in known and (found := the_one(typed, known, "sessions")):
+        if old and typed not in known and (found := match_prefix(typed, known, "sessions")):
             return found
-        return old_or_else(typed, known, "sessions")
+        return resolve_id(typed, known, "sessions")
 
 
 @contextmanager
-def typed() -> Iterator[None]:
+def session_errors_as_usage() -> Iterator[None]:
     """What the way in refuses was typed wrong."""
     try:
         yield
     except SessionError as refused:
-        raise usage(str(refused)) from refused
+        raise usage_error(str(refused)) from refused

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from wakeloop.cli.manner import Manner
+from wakeloop.cli.output_formats import OutputOptions
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.store import Place
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Job:
+class RunSpec:
     """One run of one thread.
 
     `request` is the thread's first message, `message` what it is sent now: a new input, or where the job
     `resumes` the thread an answer, a message or None, as the thread stands. `ask` puts each shell command to
-    the person, `stop` ends those that run. `typed` are the settings that this command was given,
+    the person, `stop` ends those that run. `typed_settings` are the settings that this command was given,
     `todos` a list for the thread.
     """
 
@@ -29,9 +29,9 @@ class Job:
     request: str
     message: str | None
     resumes: bool = False
-    manner: Manner = field(default_factory=Manner)
+    output: OutputOptions = field(default_factory=OutputOptions)
     ask: bool = True
-    typed: Mapping[str, Any] = field(default_factory=dict)
+    typed_settings: Mapping[str, Any] = field(default_factory=dict)
     todos: Sequence[Mapping[str, Any]] | None = None
     stop: Event = field(default_factory=Event)
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wakeloop.cli.configured import BOUNDS, settings_of
 from wakeloop.cli.outcome import again
 from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.recipe_builder import LIMIT_OPTIONS, settings_from_recipe
 from wakeloop.cli.store import Place
 from wakeloop.display.words import LIMITS
 from wakeloop.errors import SettingsError
@@ -13,11 +13,11 @@ from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.settings import canonical
 
 
-def to_raise(
+def format_raise_hint(
     session: Mapping[str, Any], recipe: Recipe | None, own: Mapping[str, Any], thread: str, place: Place
 ) -> str | None:
     """The line that says how to raise the budget which ended the last run; None where none did."""
-    name, limit = spent_budget(session, recipe, own)
+    name, limit = find_spent_budget(session, recipe, own)
     if name is None or recipe is None:
         return None
     message = [] if session["open"] else ["your message"]  # a settled list is not gone on with
@@ -26,32 +26,32 @@ def to_raise(
         return f"To give it more: raise {name} in the agent's file, then {command}"
     if limit is None:
         return None
-    return f"To give it more: {again(thread, place, *message, BOUNDS[name], as_typed(2 * limit))}"
+    return f"To give it more: {again(thread, place, *message, LIMIT_OPTIONS[name], format_limit(2 * limit))}"
 
 
-def to_set(session: Mapping[str, Any], recipe: Recipe, own: Mapping[str, Any]) -> str | None:
+def format_set_hint(session: Mapping[str, Any], recipe: Recipe, own: Mapping[str, Any]) -> str | None:
     """The same in a chat."""
-    name, limit = spent_budget(session, recipe, own)
+    name, limit = find_spent_budget(session, recipe, own)
     if name is None or limit is None:
         return None
-    way = f"raise {name} in the agent's file" if recipe.agent else f".set {name} {as_typed(2 * limit)}"
+    way = f"raise {name} in the agent's file" if recipe.agent else f".set {name} {format_limit(2 * limit)}"
     return f"To give it more: {way}"
 
 
-def what_it_has(
+def describe_budget(
     session: Mapping[str, Any], recipe: Recipe, own: Mapping[str, Any], typed: Mapping[str, Any]
 ) -> str | None:
     """What a thread has of the budget that ended its last run; None where none did."""
-    name, limit = spent_budget(session, recipe, own)
+    name, limit = find_spent_budget(session, recipe, own)
     if name is None:
         return None
-    has = "no limit" if limit is None else as_typed(limit)
+    has = "no limit" if limit is None else format_limit(limit)
     raised = limit is None or name in typed or recipe.agent
-    hint = "" if raised else f" ({BOUNDS[name]} {as_typed(2 * limit)} gives it more)"
+    hint = "" if raised else f" ({LIMIT_OPTIONS[name]} {format_limit(2 * limit)} gives it more)"
     return f"Its last run spent its {name}; this one has {has}{hint}."
 
 
-def spent_budget(
+def find_spent_budget(
     session: Mapping[str, Any], recipe: Recipe | None, own: Mapping[str, Any]
 ) -> tuple[str | None, Any]:
     """The setting whose budget ended the last run, and what it is now in a thread with values of its own."""
@@ -59,18 +59,18 @@ def spent_budget(
     if name is None or recipe is None:
         return name, None
     try:
-        base = settings_of(recipe)
+        base = settings_from_recipe(recipe)
         return name, getattr(apply_overrides(base, check_overrides(base, own)), name)
     except SettingsError:  # of a newer release
         return name, None
 
 
-def as_typed(limit: float) -> str:
+def format_limit(limit: float) -> str:
     """A budget as it is typed."""
     return f"{limit:.12f}".rstrip("0").rstrip(".")
 
 
-def newer(typed: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def merge_typed_settings(typed: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """A thread's own values with what is typed now; none where it sets nothing of that itself."""
     own = canonical(own)
     over = {key: value for key, value in typed.items() if key in own}

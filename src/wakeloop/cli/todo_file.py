@@ -5,32 +5,32 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wakeloop.cli.failures import usage
+from wakeloop.cli.failures import usage_error
 from wakeloop.cli.recipe import text_of
 from wakeloop.todos.items import Refused, read_list
 
-STRUCTURED = (".json", ".yaml", ".yml")
+STRUCTURED_SUFFIXES = (".json", ".yaml", ".yml")
 
 
-def items_in(path: Path) -> list[Mapping[str, Any]]:
+def read_todo_file(path: Path) -> list[Mapping[str, Any]]:
     """Read the items of a file; texts are open items. Raises `CommandError` for a file that holds none."""
     text = text_of(path, "--todos")
-    read = _structured(path, text) if path.suffix.lower() in STRUCTURED else text.splitlines()
+    read = _parse_structured(path, text) if path.suffix.lower() in STRUCTURED_SUFFIXES else text.splitlines()
     if not isinstance(read, list):
-        raise usage(f"The file {str(path)!r} for --todos must hold a list of texts or items.")
-    lines = path.suffix.lower() not in STRUCTURED
+        raise usage_error(f"The file {str(path)!r} for --todos must hold a list of texts or items.")
+    lines = path.suffix.lower() not in STRUCTURED_SUFFIXES
     items = [{"content": one.strip() if lines else one} if isinstance(one, str) else one for one in read]
     kept = [one for one in items if not lines or one["content"]]
     if not kept:
-        raise usage(f"The file {str(path)!r} for --todos holds no item.")
+        raise usage_error(f"The file {str(path)!r} for --todos holds no item.")
     try:
         read_list(kept)
     except Refused as refusal:
-        raise usage(f"The file {str(path)!r} for --todos is refused: {refusal}.") from None
+        raise usage_error(f"The file {str(path)!r} for --todos is refused: {refusal}.") from None
     return kept
 
 
-def _structured(path: Path, text: str) -> Any:
+def _parse_structured(path: Path, text: str) -> Any:
     try:
         if path.suffix.lower() == ".json":
             return json.loads(text)
@@ -39,4 +39,4 @@ def _structured(path: Path, text: str) -> Any:
         return yaml.safe_load(text)
     except Exception as error:  # noqa: BLE001 - a parser's errors are of many kinds
         why = str(error).partition("\n")[0]
-        raise usage(f"The file {str(path)!r} for --todos cannot be read: {why}.") from None
+        raise usage_error(f"The file {str(path)!r} for --todos cannot be read: {why}.") from None

@@ -12,9 +12,9 @@ from langchain_core.tools import ToolException
 from mcp import types as mcp
 
 from wakeloop.cli.failures import USAGE, CommandError
-from wakeloop.cli.mcp_file import KEYS, Server, servers_in
-from wakeloop.cli.mcp_servers import Connected
-from wakeloop.cli.mcp_tools import LONGEST, RemoteTool
+from wakeloop.cli.mcp_config import KEYS, McpServer, read_servers
+from wakeloop.cli.mcp_servers import McpConnection
+from wakeloop.cli.mcp_tools import MAX_RESULT, McpTool
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_both_ways_to_a_server_and_the_variables_in_them(path: Path, monkeypatch
         far={"url": "https://me:pass-word@host/mcp", "headers": {"Authorization": "Bearer ${MY_TOKEN}"}},
         off={"command": "${NOBODY}", "disabled": True},
     )
-    local, far = servers_in(path)
+    local, far = read_servers(path)
     assert (local.name, local.command, local.cwd, local.url) == ("local", "/srv/run", "sub", "")
     assert local.args == ("--in=/srv", "$WHERE", "ab")
     assert local.env == {"API_KEY": "plain-key-1", "N": "/srv"}
@@ -57,9 +57,9 @@ def test_both_ways_to_a_server_and_the_variables_in_them(path: Path, monkeypatch
 def test_a_byte_order_mark_is_none_of_it_and_other_keys_are_other_programs(path: Path) -> None:
     text = '{"globalShortcut": "", "mcpServers": {"a": {"command": "b"}}}'
     path.write_bytes(codecs.BOM_UTF8 + text.encode())
-    assert servers_in(path) == [Server("a", command="b")]
+    assert read_servers(path) == [McpServer("a", command="b")]
     path.write_text('{"mcpServers": {}}')
-    assert servers_in(path) == []
+    assert read_servers(path) == []
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_byte_order_mark_is_none_of_it_and_other_keys_are_other_programs(path:
 def test_a_file_of_another_form_is_refused(path: Path, text: str, says: str) -> None:
     path.write_text(text)
     with pytest.raises(CommandError) as refused:
-        servers_in(path)
+        read_servers(path)
     assert str(refused.value).startswith(says.format(path))
     assert refused.value.code == USAGE
 
@@ -121,22 +121,22 @@ def test_a_file_of_another_form_is_refused(path: Path, text: str, says: str) -> 
 )
 def test_a_server_that_is_not_as_it_should_be_is_named(path: Path, given: Any, says: str) -> None:
     with pytest.raises(CommandError) as refused:
-        servers_in(written(path, one=given))
+        read_servers(written(path, one=given))
     assert (str(refused.value), refused.value.code) == (f"{path}: the server 'one'{says}", USAGE)
 
 
 @pytest.mark.parametrize("failed", [False, True])
 def test_a_secret_in_the_cut_of_a_long_result_stays_hidden(failed: bool) -> None:
     """At each place around the cut; half of a secret is no better than all of it."""
-    server = Connected(Server("one", secrets=("0123456789abcdef",)), ".")
-    for before in range(LONGEST // 2 - 16, LONGEST // 2 + 1):
-        text = mcp.TextContent(type="text", text="x" * before + "0123456789abcdef" + "x" * LONGEST)
+    server = McpConnection(McpServer("one", secrets=("0123456789abcdef",)), ".")
+    for before in range(MAX_RESULT // 2 - 16, MAX_RESULT // 2 + 1):
+        text = mcp.TextContent(type="text", text="x" * before + "0123456789abcdef" + "x" * MAX_RESULT)
 
         def wait(work: Any, text: Any = text) -> mcp.CallToolResult:
             work.close()
             return mcp.CallToolResult(content=[text], isError=failed)
 
-        made = RemoteTool(
+        made = McpTool(
             name="a", description="b", args_schema={}, remote="a", asked="", server=server, wait=wait
         )
         try:

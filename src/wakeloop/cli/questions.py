@@ -9,14 +9,16 @@ from typing import Any, TextIO
 
 from langgraph.types import Interrupt
 
-from wakeloop.cli.editor import edited_answer, wants_editor
 from wakeloop.cli.failures import CommandError
+from wakeloop.cli.plan_editor import edit_plan, wants_editor
 from wakeloop.cli.typed import typed_line
 from wakeloop.display.screen import Line
 from wakeloop.display.words import APPROVAL, PLANNED, plan_in, question, wants_approval
 
 
-def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callable[..., dict[str, Any] | None]:
+def make_question_handler(
+    say: Callable[[Line], None], source: TextIO | None = None
+) -> Callable[..., dict[str, Any] | None]:
     """Make the function that `execute` asks with: it reads a line an interrupt, where somebody can type."""
     typed = source or sys.stdin
 
@@ -28,33 +30,33 @@ def asking(say: Callable[[Line], None], source: TextIO | None = None) -> Callabl
         for interrupt in interrupts:
             answer = None
             while answer is None:
-                *shown, hint = asked(interrupt)
+                *shown, hint = format_question(interrupt)
                 for line in shown:
                     say(line)
-                forget_typed(typed)  # an answer is typed by who has seen the question
+                discard_typed_input(typed)  # an answer is typed by who has seen the question
                 say(hint)
                 entry = typed_line(typed)
                 if not entry:
                     return None
-                answer = answer_of(interrupt.value, entry.rstrip("\r\n"), say)
+                answer = resolve_answer(interrupt.value, entry.rstrip("\r\n"), say)
             answers[interrupt.id] = answer
         return answers
 
     return ask
 
 
-def answer_of(value: Any, typed: str, say: Callable[[Line], None]) -> str | None:
+def resolve_answer(value: Any, typed: str, say: Callable[[Line], None]) -> str | None:
     """Return the answer that is meant: what was typed, or what an editor leaves; None asks again."""
     if not wants_editor(value, typed):
         return typed
     try:
-        return edited_answer(value)
+        return edit_plan(value)
     except CommandError as error:
         say(Line("error", str(error)))
         return None
 
 
-def forget_typed(terminal: TextIO) -> None:
+def discard_typed_input(terminal: TextIO) -> None:
     """Throw away what was typed into a terminal and not read yet; what is none is left as it is."""
     if not terminal.isatty():
         return
@@ -71,7 +73,7 @@ def forget_typed(terminal: TextIO) -> None:
 
 
 @contextmanager
-def unechoed(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[bool]:
+def suppress_echo(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[bool]:
     """Keep what is typed meanwhile off the screen; it stays to be read, `by_key` before its line is ended.
 
     Yields whether it is kept off: a terminal of another kind, or one that another program has, is left alone.
@@ -102,7 +104,7 @@ def unechoed(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[bool]
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
-def asked(interrupt: Interrupt) -> list[Line]:
+def format_question(interrupt: Interrupt) -> list[Line]:
     """A question as lines, and what may be typed."""
     hint = f"{APPROVAL}:" if wants_approval(interrupt.value) else "Your answer, on one line:"
     if plan_in(interrupt.value) is not None:

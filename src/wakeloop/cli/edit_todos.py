@@ -1,0 +1,91 @@
+"""Edits a thread's list by hand."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from wakeloop.cli.failures import usage_error
+from wakeloop.cli.recipe import refuse_halves
+from wakeloop.cli.show import listing
+from wakeloop.cli.store import Place, reading, writing
+from wakeloop.cli.stored import stored
+from wakeloop.cli.thread_lookup import find_thread
+
+
+class TodoAction(StrEnum):
+    """What `wakeloop todo THREAD` can do."""
+
+    ADD = "add"
+    DONE = "done"
+    START = "start"
+    BLOCK = "block"
+    CANCEL = "cancel"
+    REOPEN = "reopen"
+    REMOVE = "remove"
+    EDIT = "edit"
+    CLEAR = "clear"
+    LIST = "list"
+
+
+def edit_todos(place: Place, typed: Sequence[str]) -> list[str]:
+    """Edit a thread's list, and return it as lines."""
+    which, asked, words = parse_words(typed)
+    action = parse_action(asked)
+    refuse_halves(*words)
+    wanted = build_changes(action, words)
+    known = find_thread(place, which)
+    thread = known.id
+    if action is TodoAction.LIST:
+        with reading(place) as store:
+            return listing(stored(store.saver, thread, rest=True).values.get("todos") or [])
+    from wakeloop.cli.reader import reader
+    from wakeloop.thread.editing import update_todos
+
+    with writing(place) as store, store.held(thread):
+        graph = reader(store.saver, known.recipe)
+        return listing(update_todos(graph, {"configurable": {"thread_id": thread}}, **wanted))
+
+
+def parse_words(typed: Sequence[str]) -> tuple[str | None, str, Sequence[str]]:
+    """The thread, None for the last where an action comes first; the action, and its words."""
+    first, *rest = typed or [TodoAction.LIST]
+    if first in [*TodoAction] and not (rest and rest[0] in [*TodoAction]):
+        return None, first, rest
+    asked, *words = rest or [TodoAction.LIST]
+    return first, asked, words
+
+
+def parse_action(word: str) -> TodoAction:
+    """The action of this name."""
+    try:
+        return TodoAction(word)
+    except ValueError:
+        raise usage_error(f"There is no action {word!r}; there are {', '.join(TodoAction)}.") from None
+
+
+def build_changes(action: TodoAction, words: Sequence[str]) -> dict[str, Any]:
+    """The arguments of `update_todos` for a command line."""
+    if action in (TodoAction.CLEAR, TodoAction.LIST):
+        if words:
+            raise usage_error(f"wakeloop todo THREAD {action} takes nothing more, not {words[0]!r}.")
+        return {"clear": True} if action is TodoAction.CLEAR else {}
+    takes, least, read = ACTION_ARGUMENTS[action]
+    if len(words) < least:
+        raise usage_error(f"wakeloop todo THREAD {action} needs {takes}.")
+    return {action.value: read(words)}
+
+
+def parse_id_and_text(words: Sequence[str]) -> dict[str, str]:
+    """An id, and all that follows it as one text."""
+    return {words[0]: " ".join(words[1:])}
+
+
+ACTION_ARGUMENTS: dict[TodoAction, tuple[str, int, Callable[[Sequence[str]], Any]]] = {
+    TodoAction.ADD: ("a text for each item, in quotes", 1, list),
+    TodoAction.BLOCK: ("an id and a reason", 2, parse_id_and_text),
+    TodoAction.EDIT: ("an id and a text", 2, parse_id_and_text),
+    **dict.fromkeys(
+        (TodoAction.DONE, TodoAction.START, TodoAction.CANCEL, TodoAction.REOPEN, TodoAction.REMOVE),
+        ("the id of an item, or several", 1, list),
+    ),
+}
