@@ -85,7 +85,7 @@ class Session(TypedDict, total=False):
 
 
 class TimedEvent(TypedDict, total=False):
-    """What every event carries: `at`, when it happened, in seconds since 1970; older releases had none."""
+    """What every event carries: `at`, when it happened, in seconds since 1970."""
 
     at: float
 

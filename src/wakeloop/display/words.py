@@ -135,7 +135,7 @@ def failed_and_blocked(calls: int, items: int) -> str:
 
 
 def failed_calls(session: Mapping[str, Any]) -> int:
-    """How many calls of the activation failed; a session of an older release does not tell."""
+    """How many calls of the activation failed; a session in mid-run does not say."""
     spent = session.get("spent")
     return int(spent.get("failed_calls", 0)) if isinstance(spent, Mapping) else 0
 
@@ -167,8 +167,8 @@ PLANNED = "y takes the list, e edits it; anything else is a no, and is passed on
 
 
 def wants_approval(value: Any) -> bool:
-    """Tell whether an interrupt asks for leave; one of an older release says no more than the command."""
-    return isinstance(value, Mapping) and ("command" in value or value.get("on") == "approval")
+    """Tell whether an interrupt asks for approval."""
+    return isinstance(value, Mapping) and value.get("on") == "approval"
 
 
 def plan_in(value: Any) -> list[Any] | None:

@@ -122,9 +122,6 @@ class Ledger(TypedDict, total=False):
     # where the run stands, for the search for other runs: checkpoint and step, and the limit of supersteps
     began: Run[Annotated[list[Any], _exactly(str, int, int)]]
     asked_at: Activation[Annotated[list[Any], _exactly(str, int)]]
-    # as threads have it that were written before `nag` and `ruling` were noted
-    next: Round[Literal["call_model", "finalization_guard", "round", "wake", "__end__"]]
-    after: Round[Literal["nag", "call_model", "finalization_guard"]]
 
 
 _LIVES = {
@@ -166,12 +163,4 @@ def read_notes(state: Mapping[str, Any]) -> Ledger:
     if ledger is None:
         return {}
     check_ledger(ledger)
-    return _renewed(ledger) if "next" in ledger else ledger
-
-
-def _renewed(ledger: Ledger) -> Ledger:
-    """Read the notes of an older release, which noted the next node in the place of the reason for it."""
-    notes = drop_keys(ledger, frozenset(("next", "after")))
-    if ledger["next"] == "round":
-        notes["nag"] = ledger.get("after") == "nag"
-    return notes
+    return cast(Ledger, ledger)

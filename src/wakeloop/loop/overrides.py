@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from wakeloop.errors import SettingsError
@@ -14,17 +13,6 @@ FIXED_SETTINGS = frozenset(
     ("dialect", "tool_description", "max_items", "in_progress", "statuses", "repeats", "prices")
 )
 FIXED_PROMPTS = frozenset(("instructions", "last_check"))
-EARLIER = MappingProxyType(
-    {
-        "earn_wakes": 0,
-        "max_idle_wakes": 3,
-        "guard_rearms": False,
-        "reply_retries": 2,
-        "retries_fall": False,
-        "repeats": "store",
-    }
-)
-"""Defaults of an activation that began before wakes were earned by default."""
 
 
 def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
@@ -59,17 +47,8 @@ def apply_overrides(base: LoopSettings, overrides: Mapping[str, Any] | None) -> 
 
 
 def settings_in_force(base: LoopSettings, notes: Ledger) -> LoopSettings:
-    """Return the settings that an activation began with, as its notes tell.
-
-    A `peak` of 0 is noted no more, and where wakes are earned every other has `settled` beside it. Notes with
-    a `peak` alone are of an earlier release: what the base leaves at its default was another value then.
-    """
-    own = notes.get("settings") or {}
-    now = apply_overrides(base, own)
-    if not now.earn_wakes or "settled" in notes or "peak" not in notes:
-        return now
-    left = {k: old for k, old in EARLIER.items() if getattr(base, k) == LoopSettings.model_fields[k].default}
-    return apply_overrides(base, {**left, **own})
+    """Return the settings that an activation began with: those in its notes, over the agent's base."""
+    return apply_overrides(base, notes.get("settings"))
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,6 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
 from wakeloop.loop.inbox import WakeEvent
-from wakeloop.sessions.older_tables import bring_up_to_date
 from wakeloop.sessions.questions import ANY_QUESTION, update_question_notes
 from wakeloop.sessions.stored_events import (
     StoredEvent,
@@ -36,12 +35,11 @@ class Mailbox:
     engine: sa.Engine
 
     def create(self) -> None:
-        """Make the tables that are not there yet, and mend older ones; several processes may try at once."""
+        """Make the tables that do not exist yet; several processes may try at once."""
         try:
             METADATA.create_all(self.engine)
         except (IntegrityError, sa.exc.OperationalError, sa.exc.ProgrammingError):
             METADATA.create_all(self.engine)  # another process was making them: now they are there
-        bring_up_to_date(self.engine)
 
     # -- events ------------------------------------------------------------------------------------------
 

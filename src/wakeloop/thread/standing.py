@@ -75,8 +75,6 @@ def counted(given: "Held | StateSnapshot") -> Session:
     if (view.midway and not refused) or session["state"] == "running":
         session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}
         session["spent"] = fresh["spent"]
-    elif stored and "spent" not in stored:  # an older release counted nothing
-        del session["spent"]
     if view.parked:
         session |= {"state": "waiting", "reason": "interrupted", "on": view.on}
     return session

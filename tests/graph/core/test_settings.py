@@ -10,7 +10,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import InputError, LoopSettings, SettingsError, preset
-from wakeloop.loop.activation import begin_activation
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.testing import calls
 
@@ -241,64 +240,8 @@ def test_a_subagents_result_goes_on_with_the_settings_of_its_activation(
     assert agent.session == stalled(*wakes)
 
 
-BEFORE = {
-    "max_idle_wakes": 3,
-    "earn_wakes": 0,
-    "guard_rearms": False,
-    "reply_retries": 2,
-    "retries_fall": False,
-}  # the defaults before wakes were earned
-PEER = calls(("peer", {}))
-GONE_ON: dict[str, tuple[dict[str, Any], list[Any], str, Any, list[Any], dict[str, Any]]] = {
-    # what the base says itself; before the node at which the thread was broken off; what it is given then;
-    # and behind it; the session
-    "idle wakes": ({}, [write("a"), "."], "wake", None, [*"...."], session("idle", "stalled", 1, 3)),
-    "earned ones": (
-        {}, [write("a", "b"), "."], "wake", None, [done(1), *"....."], session("idle", "stalled", 1, 4),
-    ),
-    "corrections": (
-        {}, [write("a", "b"), "."], "wake", None, [*"...", done(1), "."], session("idle", "stalled", 1, 3),
-    ),
-    "retries": (
-        {}, [write("a"), PEER], "run_tools", None, [PEER, PEER], session("idle", "malformed_calls", 1),
-    ),
-    "the same plan again": (
-        {}, [write("a"), "."], "wake", None, [write("a"), *"...."], session("idle", "stalled", 2, 3),
-    ),
-    "what the base says": (
-        {"max_idle_wakes": 2}, [write("a"), "."], "wake", None, [*"..."], session("idle", "stalled", 1, 2),
-    ),
-    "a subagent's result": (
-        {}, [write("a", "b"), *"....."], "", RESULT, [done(1), *"...."], session("idle", "stalled", 1, 7),
-    ),
-    "a message begins anew": (
-        {}, [write("a", "b"), "."], "wake", "go on", [done(1), *"......."],
-        session("idle", "stalled", 1, 5, 26),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", GONE_ON)
-def test_an_activation_from_before_wakes_were_earned_goes_on_as_it_began(
-    name: str, thread: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Earlier releases noted the most that were settled also where that was none."""
-    own, before, node, given, after, ended = GONE_ON[name]
-    saver = InMemorySaver()
-    with monkeypatch.context() as earlier:
-        earlier.setattr(
-            "wakeloop.nodes.activate.begin_activation",
-            lambda *opened: {"peak": 0, **begin_activation(*opened)},
-        )
-        old = thread(*before, saver=saver, change={**BEFORE, **own})
-        old.run("go", interrupt_before=[node] if node else [])
-    agent = thread(*after, saver=saver, change=own)
-    agent.run(given)
-    assert agent.session == ended
-
-
-def test_one_of_today_that_is_broken_off_goes_on_as_it_began(thread: Make) -> None:
-    """Also where its thread, or its base, earns nothing: the other defaults are then of today."""
+def test_an_activation_that_broke_off_resumes_with_the_settings_it_began_with(thread: Make) -> None:
+    """Also where its thread, or its base, earns no wakes."""
     for own in ({}, {"earn_wakes": 0}):
         for todo_settings in ({}, {"earn_wakes": 0}):
             saver = InMemorySaver()

@@ -92,7 +92,7 @@ def test_trouble_on_the_way(failed: int, statuses: tuple[str, ...], told: str) -
     assert trouble({"spent": {**ONE, "failed_calls": failed}}, items(*statuses)) == told
 
 
-def test_a_session_of_an_older_release_tells_no_failed_calls() -> None:
+def test_a_session_without_counts_tells_no_failed_calls() -> None:
     assert trouble({"state": "idle"}, items("blocked")) == "1 item blocked"
 
 

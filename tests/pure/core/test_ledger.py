@@ -86,8 +86,6 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "plan": "due",
     "verdicts": [[1, "x", ""]],
     "held": [{"x": 1}],
-    "next": "round",
-    "after": "nag",
 }
 TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right value is another
     "todo_finalization_correction": [True, None],
@@ -99,8 +97,6 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "called_by",
             "asking",
             "ruling",
-            "next",
-            "after",
             "began",
             "asked_at",
             "spent",
@@ -135,7 +131,7 @@ def test_what_is_dropped_when() -> None:
         "todo_stale_iterations", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
-        "after", "faults", "held", "nag", "next", "plan", "reviewed", "todo_calls", "verdicts",
+        "faults", "held", "nag", "plan", "reviewed", "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called_by", "end", "formats", "hooks", "open_at_wake",
@@ -158,24 +154,6 @@ def test_every_key_and_every_wrong_type(key: str) -> None:
 def test_what_is_no_mapping(ledger: Any) -> None:
     with pytest.raises(DamagedError, match="where a mapping is due"):
         check_ledger(ledger)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ({"next": "round", "after": "nag"}, {"nag": True}),
-        ({"next": "round", "after": "call_model"}, {"nag": False}),
-        (
-            {"next": "round", "after": "finalization_guard", "end": "step_limit"},
-            {"nag": False, "end": "step_limit"},
-        ),
-        ({"next": "finalization_guard", "after": "nag", "again": "cut"}, {"again": "cut"}),
-        ({"next": "wake", "wake_cycles": 2}, {"wake_cycles": 2}),
-        ({"next": "__end__", "tail": "x"}, {"tail": "x"}),
-    ],
-)
-def test_the_notes_of_older_threads_are_read(old: Any, new: Any) -> None:
-    assert read_notes({"todo_ledger": old}) == new
 
 
 def test_a_state_without_notes() -> None:

@@ -51,7 +51,6 @@ def after(
         ({"bad_replies": 1}, TEXT, 1, {"spoke": True}),
         ({"again": "cut", "ruling": "retry", "tail": "t"}, TEXT, 1, {"spoke": True, "tail": "t"}),
         ({"nag": True, "todo_calls": ["1"], "faults": {"2": "x"}}, TEXT, 1, {"spoke": True}),
-        ({"next": "wake", "after": "nag"}, TEXT, 1, {"spoke": True}),
         # an empty reply
         ({}, EMPTY, 1, {}),
         ({"spoke": True}, EMPTY, 0, {"spoke": True}),

@@ -71,7 +71,7 @@ def test_a_question_keeps_the_number_under_which_it_was_first_noted() -> None:
     assert first == {"a": 7, "b": 7}
     assert update_question_notes(first, ["b", "c"], 9) == {"b": 7, "c": 9}
     assert update_question_notes(first, [], 9) == {}
-    assert update_question_notes({ANY_QUESTION: 4}, ["a"], 9) == {"a": 4}  # a session of an older release
+    assert update_question_notes({ANY_QUESTION: 4}, ["a"], 9) == {"a": 4}  # damaged notes
 
 
 def test_what_has_a_question_s_number_or_a_smaller_one_came_before_it() -> None:

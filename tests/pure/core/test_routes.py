@@ -22,7 +22,6 @@ def ledger(**values: Any) -> Any:
         ({"unasked": True}, "nothing to answer"),
         ({"unasked": True, "end": "wake_budget"}, "nothing to answer"),
         ({"refused": "No."}, "something to answer"),  # `call_model` raises it
-        ({"next": "call_model"}, "something to answer"),
     ],
 )
 def test_after_activate(notes: Any, word: str) -> None:
@@ -38,10 +37,6 @@ def test_after_activate(notes: Any, word: str) -> None:
         ({"nag": False, "end": "step_limit"}, "cut off"),
         ({"nag": True, "end": "malformed_calls"}, "cut off"),
         ({}, "cut off"),  # nobody sent the round
-        ({"next": "round", "after": "nag"}, "nag due"),  # threads of an older release
-        ({"next": "round", "after": "call_model"}, "go on"),
-        ({"next": "round", "after": "finalization_guard", "end": "step_limit"}, "cut off"),
-        ({"next": "__end__", "after": "nag"}, "cut off"),
     ],
 )
 def test_after_a_round(notes: Any, word: str) -> None:

@@ -323,11 +323,11 @@ JsonPlusSerializer(allowed_msgpack_modules=True).loads_typed(("msgpack", bytes.f
     assert trap.sprung == ["one", "two"]
 
 
-# -- the engine of an older release -------------------------------------------------------------------------
+# -- pickles in the rows of the engine ----------------------------------------------------------------------
 
 
-def test_an_older_engines_pickles_are_dropped_and_what_they_rang_for_is_done(tmp_path: Path) -> None:
-    """Rows that wait, a timer among them, in the writing of a release that kept pickles."""
+def test_rows_of_the_engine_that_are_pickles_are_dropped_and_their_runs_are_made(tmp_path: Path) -> None:
+    """Waiting rows, a timer among them, are replaced by pickles."""
     url, trap = f"sqlite:///{tmp_path / 'sessions.db'}", Trap(tmp_path / "trap")
     with SessionStorage(str(tmp_path / "threads.db")).saver() as (saver, _):
         model = ScriptedModel([says("one"), says("two")])

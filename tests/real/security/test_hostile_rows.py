@@ -98,10 +98,6 @@ def db() -> Iterator[sqlite3.Connection]:
 
 
 LEDGERS: list[Any] = [
-    {"next": "run_tools"},
-    {"next": 5},
-    {"after": "run_tools"},
-    {"after": "__end__"},
     {"wake_cycles": -(10**9)},
     {"idle_wakes": -1},
     {"todo_stale_iterations": 2**60},

@@ -386,7 +386,7 @@ def test_a_line_that_is_never_due_is_a_sentence(url: str, line: str) -> None:
     with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         with pytest.raises(SessionError, match="is no cron line: there is no such day, so it is never due"):
             post.schedule("main", line, "text")
-        post.mailbox.plan("old", "main", line, "text", utc_now())  # an older release has stored it
+        post.mailbox.plan("old", "main", line, "text", utc_now())  # stored past the check
         key = post.schedule("main", "0 9 29 2 *", "leap")
         post.set_timers()
         assert [post.cancel(one) for one in ("old", key)] == [True, True]

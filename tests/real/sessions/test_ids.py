@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import older_events
-import psycopg
 import pytest
-import sqlalchemy as sa
 from host_stage import Stage
 from memory_host import MemoryHost
 
 from wakeloop import SessionError
 from wakeloop.sessions.dbos import SessionClient
-from wakeloop.sessions.dbos.database import open_engine
-from wakeloop.sessions.mailbox import Mailbox
-from wakeloop.sessions.tables import EVENTS
 from wakeloop.testing import calls
 
 HALF = "half \ud800"
@@ -74,67 +65,6 @@ def test_two_that_ask_under_one_id_are_both_answered(host: Stage) -> None:
     assert [host.sent("peer_reply", to) for to in ("bob", "cy")] == [["To you alone."], ["To the other."]]
     assert host.values("ada")["owed_replies"] == []
     host.done()
-
-
-# -- a database of the release before --------------------------------------------------------------------
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def older(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a database that the release before has made."""
-    if request.param == "sqlite":
-        with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
-            connection.executescript(older_events.SQLITE)
-        yield f"sqlite:///{tmp_path / 'events.db'}"
-        return
-    url = request.getfixturevalue("postgres")
-    with psycopg.connect(url, autocommit=True) as server:
-        server.execute(older_events.POSTGRES)
-    yield url
-
-
-def rows(mailbox: Mailbox) -> list[tuple[Any, ...]]:
-    with mailbox.engine.connect() as c:
-        return [tuple(row) for row in c.execute(sa.select(EVENTS).order_by(EVENTS.c.seq))]
-
-
-def test_an_older_database_goes_on_with_all_that_is_in_it(older: str) -> None:
-    with closing(SessionClient(older, AGENTS)) as post:
-        held = '{"kind": "cron", "id": "held", "text": "tick"}'
-        yes = '{"kind": "human", "id": "e2", "text": "yes"}'
-        before = [
-            (1, "e1", "main", None, "e1", "given up"),
-            (2, "held", "main", held, None, None),
-            (3, "e2", "ada:1", yes, None, None),
-        ]
-        assert rows(post.mailbox) == before
-        assert post.mailbox.sessions() == [("ada:1", 1, None), ("main", 1, "given up")]
-        assert post.send("main", {"kind": "kick", "id": "e1"}) == "e1"  # a repeat, as before
-        assert rows(post.mailbox) == before
-        assert post.send("main", {"kind": "kick", "id": "e2"}) == "e2"  # of another thread: it was dropped
-        number, key, thread, *_ = rows(post.mailbox)[-1]
-        assert (key, thread) == ("e2", "main")
-        assert number > 7  # a number is never used twice
-        assert [letter.id for letter in post.mailbox.waiting("main")] == ["held", "e2"]
-    with closing(SessionClient(older, AGENTS)) as post:  # once is enough
-        assert len(rows(post.mailbox)) == 4
-
-
-def test_what_an_older_database_held_answers_no_question_and_what_comes_does(older: str) -> None:
-    with closing(SessionClient(older, AGENTS)) as post:
-        post.send("ada:1", {"kind": "human", "id": "after", "text": "yes"})
-        notes = post.mailbox.note("ada:1", ["q"])
-        numbers = {letter.id: letter.number for letter in post.mailbox.waiting("ada:1")}
-        assert numbers["e2"] <= notes["q"] < numbers["after"]
-
-
-def test_many_processes_may_mend_an_older_database_at_once(older: str) -> None:
-    mailboxes = [Mailbox(open_engine(older)) for _ in range(8)]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(Mailbox.create, mailboxes))
-    assert [len(rows(mailbox)) for mailbox in mailboxes] == [3] * 8
-    for mailbox in mailboxes:
-        mailbox.engine.dispose()
 
 
 # -- what cannot be stored -------------------------------------------------------------------------------

@@ -67,8 +67,8 @@ class WorkflowQueues:
     def drop_unreadable(self) -> int:
         """Delete the engine's records that are to come and are no JSON of ours; return their number.
 
-        Those of a release that kept pickles are among them. Nothing is lost: a record only rings, what it
-        rings for is in the mailbox, and whoever starts rings for that anew.
+        Nothing is lost: a record only asks for a run. The events are in the mailbox, and a starting host asks
+        for a run of each thread that has some.
         """
         of: Any = {
             "status": [*PENDING],

@@ -79,8 +79,7 @@ class ServerRunner:
 
     def go_on(self, thread: str, noted: Items) -> bool:
         """See to what was noted by a run: of this host, of another one, or of one that is gone."""
-        if (name := noted[0].get("run")) is None:  # by an older release, after it was begun
-            return self.finish(thread, noted)
+        name = noted[0]["run"]
         for _ in range(BEGIN_CHECKS):
             if self.kept.run(thread, name) is not None or not self.kept.waiting(thread):
                 break
@@ -198,5 +197,5 @@ def describe_failure(result: Any, status: str) -> str:
 
 
 def questions_seen(item: Mapping[str, Any]) -> Sequence[str]:
-    """Return the questions that stood when an event was sent; none where a former release stored it."""
+    """Return the questions that stood when an event was sent."""
     return item.get("asked") or ()
