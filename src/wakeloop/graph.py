@@ -11,8 +11,16 @@ from wakeloop.platform.runnables import Node, Router
 from wakeloop.platform.watched_graph import WatchedGraph
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round, after_todos
 
-AFTER_ROUND: dict[Hashable, str] = {"nag due": "nag", "go on": "call_model", "cut off": "finalization_guard"}
-AFTER_TODOS: dict[Hashable, str] = {**AFTER_ROUND, "judged": "validate_todos", "plan stands": "run_tools"}
+AFTER_ROUND: dict[Hashable, str] = {
+    "reminder due": "nag",
+    "continue": "call_model",
+    "run ends": "finalization_guard",
+}
+AFTER_TODOS: dict[Hashable, str] = {
+    **AFTER_ROUND,
+    "plan needs approval": "validate_todos",
+    "plan approved": "run_tools",
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,6 @@ def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, A
     graph.add_conditional_edges(
         "finalization_guard",
         Router(after_guard),
-        {"open, within budget": "wake", "ask again": "call_model", "a gate stops": END},
+        {"open, within budget": "wake", "ask again": "call_model", "stop": END},
     )
     return graph

@@ -28,19 +28,19 @@ def after_todos(state: Notes) -> list[Send | str]:
     """Put a plan that is judged to the person; run what has waited for it; else go on as after any round."""
     notes = read_notes(state)
     if notes.get("plan") == "judged":
-        return ["judged"]
+        return ["plan needs approval"]
     return [Send("run_tools", call) for call in notes.get("held", ())] or [after_round(state)]
 
 
-def after_round(state: Notes) -> Literal["nag due", "go on", "cut off"]:
+def after_round(state: Notes) -> Literal["reminder due", "continue", "run ends"]:
     """Go on with the turn; its notes are those of the reply, so every branch of a superstep says the same."""
     notes = read_notes(state)  # stored, while a call of the round waited
     if "nag" not in notes or notes.get("end"):
-        return "cut off"
-    return "nag due" if notes["nag"] else "go on"
+        return "run ends"
+    return "reminder due" if notes["nag"] else "continue"
 
 
-def after_guard(state: Notes) -> Literal["open, within budget", "ask again", "a gate stops"]:
+def after_guard(state: Notes) -> Literal["open, within budget", "ask again", "stop"]:
     """THE WAKE LOOP: open items within the budget wake; a correction or a retry asks; a gate ends."""
     match (state.get("todo_ledger") or {}).get("ruling"):
         case "wake":
@@ -48,4 +48,4 @@ def after_guard(state: Notes) -> Literal["open, within budget", "ask again", "a 
         case "correct" | "explain" | "report" | "format" | "retry" | "ask":
             return "ask again"
         case _:
-            return "a gate stops"
+            return "stop"

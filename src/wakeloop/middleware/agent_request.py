@@ -83,9 +83,9 @@ class AgentRequest:
             return None
         if "nag" in draft.ledger:
             word = after_round({"todo_ledger": draft.ledger})
-            if word == "cut off":
+            if word == "run ends":
                 return None
-            if word == "nag due":
+            if word == "reminder due":
                 draft.apply(self.nag(draft.state, self.config))
         tools = {name_of_tool(tool): tool for tool in self.request.tools}
         desk = AgentRequestContext(

@@ -99,7 +99,7 @@ class Turns:
             draft.apply({"messages": round_.faults})
         if round_.has_calls_left:
             return draft.build_update()
-        if after_round({"todo_ledger": draft.ledger}) == "cut off":
+        if after_round({"todo_ledger": draft.ledger}) == "run ends":
             return draft.build_update(self.rule_turn(draft, config))
         return draft.build_update("model")
 
@@ -119,7 +119,7 @@ class Turns:
         word = after_guard(draft.state)
         if word == "open, within budget":
             draft.apply(self.wake(draft.state, config))
-        if word != "a gate stops":
+        if word != "stop":
             return "model"
         reply = last_of(AIMessage, draft.state["messages"])
         goes_on = reply is None or reply.tool_calls or ledger.get("formats") is True
@@ -141,7 +141,7 @@ class Turns:
         settings = settings_in_force(self.settings, ledger)
         add_round(ledger, state["messages"])
         reason: Any = ledger.get("ruling")
-        if reason is None or after_guard({"todo_ledger": ledger}) != "a gate stops":
+        if reason is None or after_guard({"todo_ledger": ledger}) != "stop":
             reason = "ended_elsewhere"
         waiting_on = state.get("waiting_on") or ()
         session = build_session_from_notes(ledger, state["todos"], settings, reason, waiting_on)

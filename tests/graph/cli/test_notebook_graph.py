@@ -29,8 +29,8 @@ def test_the_agent_is_shown_as_its_picture() -> None:
     assert len(ways) == 19
     picture = ET.fromstring(shown["image/svg+xml"])
     texts = [found.text for found in picture.iter(f"{SVG}text")]
-    words = ["something to answer", "nothing to answer", "a gate stops", "ask again", "open, within budget"]
-    words += [*2 * ["nag due", "go on", "cut off"], "plan stands", "judged"]
+    words = ["something to answer", "nothing to answer", "stop", "ask again", "open, within budget"]
+    words += [*2 * ["reminder due", "continue", "run ends"], "plan approved", "plan needs approval"]
     assert sorted(map(str, texts)) == sorted([*NODES.split(", "), "start", "end", *words])
     assert (picture.findtext(f"{SVG}title"), len(list(picture.iter(f"{SVG}path")))) == ("<b>", 19 + 1)
 

@@ -55,13 +55,13 @@ def test_every_preset_has_the_same_picture(name: str) -> None:
 
 def test_the_edges_and_the_words_on_them() -> None:
     edges = {(edge.source, edge.target, edge.data) for edge in agent_of([]).get_graph().edges}
-    ways = {"nag due": "nag", "go on": "call_model", "cut off": "finalization_guard"}
+    ways = {"reminder due": "nag", "continue": "call_model", "run ends": "finalization_guard"}
     rounds = {
         (source, target, word) for source in ("run_tools", "validate_todos") for word, target in ways.items()
     }
     assert edges == rounds | {
-        ("validate_todos", "validate_todos", "judged"),
-        ("validate_todos", "run_tools", "plan stands"),
+        ("validate_todos", "validate_todos", "plan needs approval"),
+        ("validate_todos", "run_tools", "plan approved"),
         ("__start__", "activate", None),
         ("activate", "call_model", "something to answer"),
         ("activate", "finalization_guard", "nothing to answer"),
@@ -72,7 +72,7 @@ def test_the_edges_and_the_words_on_them() -> None:
         ("wake", "call_model", None),
         ("finalization_guard", "wake", "open, within budget"),
         ("finalization_guard", "call_model", "ask again"),
-        ("finalization_guard", "__end__", "a gate stops"),
+        ("finalization_guard", "__end__", "stop"),
     }
 
 

@@ -31,12 +31,12 @@ def test_after_activate(notes: Any, word: str) -> None:
 @pytest.mark.parametrize(
     ("notes", "word"),
     [
-        ({"nag": False}, "go on"),
-        ({"nag": True}, "nag due"),
-        ({"nag": False, "end": None}, "go on"),
-        ({"nag": False, "end": "step_limit"}, "cut off"),
-        ({"nag": True, "end": "malformed_calls"}, "cut off"),
-        ({}, "cut off"),  # nobody sent the round
+        ({"nag": False}, "continue"),
+        ({"nag": True}, "reminder due"),
+        ({"nag": False, "end": None}, "continue"),
+        ({"nag": False, "end": "step_limit"}, "run ends"),
+        ({"nag": True, "end": "malformed_calls"}, "run ends"),
+        ({}, "run ends"),  # nobody sent the round
     ],
 )
 def test_after_a_round(notes: Any, word: str) -> None:
@@ -47,7 +47,7 @@ def test_after_a_round(notes: Any, word: str) -> None:
 def test_after_the_guard(ruling: str) -> None:
     asks = dict.fromkeys(("correct", "explain", "report", "format", "retry", "ask"), "ask again")
     words = {"wake": "open, within budget", **asks}
-    assert after_guard(ledger(ruling=ruling)) == words.get(ruling, "a gate stops")
+    assert after_guard(ledger(ruling=ruling)) == words.get(ruling, "stop")
 
 
 def test_a_text_goes_to_the_guard() -> None:
@@ -80,11 +80,11 @@ def test_calls_beside_a_list_wait_where_a_plan_may_be_put() -> None:
 @pytest.mark.parametrize(
     ("notes", "ways"),
     [
-        ({"nag": False}, ["go on"]),
-        ({"nag": True, "plan": "stands", "held": []}, ["nag due"]),
-        ({"nag": False, "plan": "judged", "verdicts": [[0, "1", ""]]}, ["judged"]),
-        ({"nag": False, "plan": "rejected"}, ["go on"]),
-        ({"nag": False, "plan": "edited", "end": "step_limit"}, ["cut off"]),
+        ({"nag": False}, ["continue"]),
+        ({"nag": True, "plan": "stands", "held": []}, ["reminder due"]),
+        ({"nag": False, "plan": "judged", "verdicts": [[0, "1", ""]]}, ["plan needs approval"]),
+        ({"nag": False, "plan": "rejected"}, ["continue"]),
+        ({"nag": False, "plan": "edited", "end": "step_limit"}, ["run ends"]),
     ],
 )
 def test_after_todo_calls(notes: Any, ways: list[str]) -> None:

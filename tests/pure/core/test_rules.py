@@ -409,7 +409,7 @@ def test_external_calls_alone_go_nowhere_else() -> None:
 
 @pytest.mark.parametrize("state", [{}, {"todo_ledger": None}, {"todo_ledger": {}}])
 def test_a_thread_that_was_only_edited_by_hand_ends_at_the_guard(state: Any) -> None:
-    assert after_guard(state) == "a gate stops"
+    assert after_guard(state) == "stop"
 
 
 def test_without_a_note_of_todo_calls_all_are_external() -> None:
@@ -421,4 +421,4 @@ def test_without_a_note_of_todo_calls_all_are_external() -> None:
 
 def test_a_round_that_nobody_sent_ends_at_the_guard() -> None:
     state: Any = {"todo_ledger": {}}
-    assert after_round(state) == "cut off"
+    assert after_round(state) == "run ends"
