@@ -34,8 +34,8 @@ from wakeloop.display.clean import clean
 from wakeloop.display.screen import Screen
 from wakeloop.display.words import question
 from wakeloop.loop.progress import has_progressed
-from wakeloop.text.characters import one_line
-from wakeloop.text.secrets import is_secret, without_secrets
+from wakeloop.text.characters import to_one_line
+from wakeloop.text.secrets import is_secret_variable, redact_text
 from wakeloop.todos.changes import changes
 from wakeloop.todos.items import read_list
 from wakeloop.todos.operations import Add, Board, Change, Draft, Replace, Rules
@@ -264,9 +264,9 @@ RULES: dict[str, Callable[[int], Callable[[], Any]]] = {
 
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "clean": clean,
-    "one_line": one_line,
-    "without_secrets": without_secrets,
-    "is_secret": lambda text: is_secret("X", text),
+    "one_line": to_one_line,
+    "without_secrets": redact_text,
+    "is_secret": lambda text: is_secret_variable("X", text),
     "question": lambda text: question({"question": "?", "command": text}),
 }
 

@@ -72,14 +72,14 @@ def every_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if request.node.get_closest_marker("pure") is None:
         from wakeloop.model.request import Request
 
-        sent = Request.sent
+        build = Request.build_messages
 
         def kept(self: Request, *args: Any) -> Any:
-            wire = sent(self, *args)
+            wire = build(self, *args)
             asked.append(list(wire))
             return wire
 
-        monkeypatch.setattr(Request, "sent", kept)
+        monkeypatch.setattr(Request, "build_messages", kept)
     yield asked
     from wakeloop.testing import wire_faults
 

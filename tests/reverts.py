@@ -23,7 +23,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c02": (
         "dialects/base.py",
-        "return whole(json.loads(value))",
+        "return fix_surrogates(json.loads(value))",
         "return [value]",
     ),
     "c03": (
@@ -43,7 +43,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c06": (
         "thread/standing.py",
-        "if by_model(message) and (text := text_of(message)):",
+        "if is_model_reply(message) and (text := text_of(message)):",
         "if text := text_of(message) or 'x':",
     ),
     "c07": (
@@ -98,8 +98,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c17": (
         "nodes/nag.py",
-        'last_of(ToolMessage, state["messages"])',
-        'last_of(ToolMessage, state["messages"][::-1])',
+        'find_last(ToolMessage, state["messages"])',
+        'find_last(ToolMessage, state["messages"][::-1])',
     ),
     "c18": (
         "loop/activation.py",
@@ -113,7 +113,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c20": (
         "model/request.py",
-        "return legal(wire, head, lines)",
+        "return make_legal(wire, head, lines)",
         "return wire",
     ),
     "c21": (
@@ -127,12 +127,12 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "for call in raw.tool_calls:",
     ),
     "c23": (
-        "model/signs.py",
-        "def sign_of(message: AIMessage, *, must_finish: bool = False) -> Sign | None:\n",
-        "def sign_of(message: AIMessage, *, must_finish: bool = False) -> Sign | None:\n    return None\n",
+        "model/finish_reasons.py",
+        "def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem | None:\n",
+        "def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem | None:\n    return None\n",
     ),
     "c24": (
-        "model/named.py",
+        "model/chat_models.py",
         "return model.bind_tools(tools)",
         "return model.bind_tools(tools, parallel_tool_calls=False)",
     ),
@@ -153,8 +153,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c28": (
         "state.py",
-        "Delta(merge_messages, snapshot_frequency=500)",
-        "Delta(merge_messages, snapshot_frequency=1)",
+        "CheapDeltaChannel(merge_messages, snapshot_frequency=500)",
+        "CheapDeltaChannel(merge_messages, snapshot_frequency=1)",
     ),
     "c29": (
         "agent.py",
@@ -177,13 +177,13 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "return create_todo_agent(EnvironmentModel(), checkpointer=True)",
     ),
     "c33": (
-        "model/calls.py",
+        "model/tool_calls.py",
         'return (_UNNAMED.sub("_", name) if name else "unknown")[:64]',
         'return name or "unknown"',
     ),
     "c34": (
-        "model/calls.py",
-        'update["content"] = _agreeing(message.content, made, () if made else _adrift(message.content))',
+        "model/tool_calls.py",
+        'update["content"] = _rewrite_blocks(message.content, made, unfinished)',
         "pass",
     ),
     "c35": (
@@ -192,17 +192,17 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         'return "call_" + "".join(_draw.choices(_LETTERS, k=40))',
     ),
     "c36": (
-        "model/signs.py",
+        "model/finish_reasons.py",
         '"stop_reason", "stopReason",',
         "",
     ),
     "c37": (
-        "model/broken_stream.py",
+        "model/reply_watcher.py",
         "if places and places <= _CALLS:",
         "if False:",
     ),
     "c38": (
-        "model/broken_stream.py",
+        "model/reply_watcher.py",
         "if kinds or parsed is not None or isinstance(error, OutputParserException):",
         "if False:",
     ),
@@ -212,14 +212,14 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "return False",
     ),
     "c40": (
-        "model/signs.py",
+        "model/finish_reasons.py",
         'return "refused"',
         "return None",
     ),
     "c41": (
         "text/characters.py",
-        'return str(whole(str(text))).replace("\\0", "")',
-        "return str(whole(str(text)))",
+        'return str(fix_surrogates(str(text))).replace("\\0", "")',
+        "return str(fix_surrogates(str(text)))",
     ),
     "c42": (
         "dialects/misfits.py",
@@ -227,7 +227,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         'f"item {loc[number]}"',
     ),
     "c43": (
-        "model/signs.py",
+        "model/finish_reasons.py",
         'return "cut" if must_finish and unfinished else None',
         'return "cut" if unfinished else None',
     ),
@@ -242,12 +242,12 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "if False:",
     ),
     "c46": (
-        "platform/unread_bodies.py",
-        "if isinstance(first, BaseModel | Mapping) and (words := _words(first)):",
+        "platform/response_bodies.py",
+        "if isinstance(first, BaseModel | Mapping) and (words := _find_message(first)):",
         "if False:",
     ),
     "c47": (
-        "model/calls.py",
+        "model/tool_calls.py",
         '_OLD = frozenset(("tool_calls", "function_call"))',
         '_OLD = frozenset(("tool_calls",))',
     ),

@@ -23,8 +23,8 @@ from wakeloop.guesses.tools import not_asked, sorted_tools
 from wakeloop.loop.context_form import build_context_form
 from wakeloop.loop.prices import check_price
 from wakeloop.model.bindings import ModelBindings
-from wakeloop.model.named import model_named
-from wakeloop.model.usage import name_of
+from wakeloop.model.chat_models import create_model
+from wakeloop.model.usage import model_name_of
 from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.call_model import CallModel
 from wakeloop.nodes.finalization_guard import FinalizationGuard
@@ -69,9 +69,9 @@ def build_todo_graph(
     values.check_callable("pre_model_hook", pre_model_hook, "state")
     schemas = _build_schemas(state_schema or TodoState, context_schema or build_context_form(base))
     chat = _resolve_model(model)
-    check_price(base, name_of(chat))
+    check_price(base, model_name_of(chat))
     reviews = Reviews.of(interrupt_on, list(runnable), not_asked(provided, dialect), base.prompts)
-    bindings = ModelBindings.of(chat, [*runnable.values(), *provided], dialect, base, response_format)
+    bindings = ModelBindings.create(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
         "activate": Activate(
             dialect, base, is_asynchronous(verify), bindings.full is not None, bindings.name
@@ -159,7 +159,7 @@ def create_todo_agent(
 
 def _resolve_model(model: str | BaseChatModel) -> BaseChatModel:
     check_model(model)
-    return model_named(model) if isinstance(model, str) else model
+    return create_model(model) if isinstance(model, str) else model
 
 
 def _as_runnable(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any, Any] | None:

@@ -8,7 +8,7 @@ from langgraph.graph import END, START, StateGraph
 
 from wakeloop.guesses.checked_graph import CheckedGraph
 from wakeloop.platform.runnables import Node, Router
-from wakeloop.platform.watched_graph import WatchedGraph
+from wakeloop.platform.saver_aware_graph import SaverAwareGraph
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round, after_todos
 
 AFTER_ROUND: dict[Hashable, str] = {
@@ -36,7 +36,7 @@ class Schemas:
 
 def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
     """Draw the graph that stays awake: two supersteps a round."""
-    graph = WatchedGraph(
+    graph = SaverAwareGraph(
         schemas.state, schemas.context, input_schema=schemas.input, output_schema=schemas.output
     )
     graph.compiles_to = CheckedGraph

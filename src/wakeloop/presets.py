@@ -50,7 +50,7 @@ PRESETS = MappingProxyType(
     {"wakeloop": LoopSettings(), "langchain": LoopSettings(dialect="write_todos", in_progress="any")}
     | {name: LoopSettings.model_validate({**_DESCRIBED, **own}) for name, own in _SYSTEMS.items()}
 )
-LoopSettings.named.update(PRESETS)
+LoopSettings.known_presets.update(PRESETS)
 
 
 def preset(name: str, **varied: Never) -> LoopSettings:

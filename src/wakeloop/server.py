@@ -15,7 +15,7 @@ from pydantic import ConfigDict
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.errors import ModelError
-from wakeloop.model.named import bound, model_named
+from wakeloop.model.chat_models import bind_tools, create_model
 from wakeloop.platform.computed_once import computed_once
 
 
@@ -48,7 +48,7 @@ class EnvironmentModel(BaseChatModel):
         name = os.environ.get("WAKELOOP_MODEL", "")
         if not name:
             raise ModelError("There is no model to ask: set WAKELOOP_MODEL, for example to openai:NAME.")
-        return bound(model_named(name), self.tools)
+        return bind_tools(create_model(name), self.tools)
 
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> "EnvironmentModel":
         """Return the same model with tools; it is told of them when it is made."""

@@ -16,9 +16,9 @@ from pydantic import (
 )
 
 from wakeloop.errors import SettingsError
-from wakeloop.platform.measured import measured
+from wakeloop.platform.model_profile import measured_settings
 from wakeloop.prompts import check_prompt
-from wakeloop.text.differing import Differing
+from wakeloop.text.notebook_settings import NotebookSettings
 
 MOST = 2**53  # of any number here: it goes into checkpoints and JSON
 
@@ -33,7 +33,7 @@ class Price(BaseModel):
     output: float = Field(ge=0, le=MOST)
 
 
-class LoopSettings(Differing, BaseModel):
+class LoopSettings(NotebookSettings, BaseModel):
     """How the loop behaves: frozen. A wrong value or name, in `model_copy` too, is one `SettingsError`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, strict=False)
@@ -134,7 +134,7 @@ class LoopSettings(Differing, BaseModel):
     @classmethod
     def for_model(cls, name: object, parts: int | None = None, profile: str | None = None) -> Self:
         """Return what was measured to suit a model, for jobs of so many parts: see `platform.measured`."""
-        return cls.model_validate(measured(name, parts, profile))
+        return cls.model_validate(measured_settings(name, parts, profile))
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())

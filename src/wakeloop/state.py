@@ -14,7 +14,7 @@ from wakeloop.channels.session import Standing
 from wakeloop.channels.todo_list import check_todos, merge_todos
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, read_notes
-from wakeloop.platform.cheap_copies import Delta, Folded
+from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
 from wakeloop.stream import Session
 from wakeloop.todos.items import Todo, next_number, number
 
@@ -26,24 +26,26 @@ INBOX = Field(description="Events that wake the agent, such as a peer's message;
 OVERRIDES = Field(description="This thread's own settings, over the agent's; {} clears them.")
 VALUE = Field(description="The answer in the agent's response_format, after a settled end.")
 
-Conversation = Annotated[list[AnyMessage], MESSAGES, Delta(merge_messages, snapshot_frequency=500)]
+Conversation = Annotated[
+    list[AnyMessage], MESSAGES, CheapDeltaChannel(merge_messages, snapshot_frequency=500)
+]
 
 
 class TodoState(TypedDict):
     """The channels of the graph; subclass it and pass `state_schema` for more of your own."""
 
     messages: Conversation
-    todos: Annotated[list[Todo], TODOS, Delta(merge_todos, snapshot_frequency=25)]
+    todos: Annotated[list[Todo], TODOS, CheapDeltaChannel(merge_todos, snapshot_frequency=25)]
     structured_response: NotRequired[Annotated[Any, VALUE]]
-    todo_goal: Annotated[str, GOAL, Folded(str, merge_goal)]
+    todo_goal: Annotated[str, GOAL, CheapReducerChannel(str, merge_goal)]
     todo_session: NotRequired[Annotated[Session, SESSION, Standing(Session)]]
     todo_inbox: NotRequired[Annotated[list[WakeEvent], INBOX]]
-    todo_settings: Annotated[dict[str, Any], OVERRIDES, Folded(dict, merge_settings)]
+    todo_settings: Annotated[dict[str, Any], OVERRIDES, CheapReducerChannel(dict, merge_settings)]
     todo_ledger: NotRequired[Ledger]
-    todo_handoff: NotRequired[Annotated[list[dict[str, Any]], Folded(list, merge_entries)]]
-    owed_replies: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]
-    waiting_on: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]
-    todo_subagents: NotRequired[Annotated[list[Any], Folded(list, merge_entries)]]
+    todo_handoff: NotRequired[Annotated[list[dict[str, Any]], CheapReducerChannel(list, merge_entries)]]
+    owed_replies: NotRequired[Annotated[list[Any], CheapReducerChannel(list, merge_entries)]]
+    waiting_on: NotRequired[Annotated[list[Any], CheapReducerChannel(list, merge_entries)]]
+    todo_subagents: NotRequired[Annotated[list[Any], CheapReducerChannel(list, merge_entries)]]
 
 
 INPUT_CHANNELS = ("messages", "todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings")

@@ -6,14 +6,14 @@ imported when first used.
 
 from typing import TYPE_CHECKING
 
-from wakeloop.platform.lazy_faces import lazy
+from wakeloop.platform.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wakeloop.bench.task import Call, Check, Family, Step, Task
 
 __all__ = ["Call", "Check", "Family", "Step", "Task"]
 
-__getattr__, __dir__ = lazy(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {"wakeloop.bench.task": ("Call", "Check", "Family", "Step", "Task")},
 )

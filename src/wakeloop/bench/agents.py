@@ -16,7 +16,7 @@ from wakeloop.agent import create_todo_agent
 from wakeloop.bench.peers import DEEPAGENTS, LANGCHAIN, Peer
 from wakeloop.bench.study import one_of
 from wakeloop.bench.task import Task
-from wakeloop.model.named import bound
+from wakeloop.model.chat_models import bind_tools
 from wakeloop.presets import PRESETS, preset
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.standing import answer_of
@@ -90,7 +90,7 @@ class Agent:
 
 def plain(job: Job, *, asks: int = 0) -> Ending:
     """A loop of model and tools. It ends at the first reply without a call, or after `asks` more in a row."""
-    model = bound(job.model, job.tools)
+    model = bind_tools(job.model, job.tools)
     tools = {tool.name: tool for tool in job.tools}
     messages: list[AnyMessage] = [HumanMessage(job.task.prompt)]
     silent = wakes = 0

@@ -24,8 +24,8 @@ from wakeloop.bench.task import Check, Task, damage, is_complete, share_of
 from wakeloop.bench.usage import CHARACTERS
 from wakeloop.bench.world import padded
 from wakeloop.errors import BenchError, SettingsError, WakeloopError
-from wakeloop.model.redaction import secrets_of
-from wakeloop.text.secrets import without_secrets
+from wakeloop.model.redaction import collect_secrets
+from wakeloop.text.secrets import redact_text
 
 CLAIMS = re.compile(r"\b(done|completed?|finished|all set)\b", re.IGNORECASE)
 DENIES = re.compile(
@@ -128,7 +128,7 @@ def ended(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
     """Run an agent and say how it ended. Raises `BenchError` where that says nothing of the agent."""
 
     def short(said: object) -> str:
-        known = without_secrets(str(said), secrets_of(job.model))  # a server may say a key that it was sent
+        known = redact_text(str(said), collect_secrets(job.model))  # a server may say a key that it was sent
         return " ".join(known.split())[:LONGEST]
 
     try:

@@ -20,7 +20,7 @@ from wakeloop.bench.world import program_tools, world_tools
 from wakeloop.config.files import read_yaml
 from wakeloop.errors import SettingsError
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 from wakeloop.tools.bounded_process import BoundedOutput, run_process
 
 FILE = "task.yaml"
@@ -250,7 +250,9 @@ class Checker:
                 raise SettingsError(f"The check of {self.folder} could not be run: {error}.") from None
         self.words = next(iter(errors.text().strip().splitlines()[-1:]), "").strip()
         if code is None:
-            raise SettingsError(f"The check of {self.folder} did not end within {plural(SECONDS, 'second')}.")
+            raise SettingsError(
+                f"The check of {self.folder} did not end within {pluralize(SECONDS, 'second')}."
+            )
         if code < 0:
             raise SettingsError(f"The check of {self.folder} was ended by signal {-code}.")
         lines = [(name.strip(), word == "ok") for word, name in _LINE.findall(output.text())]

@@ -14,8 +14,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import ValidationError
 
 from wakeloop.bench import usage
-from wakeloop.model.signs import unread_call
-from wakeloop.text.characters import plural
+from wakeloop.model.finish_reasons import is_unreadable_call
+from wakeloop.text.characters import pluralize
 
 REFUSED = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
 
@@ -65,7 +65,7 @@ class Meter(BaseCallbackHandler):
         """A request goes out. Raises `CeilingError` where it would be one too many."""
         self._must_be_wanted()
         if self.requests >= self.most:
-            raise CeilingError(plural(self.most, "request"))
+            raise CeilingError(pluralize(self.most, "request"))
         self.requests += 1
         self._since[run_id] = time.monotonic()
         self._asked[run_id] = (kwargs.get("invocation_params") or {}).get("tools") or (), messages[0]
@@ -107,7 +107,7 @@ class Meter(BaseCallbackHandler):
 
 def _is_the_models(error: Exception) -> bool:
     """Tell whether a request failed by the reply: its calls are none, or no JSON."""
-    return isinstance(error, ValidationError) or unread_call(error)
+    return isinstance(error, ValidationError) or is_unreadable_call(error)
 
 
 def _full(error: BaseException | None) -> OSError | None:

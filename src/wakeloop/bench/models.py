@@ -13,9 +13,9 @@ from wakeloop.bench.task import Task
 from wakeloop.bench.weak_model import WeakModel
 from wakeloop.errors import BenchError
 from wakeloop.guesses.models import check_name
-from wakeloop.model.named import model_named, openai_model
-from wakeloop.platform import measured
-from wakeloop.text.secrets import without_secrets
+from wakeloop.model.chat_models import create_model, create_openai_model
+from wakeloop.platform import model_profile
+from wakeloop.text.secrets import redact_text
 
 WEAK = "weak"
 
@@ -61,14 +61,14 @@ def key_of(text: str) -> str:
     if is_weak(text):
         return text
     apart(text)
-    return measured.key_of(text)
+    return model_profile.profile_key(text)
 
 
 def apart(text: str) -> tuple[str, str]:
     """Take a model's name and its address apart; a name may hold an @ of its own. Raises `BenchError`."""
     if "@http" not in text and set("/:") & set(text.partition("@")[2]):
         raise BenchError("An address begins with http:// or https://, as in NAME@http://127.0.0.1:8080/v1.")
-    return measured.apart(text)
+    return model_profile.split_model_name(text)
 
 
 @lru_cache(maxsize=8)
@@ -76,12 +76,12 @@ def _real(text: str) -> BaseChatModel:
     name, url = apart(text)
     if not url:
         check_name(name)
-        return model_named(name)
+        return create_model(name)
     if ":" in name and not name.startswith("openai:"):
         raise BenchError(
             f"An address is for models of OpenAI's kind, and {name!r} is of another provider; "
             f"if the server has it under this name, write {f'openai:{name}'!r}."
         )
-    if without_secrets(url) != url:
+    if redact_text(url) != url:
         raise BenchError("Leave the key out of the address: it is kept with the results. Set OPENAI_API_KEY.")
-    return openai_model(name.removeprefix("openai:"), base_url=url)
+    return create_openai_model(name.removeprefix("openai:"), base_url=url)

@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any
 
 from wakeloop.bench.meter import Meter, OutageError
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 
 TIMEOUT = 180.0  # seconds that a request may take, with what its client tries again
 AGENT = "wakeloop-bench-agent"  # the name of its thread
@@ -37,7 +37,7 @@ def patiently(run: Callable[[], Any], meter: Meter, timeout: float) -> Any:
                 continue
             meter.given_up = True
             raise OutageError(
-                f"The model did not answer within {plural(round(timeout), 'second')}; "
+                f"The model did not answer within {pluralize(round(timeout), 'second')}; "
                 "--timeout says how long is waited for a request."
             ) from None
         except BaseException:

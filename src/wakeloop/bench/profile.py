@@ -10,7 +10,7 @@ from wakeloop.bench.journal import Row
 from wakeloop.bench.models import key_of
 from wakeloop.bench.statistics import Interval, bootstrap
 from wakeloop.bench.study import Study
-from wakeloop.platform.measured import ANY, models_in
+from wakeloop.platform.model_profile import ANY_LENGTH, read_profile
 
 OFF, ON, GIVEN = "plain", "wakeloop", "list given"  # the agents that are compared
 SETTINGS: Mapping[str, dict[str, Any]] = {  # loki's todo tools exist only while auto_continue is on
@@ -29,7 +29,7 @@ def profile_of(rows: Sequence[Row], study: Study) -> Profile:
     """
     found: Profile = {}
     for (model,), group in split(rows, "model").items():
-        lengths = {ANY: group} | {str(parts): some for (parts,), some in split(group, "parts").items()}
+        lengths = {ANY_LENGTH: group} | {str(parts): some for (parts,), some in split(group, "parts").items()}
         entries = {length: entry for length, some in lengths.items() if (entry := _entry(some, study))}
         if entries:
             found[key_of(str(model))] = entries
@@ -65,7 +65,7 @@ def _pays(some: Sequence[Row], others: Sequence[Row], study: Study) -> bool:
 
 def write_profile(file: Path, found: Profile) -> None:
     """Write a profile; what the file says of other models stays."""
-    before = models_in(file) if file.exists() else {}
+    before = read_profile(file) if file.exists() else {}
     text = json.dumps({"models": before | found}, indent=1)
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.new")

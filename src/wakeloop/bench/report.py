@@ -13,7 +13,7 @@ from wakeloop.bench.journal import OUTAGE, Row, read
 from wakeloop.bench.statistics import ENOUGH
 from wakeloop.bench.study import Prices, Study, study_of
 from wakeloop.errors import BenchError
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 
 JOURNAL = "cells.jsonl"
 HERE = Path(__file__).parent
@@ -106,15 +106,15 @@ def section(result: Result, more: str = "") -> str:
         .substitute(
             name=study.name,
             hash=study.hash,
-            cells=plural(len(rows), "cell"),
+            cells=pluralize(len(rows), "cell"),
             missing=f", {result.missing:,} still missing{why}" if result.missing else "",
             hypothesis=study.hypothesis,
             primary=OUTCOMES[study.primary],
             reference=study.reference,
             subject=study.subject,
             smallest=_smallest(study),
-            runs=f"{plural(len(tasks), 'task')}, {plural(study.seeds, 'seed')}; "
-            f"at most {plural(study.max_requests, 'request')} a run.",
+            runs=f"{pluralize(len(tasks), 'task')}, {pluralize(study.seeds, 'seed')}; "
+            f"at most {pluralize(study.max_requests, 'request')} a run.",
             prices=_prices(study),
             losses=tables.losses(rows, study, every=False),
             details=more,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wakeloop.text.characters import shorten, storable
+from wakeloop.text.characters import shorten, storable_text
 
 
 class Goal(str):
@@ -17,7 +17,7 @@ def merge_goal(old: str, new: str | None) -> str:
     """Keep the newest goal, and beside it the one that this run found."""
     if new is None:
         return old
-    goal = Goal(storable(new))
+    goal = Goal(storable_text(new))
     goal.before = getattr(old, "before", str(old))
     return goal
 

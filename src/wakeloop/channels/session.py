@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wakeloop.platform.cheap_copies import Newest
+from wakeloop.platform.cheap_copies import NewestChannel
 from wakeloop.text.characters import shorten
 
 
@@ -14,12 +14,12 @@ class Told(dict[str, Any]):
     fault: str | None = None
 
 
-class Standing(Newest):
+class Standing(NewestChannel):
     """The newest session; of several agents in one superstep the last one's, over the newest list."""
 
     __slots__ = ()
 
-    def newest(self, old: Any, values: Sequence[Any]) -> Any:
+    def merge_values(self, old: Any, values: Sequence[Any]) -> Any:
         """Return what is kept of the values of one superstep."""
         told = [value for value in values if isinstance(value, Mapping)]
         session = Told(told[-1] if told else old or {})

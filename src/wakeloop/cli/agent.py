@@ -19,8 +19,8 @@ from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.dialects import dialect_named
 from wakeloop.guesses.models import check_name
-from wakeloop.model.named import model_named, openai_model
-from wakeloop.platform.traces import write
+from wakeloop.model.chat_models import create_model, create_openai_model
+from wakeloop.platform.traces import stream_event
 from wakeloop.stream import RetriedEvent
 from wakeloop.tools.command_verifier import command_verifier
 from wakeloop.tools.files import file_tools
@@ -115,13 +115,13 @@ def _create_model(recipe: Recipe, stop: Event) -> BaseChatModel:
         check_name(recipe.model)
     if is_openai(recipe.model):
         address = {"base_url": recipe.base_url} if recipe.base_url else {}
-        return openai_model(recipe.model.removeprefix("openai:"), **address, **stoppable_client(stop))
+        return create_openai_model(recipe.model.removeprefix("openai:"), **address, **stoppable_client(stop))
     if recipe.base_url:
         raise usage_error(
             f"--base-url is for models of OpenAI's kind, and {recipe.model!r} is of another provider; "
             f"if the server has it under this name, write {f'openai:{recipe.model}'!r}."
         )
-    return model_named(recipe.model)
+    return create_model(recipe.model)
 
 
 def stoppable_client(stop: Event) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def stoppable_client(stop: Event) -> dict[str, Any]:
     try:
         from openai import APIConnectionError, DefaultHttpxClient
 
-        from wakeloop.model.unmarked import unmark
+        from wakeloop.model.byte_order_mark import strip_mark_hook
     except ImportError:
         return {}  # making the model will say what to install
 
@@ -150,13 +150,13 @@ def stoppable_client(stop: Event) -> dict[str, Any]:
                 "status": getattr(answered, "status", None),
             }
             with suppress(RuntimeError, KeyError):  # no run: nobody listens
-                write(told)
+                stream_event(told)
         answered.status = None
 
     def note(response: Any) -> None:
         answered.status = response.status_code
 
-    hooks: dict[str, list[Any]] = {"request": [refuse, tell], "response": [note, unmark]}
+    hooks: dict[str, list[Any]] = {"request": [refuse, tell], "response": [note, strip_mark_hook]}
     return {"http_client": DefaultHttpxClient(event_hooks=hooks)}
 
 

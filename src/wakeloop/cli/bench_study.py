@@ -24,7 +24,7 @@ from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
 from wakeloop.cli.run import STOPPING, handled
 from wakeloop.display.width import room, within
 from wakeloop.errors import BenchError
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 
 MINUTE, HOUR = 60, 3600
 RESUME_HINT = "Run the same command again to go on: what is finished is not run again."
@@ -80,10 +80,10 @@ def format_estimate(study: Study, workers: int) -> Iterator[str]:
     with bench_errors_as_usage():
         ahead = plan(study, offline=True)
     found: Estimate = estimate(study, ahead, workers)
-    cells = plural(found.cells, "cell")
+    cells = pluralize(found.cells, "cell")
     yield f"{cells}, with a model that stops at nothing (a weaker one is asked more often):"
-    yield f"  {plural(round(found.requests), 'request')}, at most {found.most_requests:,}"
-    read = plural(round(found.input), "token")
+    yield f"  {pluralize(round(found.requests), 'request')}, at most {found.most_requests:,}"
+    read = pluralize(round(found.input), "token")
     yield f"  {read} in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
     unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""
     yield f"  cost {number(found.cost)}{unit}, about {format_duration(found.seconds)} with {workers} at once"
@@ -105,7 +105,7 @@ def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -
     missing = done.whole - len(done.rows)
     are = "is" if len(done.rows) == 1 else "are"
     why = f"; {done.why}" if done.why else ""
-    say(f"{len(done.rows):,} of {plural(done.whole, 'cell')} {are} in {out / JOURNAL}{why}")
+    say(f"{len(done.rows):,} of {pluralize(done.whole, 'cell')} {are} in {out / JOURNAL}{why}")
     if missing:
         say(RESUME_HINT)
         return FAILED
@@ -126,7 +126,9 @@ def describe_saved_cells(out: Path) -> str:
     head, rows = read(path) if path.exists() and path.stat().st_size else ({"cells": 0}, [])
     if not rows:
         return "no cell was finished"
-    return f"{len(rows):,} of {plural(head['cells'], 'cell')} {'is' if len(rows) == 1 else 'are'} in {path}"
+    return (
+        f"{len(rows):,} of {pluralize(head['cells'], 'cell')} {'is' if len(rows) == 1 else 'are'} in {path}"
+    )
 
 
 def build_report(
@@ -184,7 +186,7 @@ def write_model_profile(folder: Path, file: Path) -> list[str]:
 
 def _format_completed(entry: Mapping[str, Any]) -> str:
     shares = ", ".join(f"{name} {share:.0%}" for name, share in entry["completed"].items())
-    return f"completed: {shares}; {plural(entry['runs'], 'run')}"
+    return f"completed: {shares}; {pluralize(entry['runs'], 'run')}"
 
 
 # -- progress ---------------------------------------------------------------------------------------------
@@ -202,7 +204,7 @@ class ProgressLine:
         left = progress.left(ahead)
         cost = progress.cost / max(1, progress.finished)
         text = (
-            f"{progress.finished:,} of {plural(progress.whole, 'cell')}, {format_duration(left)} left, "
+            f"{progress.finished:,} of {pluralize(progress.whole, 'cell')}, {format_duration(left)} left, "
             f"cost {number(progress.cost)}, {number(cost * len(ahead))} left"
         )
         if columns := room(sys.stderr):
@@ -229,4 +231,4 @@ def format_duration(seconds: float) -> str:
         return "some time"
     if seconds >= HOUR:
         return f"{seconds / HOUR:.1f} hours"
-    return f"{seconds / MINUTE:.0f} minutes" if seconds >= 2 * MINUTE else plural(round(seconds), "second")
+    return f"{seconds / MINUTE:.0f} minutes" if seconds >= 2 * MINUTE else pluralize(round(seconds), "second")

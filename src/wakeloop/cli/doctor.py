@@ -19,7 +19,7 @@ from wakeloop.config.levels import config_folder
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import tell
 from wakeloop.errors import ReplyError
-from wakeloop.text.characters import plural, to_copy
+from wakeloop.text.characters import pluralize, quote_path
 
 VERSION_SUFFIX = re.compile(r"/v\d\w*$")  # at the end of an address
 PACKAGES = ("wakeloop", "langgraph", "langchain-core", "langchain-openai", "langgraph-checkpoint-sqlite")
@@ -38,7 +38,7 @@ def run_doctor(place: Place, given: Mapping[str, Any], say: Callable[[str], None
     """Say how things are, line by line; 0 where a model answers and calls a tool."""
     say(f"versions: python {platform.python_version()}, {', '.join(map(format_version, PACKAGES))}")
     file = config_folder() / "config.yaml"
-    say(f"config: {to_copy(file)}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
+    say(f"config: {quote_path(file)}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
     worst = SETTLED
     try:
         say(describe_storage(place))
@@ -67,9 +67,9 @@ def format_version(package: str) -> str:
 def describe_storage(place: Place) -> str:
     """Where threads are kept, and how many there are."""
     if not exists(place):
-        return f"threads: {to_copy(place.path)} (not there; the first run makes it)"
+        return f"threads: {quote_path(place.path)} (not there; the first run makes it)"
     with reading(place) as store:
-        return f"threads: {to_copy(place.path)}, {plural(len(store.threads()), 'thread')}"
+        return f"threads: {quote_path(place.path)}, {pluralize(len(store.threads()), 'thread')}"
 
 
 def choose_recipe(around: ModelSources, given: Mapping[str, Any]) -> Recipe | None:
@@ -89,25 +89,25 @@ def check_model(recipe: Recipe, say: Callable[[str], None]) -> int:
     from langchain_core.messages import HumanMessage
 
     from wakeloop.cli.agent import make_model
-    from wakeloop.model.asking import ask
-    from wakeloop.model.broken_stream import Hearing
-    from wakeloop.model.named import bound
+    from wakeloop.model.chat_models import bind_tools
+    from wakeloop.model.invocation import invoke_model
+    from wakeloop.model.reply_watcher import ReplyWatcher
 
-    model, heard = None, Hearing({}, streaming=False)
+    model, heard = None, ReplyWatcher({}, streaming=False)
     with ExitStack() as open_ones:
         try:
             model = make_model(recipe, Event())
             if client := getattr(model, "http_client", None):
                 open_ones.callback(client.close)
-            reply = ask(bound(model, [TEST_TOOL]), [HumanMessage(TEST_PROMPT)], heard)
+            reply = invoke_model(bind_tools(model, [TEST_TOOL]), [HumanMessage(TEST_PROMPT)], heard)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
             say(f"answer: none. {format_error(error)}")
             answered = isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int)
             for line in suggest_alternatives(recipe.model, model) if answered else ():
                 say(line)
             return error_exit_code(error)
-    if heard.unread is not None:
-        say(f"tools: none called. Its call cannot be read: {one_line(heard.unread.why)}.")
+    if heard.unreadable is not None:
+        say(f"tools: none called. Its call cannot be read: {one_line(heard.unreadable.why)}.")
         return FAILED
     if not reply.tool_calls:
         say(f"tools: none called. It answered {one_line(reply.text, 60)!r}; the todo list needs tool calls.")

@@ -19,7 +19,7 @@ from wakeloop.errors import (
     ToolNameError,
     WakeloopError,
 )
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.secrets import redact_text
 
 SETTLED, FAILED, USAGE, OPEN, WAITING, TERMINATED, INTERRUPTED = 0, 1, 2, 3, 4, 143, 130
 MAX_SERVER_MESSAGE = 500  # characters of a server's words
@@ -178,7 +178,7 @@ def find_root_cause(error: BaseException) -> BaseException:
 
 def redact(text: str) -> str:
     """The text without the values of variables that look like secrets, and without passwords in addresses."""
-    text = without_secrets(text)
+    text = redact_text(text)
     values = {value for value in os.environ.values() if len(value) >= MIN_SECRET_LENGTH and value in text}
     if not values:
         return text

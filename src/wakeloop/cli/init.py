@@ -11,7 +11,7 @@ from wakeloop.cli.failures import FAILED, SETTLED, CommandError
 from wakeloop.cli.typed import typed_line
 from wakeloop.config.levels import config_folder
 from wakeloop.display.width import tell
-from wakeloop.text.characters import to_copy
+from wakeloop.text.characters import quote_path
 
 DEFAULT_MODELS = {"openai:": "gpt-5-mini"}  # a model to begin with
 MAX_MENU = 12  # models of servers that are shown to choose from
@@ -26,15 +26,15 @@ def run_init() -> int:
     if not around.choices:
         print_lines(*suggest_next_steps(around, file))
         return FAILED
-    if file.exists() and not confirm(f"{to_copy(file)} is there already. Write it anew?"):
-        print_lines(f"{to_copy(file)} stays as it is. Try: wakeloop doctor")
+    if file.exists() and not confirm(f"{quote_path(file)} is there already. Write it anew?"):
+        print_lines(f"{quote_path(file)} stays as it is. Try: wakeloop doctor")
         return SETTLED
     if (chosen := choose_model(around)) is None:
         print_lines("Nothing is written.")
         return SETTLED
     write_config(file, chosen)
     print_lines(
-        f"{to_copy(file)} is written: {', '.join(chosen.values())}",
+        f"{quote_path(file)} is written: {', '.join(chosen.values())}",
         'Try: wakeloop run "Say what is in this folder"',
     )
     return SETTLED
@@ -42,7 +42,7 @@ def run_init() -> int:
 
 def suggest_next_steps(around: ModelSources, file: Path) -> Iterator[str]:
     """What a person types next."""
-    yield f"config: {to_copy(file)}" + (
+    yield f"config: {quote_path(file)}" + (
         "" if file.exists() else " (not there; wakeloop init at a terminal writes it)"
     )
     for _, values in around.choices[:1]:

@@ -14,7 +14,7 @@ from wakeloop.cli.thread_lookup import check_thread_id, find_thread
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import MARKS, ending, progress
-from wakeloop.text.secrets import hidden
+from wakeloop.text.secrets import redact_json
 from wakeloop.todos.items import count_open
 
 SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
@@ -62,11 +62,11 @@ def export_thread(place: Place, thread: str | None, *, json: bool) -> str:
         view = stored(store.saver, known.id, rest=True)
         row = summary(known, view, place, live=store.is_run(known.id))
     messages = view.values.get("messages") or ()
-    history = hidden(list(map(as_plain, messages)), redact)
+    history = redact_json(list(map(as_plain, messages)), redact)
     if json:
-        return as_json({**hidden(as_object(known.id, view), redact), "history": history}) + "\n"
+        return as_json({**redact_json(as_object(known.id, view), redact), "history": history}) + "\n"
     why = f" ({row['reason']})" if row["reason"] not in (None, row["state"]) else ""
-    todos = hidden(view.values.get("todos") or [], redact)
+    todos = redact_json(view.values.get("todos") or [], redact)
     head = [
         f"# Thread {one_line(known.id)}",
         "",

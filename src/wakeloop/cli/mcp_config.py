@@ -11,8 +11,8 @@ from typing import Any
 
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.recipe import is_address
-from wakeloop.model.redaction import secrets_of
-from wakeloop.text.characters import to_copy
+from wakeloop.model.redaction import collect_secrets
+from wakeloop.text.characters import quote_path
 
 DEFAULT_FILE = ".mcp.json"  # what other tools look for in a working folder
 STRING_KEYS, LIST_KEYS, MAPPING_KEYS, BOOLEAN_KEYS = (
@@ -47,12 +47,13 @@ def read_servers(path: Path) -> list[McpServer]:
     servers = read_json_file(path).get("mcpServers")
     if not isinstance(servers, dict):
         shape = '{"mcpServers": {"NAME": {"command": "…", "args": []}}}'
-        raise usage_error(f"{to_copy(path)}: it names no servers; its form is {shape}.")
+        raise usage_error(f"{quote_path(path)}: it names no servers; its form is {shape}.")
     checked = {
-        name: check_server(given, f"{to_copy(path)}: the server {name!r}") for name, given in servers.items()
+        name: check_server(given, f"{quote_path(path)}: the server {name!r}")
+        for name, given in servers.items()
     }
     return [
-        expand_server(name, given, f"{to_copy(path)}: the server {name!r}")
+        expand_server(name, given, f"{quote_path(path)}: the server {name!r}")
         for name, given in checked.items()
         if not given.get("disabled")
     ]
@@ -65,14 +66,16 @@ def read_json_file(path: Path) -> dict[str, Any]:
             path.read_text(encoding="utf-8-sig"), object_pairs_hook=refuse_duplicate_keys(path)
         )
     except UnicodeDecodeError:
-        raise usage_error(f"{to_copy(path)} is not UTF-8 text.") from None
+        raise usage_error(f"{quote_path(path)} is not UTF-8 text.") from None
     except (OSError, RecursionError) as error:
         why = getattr(error, "strerror", None) or "it is nested too deeply"
         raise usage_error(f"{str(path)!r} for --mcp cannot be read: {why}.") from None
     except json.JSONDecodeError as error:
-        raise usage_error(f"{to_copy(path)}, line {error.lineno}: this is not JSON: {error.msg}.") from None
+        raise usage_error(
+            f"{quote_path(path)}, line {error.lineno}: this is not JSON: {error.msg}."
+        ) from None
     if not isinstance(given, dict):
-        raise usage_error(f"{to_copy(path)}: a JSON object is due here.")
+        raise usage_error(f"{quote_path(path)}: a JSON object is due here.")
     return given
 
 
@@ -83,7 +86,7 @@ def refuse_duplicate_keys(path: Path) -> Callable[[list[tuple[str, Any]]], dict[
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                raise usage_error(f"{to_copy(path)}: the key {key!r} stands twice.")
+                raise usage_error(f"{quote_path(path)}: the key {key!r} stands twice.")
             found[key] = value
         return found
 
@@ -140,7 +143,7 @@ def expand_server(name: str, given: Mapping[str, Any], which: str) -> McpServer:
     if server.url and not is_address(server.url):
         raise usage_error(f"{which}: its url cannot be read: write http://HOST/PATH or https://HOST/PATH.")
     carried = {"variables": used, "env": server.env, "headers": server.headers, "url": server.url}
-    return McpServer(**{**vars(server), "secrets": tuple(secrets_of(carried))})
+    return McpServer(**{**vars(server), "secrets": tuple(collect_secrets(carried))})
 
 
 def expand_variable(said: str, which: str, used: dict[str, str]) -> str:

@@ -22,8 +22,8 @@ from pydantic import ValidationError
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.mcp_config import McpServer
 from wakeloop.cli.recipe import without_user
-from wakeloop.text.characters import one_line, shorten
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.characters import shorten, to_one_line
+from wakeloop.text.secrets import redact_text
 
 START_TIMEOUT = 30.0  # seconds until a server has to be ready
 CALL_TIMEOUT = 300.0  # seconds that a call may take
@@ -191,11 +191,13 @@ class McpConnection:
     def format_last_stderr_line(self) -> str:
         """The last line that the server wrote on its stderr."""
         lines = [line for line in self.stderr_tail.decode(errors="replace").splitlines() if line.strip()]
-        return f" Its last words: {shorten(self.redact(one_line(lines[-1])), MAX_MESSAGE)}" if lines else ""
+        return (
+            f" Its last words: {shorten(self.redact(to_one_line(lines[-1])), MAX_MESSAGE)}" if lines else ""
+        )
 
     def redact(self, text: str) -> str:
         """A text without the file's secrets."""
-        return without_secrets(text, self.server.secrets)
+        return redact_text(text, self.server.secrets)
 
 
 async def list_all_tools(session: ClientSession) -> list[mcp.Tool]:
@@ -221,7 +223,7 @@ def explain_failure(server: McpServer, error: BaseException, answered: str) -> s
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     where = without_user(server.url)
-    said = one_line(shorten(str(error), MAX_MESSAGE)) or type(error).__name__
+    said = to_one_line(shorten(str(error), MAX_MESSAGE)) or type(error).__name__
     match error:
         case TimeoutError():
             first = f"{where} answered {answered}, and then nothing" if answered else "it did not answer"

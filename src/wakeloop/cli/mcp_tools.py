@@ -11,7 +11,7 @@ from mcp import types as mcp
 
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.mcp_servers import McpConnection
-from wakeloop.text.characters import one_line, plural, shorten
+from wakeloop.text.characters import pluralize, shorten, to_one_line
 from wakeloop.text.secrets import HIDDEN
 
 MAX_RESULT = 100_000  # characters of a result
@@ -50,7 +50,7 @@ def find_schema_problem(tool: BaseTool) -> str:
     try:
         convert_to_openai_tool(tool)
     except Exception as error:  # noqa: BLE001 - whatever a schema can be
-        return f"the arguments of its tool {tool.name!r} cannot be read: {one_line(shorten(str(error)))}"
+        return f"the arguments of its tool {tool.name!r} cannot be read: {to_one_line(shorten(str(error)))}"
     return ""
 
 
@@ -85,7 +85,7 @@ def cut_middle(text: str) -> str:
     if (missing := len(text) - MAX_RESULT) <= 0:
         return text
     half = MAX_RESULT // 2
-    return f"{text[:half]}\n[{plural(missing, 'character')} left out]\n{text[-half:]}"
+    return f"{text[:half]}\n[{pluralize(missing, 'character')} left out]\n{text[-half:]}"
 
 
 def format_block(block: mcp.ContentBlock) -> str:
@@ -106,4 +106,4 @@ def format_block(block: mcp.ContentBlock) -> str:
 
 def format_base64_size(base64: str) -> str:
     """How many bytes stand in base 64."""
-    return plural(len(base64.rstrip("=")) * 3 // 4, "byte")
+    return pluralize(len(base64.rstrip("=")) * 3 // 4, "byte")

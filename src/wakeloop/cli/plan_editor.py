@@ -13,7 +13,7 @@ from typing import Any
 from wakeloop.cli.failures import usage_error
 from wakeloop.display.words import plan_in
 from wakeloop.loop.approval import PLAN_ACTION
-from wakeloop.text.characters import escaped
+from wakeloop.text.characters import escape_invisible
 
 EDIT_ANSWER = "e"  # what is typed
 HEADER = (
@@ -42,7 +42,7 @@ def edit_plan(value: Any) -> str | None:
 
 def format_item(todo: Mapping[str, Any]) -> str:
     """An item as a line; a line within it is spelled out."""
-    return f"[{todo['id']}] " + escaped(todo["content"]).replace("\n", "\\n")
+    return f"[{todo['id']}] " + escape_invisible(todo["content"]).replace("\n", "\\n")
 
 
 def parse_plan(text: str, todos: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

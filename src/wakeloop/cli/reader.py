@@ -18,7 +18,7 @@ from wakeloop.cli.put import STDOUT, put
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.recipe_builder import settings_from_recipe
 from wakeloop.cli.run import Graph
-from wakeloop.text.drawing import as_text, edges_of, svg
+from wakeloop.text.drawing import draw_svg, draw_text, graph_edges
 
 KINDS = (".svg", ".mmd", ".txt")
 
@@ -58,9 +58,11 @@ def picture(kind: str = ".mmd") -> str:
     graph = reader()
     there = graph.get_graph()
     if kind == ".svg":
-        return svg(graph.get_name(), there.nodes, edges_of(there)) + "\n"
+        return draw_svg(graph.get_name(), there.nodes, graph_edges(there)) + "\n"
     return (
-        "\n".join(as_text([*there.nodes], edges_of(there))) + "\n" if kind == ".txt" else there.draw_mermaid()
+        "\n".join(draw_text([*there.nodes], graph_edges(there))) + "\n"
+        if kind == ".txt"
+        else there.draw_mermaid()
     )
 
 

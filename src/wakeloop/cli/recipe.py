@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from wakeloop.cli.failures import usage_error
 from wakeloop.config import TOOLS
-from wakeloop.text.secrets import NAMES_A_SECRET, without_secrets
+from wakeloop.text.secrets import NAMES_A_SECRET, redact_text
 
 OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
 WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
@@ -96,7 +96,7 @@ class Recipe:
 def without_user(url: str) -> str:
     """An address without user, password and keys."""
     if not is_address(url):
-        return without_secrets(url)
+        return redact_text(url)
     parts = urlsplit(url)
     kept = "&".join(one for one in parts.query.split("&") if not NAMES_A_SECRET.search(one.partition("=")[0]))
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=kept))

@@ -14,7 +14,7 @@ from wakeloop.demo.job import PAGE
 from wakeloop.display.clean import one_line
 from wakeloop.display.report import thread_report
 from wakeloop.display.screen import Line
-from wakeloop.text.characters import to_copy
+from wakeloop.text.characters import quote_path
 
 
 def written(place: Place, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
@@ -39,4 +39,4 @@ def of_the_demo(job: RunSpec, agent: Graph) -> Line:
         put(page_of(agent, job.thread), file, force=True)
     except CommandError as error:
         return Line("error", str(error))
-    return Line("note", f"The thread as a page: {to_copy(one_line(str(file)))}")
+    return Line("note", f"The thread as a page: {quote_path(one_line(str(file)))}")

@@ -13,9 +13,9 @@ from wakeloop.cli.thread_lookup import require_thread
 from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
-from wakeloop.text.characters import plural, to_copy
-from wakeloop.text.marks import kind_of, parts_of, source_of
-from wakeloop.text.secrets import hidden
+from wakeloop.text.characters import pluralize, quote_path
+from wakeloop.text.marks import kind_of, source_of, split_result_text
+from wakeloop.text.secrets import redact_json
 from wakeloop.thread.standing import counted
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def details(place: Place, named: str | None, *, history: bool, json: bool) -> It
         whole = as_object(thread, snapshot)
         asked = {"questions": whole["questions"]}  # whole, as who answers them has to see them
         past = {"history": list(map(as_plain, messages))} if history else {}
-        yield as_json(hidden(whole | past, redact) | asked)
+        yield as_json(redact_json(whole | past, redact) | asked)
         return
     yield from portrait(known, snapshot, place, live=live)
     if history:
@@ -68,17 +68,17 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
         yield f"model: {one_line(recipe.title)}"
-        yield f"tools: {one_line(tools)}, below {to_copy(one_line(recipe.root))}"
+        yield f"tools: {one_line(tools)}, below {quote_path(one_line(recipe.root))}"
         yield f"preset: {one_line(recipe.preset)}"
         yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.who if name)
         if recipe.settings:
             yield f"settings: {one_line(as_json(recipe.settings))}"
     yield f"request: {redact(one_line(row['request']))}"
     usage = usage_of(values.get("messages") or ())
-    spent = plural(row["wakes"], "wake")
+    spent = pluralize(row["wakes"], "wake")
     if taken := session.get("spent"):
         spent += f", {words.spending(taken)}"
-    yield f"spent: {spent} in the last activation, {plural(usage['total_tokens'], 'token')} in all"
+    yield f"spent: {spent} in the last activation, {pluralize(usage['total_tokens'], 'token')} in all"
     if trouble := words.trouble(session, values.get("todos") or ()):
         yield f"trouble: {trouble}"
     if values.get("todo_goal"):
@@ -97,7 +97,7 @@ def listing(todos: Sequence[Any]) -> list[str]:
 def told(message: BaseMessage) -> Iterator[str]:
     """One message of the history as lines, labelled with who wrote it: the graph, or another framework."""
     if isinstance(message, ToolMessage):
-        result, added = parts_of(message)
+        result, added = split_result_text(message)
         failed = " error" if message.status == "error" else ""
         yield f"  result{failed} of {one_line(message.name or 'a tool')}: {one_line(result)}"
         if added.strip():

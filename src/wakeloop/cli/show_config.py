@@ -16,7 +16,7 @@ from wakeloop.display.width import columns, room
 from wakeloop.display.words import as_text
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import LoopSettings, canonical
-from wakeloop.text.characters import to_copy
+from wakeloop.text.characters import quote_path
 
 DEFAULTS = {
     **dict.fromkeys(("model", "base_url", "mcp", "system_prompt")),
@@ -104,14 +104,14 @@ def format_view(picture: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> 
     for key in UNCUT_KEYS:
         value = str(picture.values[key].value or "")
         if not any(value in line for line in table):
-            yield f"{key}: {to_copy(value)}"
+            yield f"{key}: {quote_path(value)}"
     if picture.ignored:
         others = ", ".join(picture.ignored)
-        yield f"The agent file {to_copy(picture.agent)} overrides all settings; not counted: {others}."
+        yield f"The agent file {quote_path(picture.agent)} overrides all settings; not counted: {others}."
     if files:
         yield ""
     for path, there in files:
-        yield f"file: {to_copy(path)}{'' if there else ' (not there)'}"
+        yield f"file: {quote_path(path)}{'' if there else ' (not there)'}"
 
 
 def format_row(key: str, held: ResolvedValue, short: Mapping[str, str]) -> tuple[str, str, str, str]:

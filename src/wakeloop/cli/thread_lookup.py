@@ -8,7 +8,7 @@ from contextlib import suppress
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.store import Known, Place, Store, reading
 from wakeloop.display.clean import one_line
-from wakeloop.text.characters import is_seen
+from wakeloop.text.characters import is_visible
 
 ABBREVIATED_ID = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # of `new_id`
 ELLIPSIS = "…"  # stands for what a list leaves out
@@ -56,7 +56,7 @@ def require_thread(store: Store, thread: str | None) -> Known:
         raise usage_error(f"There is no thread {where} yet; wakeloop run begins one.")
     if known := store.find(thread) or find_by_prefix(store, thread):
         return known
-    name = repr(thread) if is_seen(thread) else ascii(thread)
+    name = repr(thread) if is_visible(thread) else ascii(thread)
     raise usage_error(f"There is no thread {name} {where}; wakeloop threads lists them.")
 
 

@@ -15,8 +15,8 @@ from wakeloop.cli.stored import Stored, stored
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import cells, columns, cut, room
 from wakeloop.display.words import closed, count_blocked, failed_and_blocked, failed_calls
-from wakeloop.text.characters import plural, to_copy
-from wakeloop.text.marks import by_model, by_user
+from wakeloop.text.characters import pluralize, quote_path
+from wakeloop.text.marks import is_model_reply, is_user_message
 from wakeloop.thread.standing import counted
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
         yield as_json(rows)
         return
     if not rows:
-        yield f"No threads yet in {to_copy(place.path)}."
+        yield f"No threads yet in {quote_path(place.path)}."
         return
     width, ids = room(sys.stdout), [one_line(one.id) for one in known]
     told = [cells_of(one, ids, width) for one in rows]
@@ -49,7 +49,7 @@ def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
     yield from columns(lines, width, texts, spare)
     yield from (f"{one['thread']}: {one['raise']}" for one in rows if one["raise"])
     if len(known) > len(shown):
-        yield f"… and {plural(len(known) - len(shown), 'older one')}: --all"
+        yield f"… and {pluralize(len(known) - len(shown), 'older one')}: --all"
 
 
 def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
@@ -100,12 +100,12 @@ def summary(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, l
 
 def first_request(messages: Sequence[BaseMessage]) -> str:
     """What the person asked first."""
-    return next((m.text for m in messages if by_user(m)), "")
+    return next((m.text for m in messages if is_user_message(m)), "")
 
 
 def last_message(messages: Sequence[BaseMessage]) -> str:
     """What was said last, by the person or by the model; what the graph writes itself is left out."""
-    spoken = (m.text for m in reversed(messages) if by_user(m) or by_model(m))
+    spoken = (m.text for m in reversed(messages) if is_user_message(m) or is_model_reply(m))
     return next((text for text in spoken if text.strip()), "")
 
 

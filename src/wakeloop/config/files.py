@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from wakeloop.errors import SettingsError
-from wakeloop.text.characters import to_copy
+from wakeloop.text.characters import quote_path
 
 FENCE = "---"
 
@@ -26,7 +26,7 @@ class Document:
         """Name the file, the line and what is wrong there."""
         at = self.lines.get(key or "")
         line = f", line {at}" if at else ""
-        return SettingsError(f"{to_copy(self.path)}{line}: {why}")
+        return SettingsError(f"{quote_path(self.path)}{line}: {why}")
 
 
 def read_yaml(path: Path) -> Document:
@@ -43,7 +43,7 @@ def read_markdown(path: Path) -> Document:
     end = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == FENCE), None)
     if end is None:
         raise SettingsError(
-            f"{to_copy(path)}, line 1: the front matter has no end; close it with a line of three dashes."
+            f"{quote_path(path)}, line 1: the front matter has no end; close it with a line of three dashes."
         )
     front = "\n".join(lines[1:end])
     document = _parse_document(path, front, first=2)
@@ -54,9 +54,9 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise SettingsError(f"{to_copy(path)} is not UTF-8 text.") from None
+        raise SettingsError(f"{quote_path(path)} is not UTF-8 text.") from None
     except OSError as error:
-        raise SettingsError(f"{to_copy(path)} cannot be read: {error.strerror}.") from None
+        raise SettingsError(f"{quote_path(path)} cannot be read: {error.strerror}.") from None
 
 
 def _parse_document(path: Path, text: str, first: int) -> Document:
@@ -67,17 +67,17 @@ def _parse_document(path: Path, text: str, first: int) -> Document:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + first}" if mark is not None else ""
         raise SettingsError(
-            f"{to_copy(path)}{line}: this is not YAML: {getattr(error, 'problem', error)}."
+            f"{quote_path(path)}{line}: this is not YAML: {getattr(error, 'problem', error)}."
         ) from None
     if node is None:
         return Document(path)
     if not isinstance(node, yaml.MappingNode):
-        raise SettingsError(f"{to_copy(path)}, line {first}: a mapping of key to value is due here.")
+        raise SettingsError(f"{quote_path(path)}, line {first}: a mapping of key to value is due here.")
     lines: dict[str, int] = {}
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + first
         if name in lines:
-            raise SettingsError(f"{to_copy(path)}, line {line}: the key {name!r} stands twice.")
+            raise SettingsError(f"{quote_path(path)}, line {line}: the key {name!r} stands twice.")
         lines[name] = line
         if isinstance(value, yaml.MappingNode):
             lines |= {f"{name}.{k.value}": k.start_mark.line + first for k, _ in value.value}

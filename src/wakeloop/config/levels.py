@@ -18,7 +18,7 @@ from wakeloop.guesses.prices import check_prices
 from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.presets import preset
 from wakeloop.settings import ALIASES, LoopSettings, WholeSettings, canonical
-from wakeloop.text.characters import to_copy
+from wakeloop.text.characters import quote_path
 
 NON_SETTINGS = (
     "model",
@@ -179,7 +179,7 @@ def _find_agent_file(folder: Path, name: str) -> Path:
     if (nested := agents / name / "config.yaml").is_file() and nested.parent.parent == agents:
         if (agents / f"{name}.yaml").is_file():
             raise SettingsError(
-                f"There are two agents {name!r}, {to_copy(nested)} and {name}.yaml: keep one."
+                f"There are two agents {name!r}, {quote_path(nested)} and {name}.yaml: keep one."
             )
         return nested
     return _find_named_file(agents, name, ".yaml", "agent")
@@ -189,7 +189,7 @@ def _find_named_file(folder: Path, name: str, suffix: str, what: str) -> Path:
     path = folder / f"{name}{suffix}"
     if path.parent != folder or not path.is_file():
         there = ", ".join(list_names(folder.parent, folder.name)) or "none"
-        raise SettingsError(f"There is no {what} {name!r} in {to_copy(folder)}; there are: {there}.")
+        raise SettingsError(f"There is no {what} {name!r} in {quote_path(folder)}; there are: {there}.")
     return path
 
 

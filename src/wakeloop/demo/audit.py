@@ -22,7 +22,7 @@ from wakeloop.demo.measure import (
     markers,
     source,
 )
-from wakeloop.text.characters import is_seen
+from wakeloop.text.characters import is_visible
 from wakeloop.text.descriptions import describe
 from wakeloop.tools.folder import ConfinedFolder, TooBigError, quote_path
 
@@ -38,7 +38,7 @@ AuditPath = Annotated[str, "Path of a Python, Markdown or notebook file, relativ
 def auditable(name: str) -> bool:
     """Whether the audit takes a file of this name: a suffix it knows, and not its own report."""
     path = PurePosixPath(name)
-    return path.suffix in KINDS and path.name != REPORT and is_seen(name)
+    return path.suffix in KINDS and path.name != REPORT and is_visible(name)
 
 
 def audit_files(root: Path, limit: int = 12) -> list[Path]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from wakeloop.text.marks import by_user, kind_of, parts_of
+from wakeloop.text.marks import is_user_message, kind_of, split_result_text
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def events(messages: Sequence[BaseMessage]) -> list[Event]:
     for message in messages:
         mark = kind_of(message) or ""
         if isinstance(message, HumanMessage):
-            told.append(Event("person" if by_user(message) else "graph", message.text, mark))
+            told.append(Event("person" if is_user_message(message) else "graph", message.text, mark))
         elif isinstance(message, AIMessage) and message.tool_calls:
             told += [call_event(call, results.get(call["id"] or "")) for call in message.tool_calls]
         elif isinstance(message, AIMessage) and not mark:
@@ -53,7 +53,7 @@ def call_event(call: Mapping[str, Any], result: ToolMessage | None) -> Event:
     name, args = call["name"], call["args"]
     if result is None:
         return Event("call", "", name=name, args=args, state="unanswered")
-    text, _ = parts_of(result)
+    text, _ = split_result_text(result)
     if result.status != "error":
         return Event("call", text, name=name, args=args)
     # the mark says so where the graph stored the answer, the words where it only put it into a request

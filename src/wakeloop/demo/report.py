@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeloop.demo.history import Event
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 
 AUTHOR = "an offline, rule-based stand-in for a model (fixed rules; no language model was asked)"
 MEASURES = ("measure_lines", "measure_longest", "measure_markers", "measure_links")
@@ -49,7 +49,7 @@ def summary(found: Measured) -> str:
     if "lines" not in found:
         return "; ".join(found["notes"]) or "nothing measured"
     count, links = found.get("measure_markers.count", 0), found.get("measure_links.count", 0)
-    return f"{plural(found['lines'], 'line')}, open markers: {count}, dead links: {links}"
+    return f"{pluralize(found['lines'], 'line')}, open markers: {count}, dead links: {links}"
 
 
 def report(paths: Sequence[str], known: Results, left_out: int, limit: int, unseen: int = 0) -> str:
@@ -92,8 +92,8 @@ def report(paths: Sequence[str], known: Results, left_out: int, limit: int, unse
 def why_left_out(left_out: int, limit: int, unseen: int) -> str:
     """How many files are not audited, and why; "" where all are."""
     why = [
-        *([f"{plural(left_out, 'more file')}; an audit takes {limit} at most"] if left_out else []),
-        *([f"{plural(unseen, 'file')} with signs in the name that cannot be seen"] if unseen else []),
+        *([f"{pluralize(left_out, 'more file')}; an audit takes {limit} at most"] if left_out else []),
+        *([f"{pluralize(unseen, 'file')} with signs in the name that cannot be seen"] if unseen else []),
     ]
     return f"Left out: {', and '.join(why)}." if why else ""
 
@@ -102,7 +102,9 @@ def row(path: str, found: Measured) -> str:
     """A file's row of the table."""
     longest = found.get("longest")
     part = (
-        f"{longest['kind']} {code(longest['name'])}, {plural(longest['length'], 'line')}" if longest else "–"
+        f"{longest['kind']} {code(longest['name'])}, {pluralize(longest['length'], 'line')}"
+        if longest
+        else "–"
     )
     numbers = [str(found.get(key, "–")) for key in ("lines", "measure_markers.count", "measure_links.count")]
     cells = [code(path), numbers[0], part, numbers[1], numbers[2]]
@@ -122,7 +124,7 @@ def findings_of(path: str, found: Measured) -> list[str]:
     for key, listed in (("measure_markers.count", "markers"), ("measure_links.count", "dead")):
         if (hidden := found.get(key, 0) - len(found.get(listed, ()))) > 0:
             what = "more open marker" if listed == "markers" else "more dead link"
-            lines.append(f"- {code(path)}: {plural(hidden, what)}")
+            lines.append(f"- {code(path)}: {pluralize(hidden, what)}")
     return lines
 
 

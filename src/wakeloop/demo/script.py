@@ -12,7 +12,7 @@ from wakeloop.demo.report import AUTHOR, MEASURES, measured, report, results, su
 from wakeloop.demo.vocabulary import happened, vocabulary_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.testing.vocabulary import Item, Move, Vocabulary
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 
 NEEDED = frozenset({"list_files", "read_file", "write_file", *MEASURES})
 FILE_TOOLS = (
@@ -241,7 +241,7 @@ def close(job: Job) -> Reply:
         return Reply(
             f"{INTRODUCTION} The audit has ended; {outcome} All else I can do is audit the folder again."
         )
-    return Reply(f"The audit by {AUTHOR} has ended: {plural(len(job.paths), 'file')}; {outcome}")
+    return Reply(f"The audit by {AUTHOR} has ended: {pluralize(len(job.paths), 'file')}; {outcome}")
 
 
 RULES: tuple[Callable[[Job], Reply | None], ...] = (

@@ -12,7 +12,7 @@ from wakeloop.dialects.schemas import schema_of, tool_name
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import whole
+from wakeloop.text.characters import fix_surrogates
 from wakeloop.todos.items import Todo, abridged, count_open, worth_showing
 from wakeloop.todos.operations import Board, Operation, Outcome
 
@@ -26,7 +26,7 @@ def parsed(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return whole(json.loads(value))
+        return fix_surrogates(json.loads(value))
     except (ValueError, RecursionError):
         raise ValueError("a list is due here, and this text is no JSON") from None
 

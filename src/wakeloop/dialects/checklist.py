@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from wakeloop.dialects.base import Dialect, ListOrText
 from wakeloop.dialects.schemas import schema_part
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import indented, name_of, one_line, shorten
+from wakeloop.text.characters import format_id, indent_lines, shorten, to_one_line
 from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import Todo, in_brief
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
@@ -82,12 +82,13 @@ class Checklist(Dialect):
     def result(self, outcome: Outcome) -> str:
         """Render the stored list, and what the write left out or the verifier refused."""
         notes = [
-            f"#{name_of(key)} was not accepted as completed: {indented(why)}"
+            f"#{format_id(key)} was not accepted as completed: {indent_lines(why)}"
             for key, why in outcome.denied.items()
         ]
         if outcome.dropped:
             names = ", ".join(
-                f"#{name_of(todo['id'])}: {shorten(one_line(todo['content']))}" for todo in outcome.dropped
+                f"#{format_id(todo['id'])}: {shorten(to_one_line(todo['content']))}"
+                for todo in outcome.dropped
             )
             notes.append(f"dropped while open: {names}")
         todos = outcome.board.todos
@@ -103,8 +104,8 @@ class Checklist(Dialect):
 
     def line(self, todo: Todo) -> str:
         """Render `[ ] #id: text`."""
-        note = f" (blocked: {one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
-        return f"{MARKS[todo['status']]} #{name_of(todo['id'])}: {one_line(todo['content'])}{note}"
+        note = f" (blocked: {to_one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
+        return f"{MARKS[todo['status']]} #{format_id(todo['id'])}: {to_one_line(todo['content'])}{note}"
 
 
 def rendered(todos: Sequence[Todo], lines: Iterable[str]) -> str:

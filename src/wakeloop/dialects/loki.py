@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import is_blank, name_of, one_line, shorten
+from wakeloop.text.characters import format_id, is_blank, shorten, to_one_line
 from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import Refused, Todo, brief, count_closed, is_closed, worth_showing
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Reset, Show
@@ -104,8 +104,9 @@ class Loki(Dialect):
 
     def line(self, todo: Todo) -> str:
         """Render `  ○ 1. text`, or with `✓` where it is closed."""
-        note = f" (blocked: {one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
-        return f"  {'✓' if is_closed(todo) else '○'} {name_of(todo['id'])}. {one_line(todo['content'])}{note}"
+        note = f" (blocked: {to_one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
+        mark = "✓" if is_closed(todo) else "○"
+        return f"  {mark} {format_id(todo['id'])}. {to_one_line(todo['content'])}{note}"
 
     def shows(self, outcome: Outcome) -> bool:
         """Tell whether a result shows every open item: only the list does."""

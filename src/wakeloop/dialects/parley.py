@@ -11,7 +11,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.dialects.parley_calls import MEANING, WORDS, List, Plan, Update, UpdateSeveral, Whole, Write
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import indented, name_of, one_line
+from wakeloop.text.characters import format_id, indent_lines, to_one_line
 from wakeloop.todos.items import (
     Todo,
     brief,
@@ -120,7 +120,9 @@ class Parley(Dialect):
             return self.error(" ".join(denied))
         word = WORDS[stored[0]["status"]]
         if self.manner:
-            return f"[{name_of(stored[0]['id'])}] {word}: {brief(stored[0]['content'])}. {self.count(todos)}"
+            return (
+                f"[{format_id(stored[0]['id'])}] {word}: {brief(stored[0]['content'])}. {self.count(todos)}"
+            )
         names = _names(todo["id"] for todo in stored)
         led = []
         if not (outcome.begun or is_open(stored[0])) and (new := next_open(outcome.board, stored[-1]["id"])):
@@ -129,7 +131,7 @@ class Parley(Dialect):
 
     def denial(self, todo: Todo, why: str) -> str:
         """Say that the verifier did not accept an item, and how it is stored."""
-        told = f"[{name_of(todo['id'])}] was not accepted as done: {indented(why)}"
+        told = f"[{format_id(todo['id'])}] was not accepted as done: {indent_lines(why)}"
         return f"{told}. It is stored as {WORDS[todo['status']]}."
 
     def count(self, todos: Sequence[Todo]) -> str:
@@ -143,10 +145,10 @@ class Parley(Dialect):
         """Render `  [id] text`, with what holds an item or that it is being worked on."""
         note = ""
         if todo["status"] == "blocked":
-            note = f" (blocked: {one_line(todo.get('reason', ''))})"
+            note = f" (blocked: {to_one_line(todo.get('reason', ''))})"
         elif todo["status"] == "in_progress":
             note = " (in progress)"
-        return f"  [{name_of(todo['id'])}] {one_line(todo['content'])}{note}"
+        return f"  [{format_id(todo['id'])}] {to_one_line(todo['content'])}{note}"
 
     def whole_line(self, todo: Todo) -> str:
         """Render an item of the whole list, where closed ones stand too."""
@@ -174,7 +176,7 @@ def next_open(board: Board, key: int | str) -> Todo | None:
 
 
 def _names(keys: Iterable[int | str]) -> str:
-    return ", ".join(f"[{name_of(key)}]" for key in keys)
+    return ", ".join(f"[{format_id(key)}]" for key in keys)
 
 
 def _items(count: int) -> str:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from wakeloop.dialects.base import Dialect, ListOrText
 from wakeloop.dialects.schemas import schema_part
 from wakeloop.prompts import fill
-from wakeloop.text.characters import one_line
+from wakeloop.text.characters import to_one_line
 from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import Todo, in_brief, is_open
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
@@ -72,8 +72,8 @@ class WriteTodos(Dialect):
 
     def line(self, todo: Todo) -> str:
         """Render `  - [status] content`."""
-        note = f": {one_line(todo['reason'])}" if "reason" in todo else ""
-        return f"  - [{todo['status']}{note}] {one_line(todo['content'])}"
+        note = f": {to_one_line(todo['reason'])}" if "reason" in todo else ""
+        return f"  - [{todo['status']}{note}] {to_one_line(todo['content'])}"
 
 
 def _item(todo: Todo) -> dict[str, Any]:

@@ -6,7 +6,7 @@ page.
 
 from typing import TYPE_CHECKING
 
-from wakeloop.platform.lazy_faces import lazy
+from wakeloop.platform.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wakeloop.display.comparing import Comparison as Comparison
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wakeloop.display.shown import show as show
 
 __all__ = ["Comparison", "TodoPanel", "View", "athread_report", "compare", "show", "thread_report"]
-__getattr__, __dir__ = lazy(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "wakeloop.display.comparing": ("Comparison", "compare"),

@@ -2,14 +2,14 @@
 
 import re
 
-from wakeloop.text.characters import UNSEEN
+from wakeloop.text.characters import INVISIBLE
 
 ESCAPES = re.compile(  # each part ends where another begins, so that no text is looked at twice
     r"\x1b\[[0-?]*+[ -/]*+[@-~]"  # CSI: colours, cursor, erasing
     r"|[\x1b\x9d][\]PX^_]?[^\x07\x1b\x9c\x9d\n]{0,4096}+(?:\x07|\x1b\\|\x9c)"  # OSC and its kin, with text
     r"|\x9b[0-?]*+[ -/]*+[@-~]"
 )
-CODES = re.compile(f"[{UNSEEN}]")
+CODES = re.compile(f"[{INVISIBLE}]")
 ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 
 

@@ -16,8 +16,8 @@ from wakeloop.display.ours import is_ours
 from wakeloop.errors import BenchError, WakeloopError
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
-from wakeloop.text.plain_html import table
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.plain_html import html_table
+from wakeloop.text.secrets import redact_text
 from wakeloop.thread.standing import session_of
 from wakeloop.todos.items import is_closed
 
@@ -82,7 +82,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         head, rows = self._table()
-        return table(head, [[one_line(c) if isinstance(c, str) else c for c in row] for row in rows])
+        return html_table(head, [[one_line(c) if isinstance(c, str) else c for c in row] for row in rows])
 
 
 class Plot:
@@ -178,7 +178,7 @@ def _ran(name: str, agent: Any, given: Any, config: Any) -> Row:
                 told[data["type"]] += 1
     except Exception as raised:  # noqa: BLE001 - the other presets are compared all the same
         said = raised if isinstance(raised, WakeloopError) else f"{type(raised).__name__}: {raised}"
-        error = without_secrets(str(said))
+        error = redact_text(str(said))
     todos = result.get("todos") or []
     session = session_of(result) if result else {}
     spent = session.get("spent") or spent or {}
@@ -205,5 +205,5 @@ def _name(one: str | LoopSettings) -> str:
     """A preset's name; settings are named as the nearest one, and what differs."""
     if isinstance(one, str):
         return one
-    name, differs = one.nearest()
+    name, differs = one.nearest_preset()
     return ", ".join([name, *(f"{key}={own!r}" for key, own, _ in differs)])

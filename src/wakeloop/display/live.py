@@ -16,7 +16,7 @@ from wakeloop.display.clean import clean
 from wakeloop.display.marked_up import marked_up
 from wakeloop.display.screen import Line, Screen
 from wakeloop.display.width import within
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 from wakeloop.todos.items import Todo, is_open
 
 STYLES = {
@@ -151,7 +151,7 @@ class Live:
         ]
         name, length = screen.calling
         if name:
-            return [*told, f"calling {name}, {plural(length, 'character')}"]
+            return [*told, f"calling {name}, {pluralize(length, 'character')}"]
         return told or ["writing" if screen.streamed else "waiting for the model"]
 
 

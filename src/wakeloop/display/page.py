@@ -15,9 +15,9 @@ from wakeloop.display.axis import Axis
 from wakeloop.display.clean import one_line
 from wakeloop.display.lanes import Lane, Moment, Picture, Said, Spend
 from wakeloop.display.prose import SHORTEST, Hide, markdown, plain, room_for, shown
-from wakeloop.text.characters import plural
-from wakeloop.text.marks import kind_of, milliseconds, parts_of, source_of
-from wakeloop.text.secrets import hidden
+from wakeloop.text.characters import pluralize
+from wakeloop.text.marks import call_duration_ms, kind_of, source_of, split_result_text
+from wakeloop.text.secrets import redact_json
 
 FOLDED = 700  # characters: a longer text is folded
 FOLDED_LINES = 14
@@ -127,7 +127,7 @@ class Page:
         told = f", {cached:,} cached" if cached else ""
         yield "Tokens", f"{read + written:,} ({read:,} in{told}, {written:,} out)"
         if costs := [one.cost for one in spends if one.cost is not None]:
-            whole = "" if len(costs) == len(spends) else f" of {plural(len(costs), 'request')}"
+            whole = "" if len(costs) == len(spends) else f" of {pluralize(len(costs), 'request')}"
             yield "Cost", f"{sum(costs):,.4f}{whole}"
         yield "Time", words.elapsed(self.picture.ended - self.picture.began)
         names = {m.response_metadata.get("model_name") for m in (one.message for one in self.picture.said)}
@@ -173,7 +173,7 @@ class Page:
             read, written = sum(one.input for one in group), sum(one.output for one in group)
             if not read + written:
                 continue
-            told = f"{self.since(group[0].at)}: {plural(read, 'token')} in, {written:,} out"
+            told = f"{self.since(group[0].at)}: {pluralize(read, 'token')} in, {written:,} out"
             if len(group) > 1:
                 told = f"{len(group)} requests from {told}"
             yield (
@@ -248,19 +248,19 @@ class Page:
         }
         text = str(message.text)
         if isinstance(message, ToolMessage):
-            text, added = parts_of(message)
+            text, added = split_result_text(message)
             told["who"] = f"Result of {self.line(message.name or 'a tool', 60)}"
             told["added"] = shown(added, self.hide, self.room).strip()
             told["whose"] = "failed" if message.status == "error" else "tool"
             told["answers"] = self.number(said.answers)
-            if took := milliseconds(message):
+            if took := call_duration_ms(message):
                 told["notes"].append(
                     f"took {took:,} ms" if took < SECOND else f"took {words.elapsed(took / 1000)}"
                 )
         elif isinstance(message, AIMessage):
             told["calls"] = [self.call(call) for call in message.tool_calls]
             if usage := message.usage_metadata:
-                read = plural(usage["input_tokens"], "token")
+                read = pluralize(usage["input_tokens"], "token")
                 told["notes"].append(f"{read} in, {usage['output_tokens']:,} out")
         text = shown(text, self.hide, self.room).strip()
         told["text"] = one_line(text, 160)
@@ -271,7 +271,7 @@ class Page:
 
     def call(self, made: Mapping[str, Any]) -> dict[str, str | Markup]:
         """A call: its name, its arguments on a line, and all of them where the line is too short."""
-        args = shown(words.as_text(hidden(made["args"])), self.hide, self.room)
+        args = shown(words.as_text(redact_json(made["args"])), self.hide, self.room)
         short = one_line(args, 140)
         return {
             "name": self.line(made["name"], 60),

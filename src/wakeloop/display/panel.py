@@ -14,9 +14,9 @@ from wakeloop.display.plain import Plain
 from wakeloop.display.screen import STREAM, Line, Screen
 from wakeloop.display.shown import View, list_html, list_text, paragraph, preformatted, show
 from wakeloop.errors import ArgumentError, InputError
-from wakeloop.text.characters import plural
-from wakeloop.text.plain_html import safe
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.characters import pluralize
+from wakeloop.text.plain_html import escape_html
+from wakeloop.text.secrets import redact_text
 from wakeloop.thread.editing import Graph, aupdate_todos, update_todos
 from wakeloop.thread.held import ASKED
 from wakeloop.thread.standing import answer_of, last_node, session_of
@@ -184,22 +184,22 @@ class TodoPanel:
 
     def _repr_html_(self) -> str:
         todos = self.screen.todos
-        parts = [f"<p><b>{safe(clean(self.title))}</b></p>"] if self.title else []
+        parts = [f"<p><b>{escape_html(clean(self.title))}</b></p>"] if self.title else []
         parts += [list_html(todos, bar(todos)), *map(paragraph, self._now())]
         lines = [line for line in self.lines if line.kind != "item"]
         told = [
-            line.text if line.kind == "question" else without_secrets(line.text)
+            line.text if line.kind == "question" else redact_text(line.text)
             for line in (lines[-RECENT:] if self.running else lines)
         ]
         if self.running:
             parts.append(preformatted("\n".join([*told, self._streamed()])))
         elif told:
-            folded = f"<details><summary>{plural(len(told), 'event')}</summary>"
+            folded = f"<details><summary>{pluralize(len(told), 'event')}</summary>"
             parts.append(f"{folded}{preformatted(chr(10).join(told))}</details>")
         return "\n".join(["<div>", *parts, "</div>"])
 
     def _streamed(self) -> str:
-        return without_secrets(clean(self.screen.streamed))[-SAID:]
+        return redact_text(clean(self.screen.streamed))[-SAID:]
 
     def _now(self) -> list[str]:
         return [f"At work: {self.screen.summary}" if self.running else self.status]

@@ -6,7 +6,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
 from wakeloop.display.clean import clean
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.secrets import redact_text
 
 LONGEST = 20_000  # characters of one text on a page
 SHORTEST = 1_000  # of one where there are very many
@@ -27,7 +27,7 @@ def room_for(texts: int) -> int:
 
 def shown(text: str, hide: Hide, most: int = LONGEST) -> str:
     """A text as a page shows it: cleaned, without secrets, cut with a count where it is very long."""
-    kept = without_secrets(hide(clean(text[: most + MARGIN])))
+    kept = redact_text(hide(clean(text[: most + MARGIN])))
     if len(text) <= most:
         return kept
     return f"{kept[:most]}\n… and {len(text) - most:,} more characters"

@@ -14,9 +14,9 @@ from wakeloop.display.ours import is_ours
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.spending import report_spent as spent_in
 from wakeloop.stream import ActivationSpending
-from wakeloop.text.characters import plural
-from wakeloop.text.marks import by_model, kind_of, parts_of
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.characters import pluralize
+from wakeloop.text.marks import is_model_reply, kind_of, split_result_text
+from wakeloop.text.secrets import redact_text
 from wakeloop.thread.held import ASKED
 from wakeloop.todos.items import Todo
 
@@ -108,12 +108,12 @@ class Screen:
     @property
     def summary(self) -> str:
         """What the activation has taken until now, and how long this run."""
-        return self._told(plural(self.wakes, "wake"))
+        return self._told(pluralize(self.wakes, "wake"))
 
     @property
     def so_far(self) -> str:
         """The same while it runs, with the wakes that there may be."""
-        return self._told(f"{self.wakes}/{plural(self.budget, 'wake')}") if self.budget else self.summary
+        return self._told(f"{self.wakes}/{pluralize(self.budget, 'wake')}") if self.budget else self.summary
 
     def _told(self, wakes: str) -> str:
         seconds = words.elapsed(self.clock() - self.started)
@@ -172,12 +172,12 @@ class Screen:
             why.append("a subagent has finished")
         if event["open"] or not why:
             remain = "remains" if event["open"] == 1 else "remain"
-            why.append(f"{plural(event['open'], 'incomplete todo')} {remain}")
+            why.append(f"{pluralize(event['open'], 'incomplete todo')} {remain}")
         return [Line("wake", f"Auto-continuing ({event['cycle']}/{event['budget']}): {', '.join(why)}")]
 
     def on_nag(self, event: Mapping[str, Any]) -> list[Line]:
         """A reminder went to the model."""
-        told = f"{plural(event['rounds'], 'round')} without a change to the list, {event['open']} open"
+        told = f"{pluralize(event['rounds'], 'round')} without a change to the list, {event['open']} open"
         return [Line("nag", f"graph reminder: {told}")]
 
     def on_parked(self, event: Mapping[str, Any]) -> list[Line]:
@@ -230,7 +230,7 @@ class Screen:
             for message in messages if isinstance(messages, list) else []:
                 if isinstance(message, ToolMessage):
                     yield from self.answered(node, message)
-                elif by_model(message):
+                elif is_model_reply(message):
                     yield from self.replied(message)
                 elif kind_of(message) == "retry":
                     yield Line("guard", f"graph retry: {one_line(message.text)}")
@@ -251,8 +251,8 @@ class Screen:
     def answered(self, node: str, message: ToolMessage) -> Iterable[Line]:
         """A tool's result, its first line; of the list's tools a refusal alone, of a repair nothing."""
         call, failed = self.running.pop(message.tool_call_id, None), message.status == "error"
-        text = message.text.removeprefix("Error: ") if failed else parts_of(message)[0]
-        told = one_line(without_secrets(text)) if failed else words.first_line(text)
+        text = message.text.removeprefix("Error: ") if failed else split_result_text(message)[0]
+        told = one_line(redact_text(text)) if failed else words.first_line(text)
         if message.name in self.todo_tools:
             if failed:
                 yield Line("error", f"list refused: {told}")

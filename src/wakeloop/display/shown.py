@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
-from wakeloop.text.characters import plural
-from wakeloop.text.plain_html import safe, table
-from wakeloop.text.secrets import hidden, without_secrets
+from wakeloop.text.characters import pluralize
+from wakeloop.text.plain_html import escape_html, html_table
+from wakeloop.text.secrets import redact_json, redact_text
 from wakeloop.thread.held import held, nothing_of
 from wakeloop.thread.standing import answer_of, session_of
 from wakeloop.todos.items import Todo, count_open
@@ -55,13 +55,13 @@ def show(given: object) -> View:
     todos: list[Todo] = values.get("todos") or []
     told = standing({"open": count_open(todos)} | cast(dict[str, Any], session_of(given)))
     goal, answer = (
-        one_line(without_secrets(values.get("todo_goal") or ""), LONG),
-        clean(without_secrets(answer_of(given))),
+        one_line(redact_text(values.get("todo_goal") or ""), LONG),
+        clean(redact_text(answer_of(given))),
     )
     html = [list_html(todos), paragraph(told)]
     text = [list_text(todos), told]
     if goal:
-        html.insert(0, f"<p><b>{safe(goal)}</b></p>")
+        html.insert(0, f"<p><b>{escape_html(goal)}</b></p>")
         text.insert(0, goal)
     if answer:
         html.append(preformatted(answer))
@@ -72,11 +72,11 @@ def show(given: object) -> View:
 def standing(session: Mapping[str, Any]) -> str:
     """How a thread stands, what it took, and what went wrong on the way."""
     told = [words.ending(session)]
-    took = [plural(session["wakes"], "wake")] if session.get("wakes") else []
+    took = [pluralize(session["wakes"], "wake")] if session.get("wakes") else []
     if spent := session.get("spent"):
         took.append(words.spending(spent))
     if failed := words.failed_calls(session):
-        took.append(f"{plural(failed, 'call')} failed")
+        took.append(f"{pluralize(failed, 'call')} failed")
     return " ".join([*told, *([", ".join(took) + "."] if took else [])])
 
 
@@ -84,8 +84,8 @@ def list_html(todos: Sequence[Todo], bar: str = "") -> str:
     """A list as a table, how far it is above it; legible without its style."""
     if not todos:
         return "<p>The list is empty.</p>"
-    rows = ((str(t.get("id", "")), one_line(t["content"], LONG), _status(t)) for t in hidden(todos))
-    return f"<p>{bar}{words.progress(todos)}</p>\n{table(('id', 'item', 'status'), rows)}"
+    rows = ((str(t.get("id", "")), one_line(t["content"], LONG), _status(t)) for t in redact_json(todos))
+    return f"<p>{bar}{words.progress(todos)}</p>\n{html_table(('id', 'item', 'status'), rows)}"
 
 
 def list_text(todos: Sequence[Todo]) -> str:
@@ -105,9 +105,9 @@ def _status(todo: Todo) -> str:
 
 def paragraph(text: str) -> str:
     """A paragraph of text."""
-    return f"<p>{safe(clean(text))}</p>"
+    return f"<p>{escape_html(clean(text))}</p>"
 
 
 def preformatted(text: str) -> str:
     """Lines of text as they are, broken where the page is too narrow."""
-    return f'<pre style="white-space:pre-wrap">{safe(clean(text))}</pre>'
+    return f'<pre style="white-space:pre-wrap">{escape_html(clean(text))}</pre>'

@@ -7,8 +7,8 @@ from typing import Any
 from wakeloop.display.clean import clean, one_line
 from wakeloop.loop.approval import PLAN_ACTION
 from wakeloop.stream import ActivationSpending
-from wakeloop.text.characters import escaped, is_seen, plural
-from wakeloop.text.secrets import hidden, without_secrets
+from wakeloop.text.characters import escape_invisible, is_visible, pluralize
+from wakeloop.text.secrets import redact_json, redact_text
 from wakeloop.todos.items import Todo, is_closed, is_open
 
 LIMITS = {
@@ -59,7 +59,7 @@ def ending(session: Mapping[str, Any]) -> str:
         return (UNFINISHED if session.get("state") == "running" else by_hand).format(**blanks)
     budget = blanks["budget"]
     blanks["named"], blanks["are"] = one_line(str(reason)), "is" if budget == 1 else "are"
-    blanks["budget"] = plural(budget, "wake") if isinstance(budget, int) else budget
+    blanks["budget"] = pluralize(budget, "wake") if isinstance(budget, int) else budget
     return ENDINGS.get(reason, "Ended: {named}; {open} open.").format(**blanks)
 
 
@@ -85,20 +85,20 @@ def list_of(todos: Sequence[Todo]) -> str:
 def item(todo: Todo, mark: str | None = None) -> str:
     """One item as one line: mark, id, text, and why it is held."""
     why = f" ({todo['status']}: {todo['reason']})" if todo.get("reason") else ""
-    text = one_line(without_secrets(f"{todo['id']} {todo['content']}{why}"), 300)
+    text = one_line(redact_text(f"{todo['id']} {todo['content']}{why}"), 300)
     return f"{mark or MARKS.get(todo['status'], '[?]')} {text}"
 
 
 def call(name: str, args: Mapping[str, Any]) -> str:
     """A tool call as one line, without what looks like a secret; long arguments are cut."""
-    told = (f"{key}={as_text(value)}" for key, value in hidden(args).items())
+    told = (f"{key}={as_text(value)}" for key, value in redact_json(args).items())
     return one_line(f"{name}({', '.join(told)})", 160)
 
 
 def first_line(text: str) -> str:
     """The first line of a result that says something, and how many more there are."""
     first, *more = [line for line in clean(text).splitlines() if line.strip()] or [""]
-    return one_line(without_secrets(first), 160) + (f" (+ {plural(len(more), 'line')})" if more else "")
+    return one_line(redact_text(first), 160) + (f" (+ {pluralize(len(more), 'line')})" if more else "")
 
 
 def as_text(value: Any) -> str:
@@ -108,11 +108,11 @@ def as_text(value: Any) -> str:
 
 def spending(spent: ActivationSpending) -> str:
     """What an activation has spent: requests, tokens and how much of the input was cached, cost."""
-    told = [plural(spent["requests"], "request")]
+    told = [pluralize(spent["requests"], "request")]
     if tokens := spent["input"] + spent["output"]:
         about = "about " if spent["estimated"] else ""
         cached = f" ({_percent(spent['cached'] / spent['input'])} cached)" if spent["cached"] else ""
-        told.append(f"{about}{plural(tokens, 'token')}{cached}")
+        told.append(f"{about}{pluralize(tokens, 'token')}{cached}")
     if spent["cost"] is not None:
         told.append(f"cost {spent['cost']:,.4f}")
     return ", ".join(told)
@@ -130,8 +130,8 @@ def trouble(session: Mapping[str, Any], todos: Sequence[Todo]) -> str:
 
 def failed_and_blocked(calls: int, items: int) -> str:
     """Both counts in words; "" where there is nothing to tell."""
-    told = [f"{plural(calls, 'call')} failed"] if calls else []
-    return ", ".join([*told, *([f"{plural(items, 'item')} blocked"] if items else [])])
+    told = [f"{pluralize(calls, 'call')} failed"] if calls else []
+    return ", ".join([*told, *([f"{pluralize(items, 'item')} blocked"] if items else [])])
 
 
 def failed_calls(session: Mapping[str, Any]) -> int:
@@ -231,17 +231,17 @@ def _whole_item(todo: Mapping[str, Any]) -> str:
 def _named(name: Any, value: Any) -> list[str]:
     """One part of a question under its name, all of it."""
     first, *rest = whole(value if isinstance(value, str) else as_text(value))
-    label = escaped(str(name)).replace("\n", "\\n")
+    label = escape_invisible(str(name)).replace("\n", "\\n")
     return [f"  {label}: {first}", *(f"  | {line}" for line in rest)]
 
 
 def whole(text: str) -> list[str]:
     """All of a text as lines, what cannot be seen spelled out, and a last one where that needs a word."""
-    lines = escaped(text).split("\n")
-    unseen = sum(not is_seen(one) for one in text) - text.count("\n")
+    lines = escape_invisible(text).split("\n")
+    unseen = sum(not is_visible(one) for one in text) - text.count("\n")
     if unseen:
-        told = f"({plural(unseen, 'character')} of this cannot be seen, spelled out as \\x.. or \\u....)"
+        told = f"({pluralize(unseen, 'character')} of this cannot be seen, spelled out as \\x.. or \\u....)"
         lines.append(told)
     if len(lines) > LONG_LINES or len(text) > LONG_TEXT:
-        lines.append(f"({plural(text.count(chr(10)) + 1, 'line')}, {len(text):,} characters; all above)")
+        lines.append(f"({pluralize(text.count(chr(10)) + 1, 'line')}, {len(text):,} characters; all above)")
     return lines

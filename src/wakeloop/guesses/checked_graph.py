@@ -8,9 +8,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.guesses.runs import check_place, check_run, check_written, without_changes
-from wakeloop.platform.traces import as_agent
-from wakeloop.platform.watched_graph import stored_in
-from wakeloop.text.drawing import edges_of, svg
+from wakeloop.platform.saver_aware_graph import stored_channels
+from wakeloop.platform.traces import mark_as_agent
+from wakeloop.text.drawing import draw_svg, graph_edges
 
 
 def _at_a_place(method: Callable[..., Any]) -> Any:
@@ -35,12 +35,12 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` comes by here, too."""
         self._check(input, config, more)
-        return super().stream(without_changes(input), as_agent(config, self), **more)
+        return super().stream(without_changes(input), mark_as_agent(config, self), **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` comes by here, too."""
         self._check(input, config, more)
-        return super().astream(without_changes(input), as_agent(config, self), **more)
+        return super().astream(without_changes(input), mark_as_agent(config, self), **more)
 
     def _check(self, given: Any, config: Any, more: dict[str, Any]) -> None:
         bound = (self.config or {}).get("configurable", {})
@@ -48,7 +48,7 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         keeps = saver is not None and "thread_id" not in bound
         check_run(given, config, self.builder.input_schema.__annotations__, keeps=keeps)
         if saver is not None and given is not None:
-            write, stored = saver.serde.dumps_typed, stored_in(self.channels)
+            write, stored = saver.serde.dumps_typed, stored_channels(self.channels)
             at_exit = more.get("durability") == "exit" or more.get("checkpoint_during") is False
             check_written(given, config, write, self.channels, stored, at_exit=at_exit)
 
@@ -61,11 +61,11 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         A notebook that is not trusted shows no SVG: its ways are told in words, too.
         """
         drawn = self.get_graph()
-        edges = edges_of(drawn)
+        edges = graph_edges(drawn)
         ways = [f"  {start} → {end}" + (f": {words}" if words else "") for start, end, words in edges]
         return {
             "text/plain": "\n".join([self._told(), *ways]),
-            "image/svg+xml": svg(self.get_name(), drawn.nodes, edges),
+            "image/svg+xml": draw_svg(self.get_name(), drawn.nodes, edges),
         }
 
     def _told(self) -> str:

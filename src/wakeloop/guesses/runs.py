@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
 from wakeloop.guesses.kinds import kind_of
-from wakeloop.text.characters import half_in, shorten
+from wakeloop.text.characters import find_lone_surrogate, shorten
 from wakeloop.todos.changes import Changes, check_changes
 from wakeloop.todos.items import Refused
 
@@ -192,7 +192,7 @@ def check_place(config: object) -> None:
     where = config.get("configurable") if isinstance(config, Mapping) else None
     told = where if isinstance(where, Mapping) else {}
     for name in PLACE:
-        if isinstance(told.get(name), str) and (half := half_in(told[name])):
+        if isinstance(told.get(name), str) and (half := find_lone_surrogate(told[name])):
             raise InputError(
                 f"The {name} is refused: half a pair of characters ({half}) is in it, "
                 "which UTF-8 cannot hold."

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from wakeloop.text.characters import one_line, shorten, whole
+from wakeloop.text.characters import fix_surrogates, shorten, to_one_line
 from wakeloop.todos.items import Refused
 
 DecisionKind = Literal["approve", "edit", "reject", "respond"]
@@ -84,7 +84,7 @@ def read_decision(answer: object, asked: Mapping[str, Any]) -> Decision:
     if words is not None and not isinstance(words, str):
         raise Refused(f"message must be a text, not {shorten(repr(words))}")
     args = _read_edited_args(given, action["name"]) if kind == "edit" else None
-    return Decision(cast(DecisionKind, kind), args, whole(words or ""))
+    return Decision(cast(DecisionKind, kind), args, fix_surrogates(words or ""))
 
 
 def quote_words(decision: Decision) -> str:
@@ -119,12 +119,12 @@ def _read_plain_answer(answer: object, allowed: Sequence[str]) -> Decision:
     if "approve" in allowed and _is_yes(answer):
         return Decision("approve")
     if "respond" in allowed and "approve" not in allowed:
-        return Decision("respond", words=whole(str(answer)))
+        return Decision("respond", words=fix_surrogates(str(answer)))
     if "reject" not in allowed:
         raise Refused(f"it needs a decision, such as {{'type': {allowed[0]!r}}}")
     if isinstance(answer, Mapping):
         answer = next((answer[key] for key in ("message", "reason", "text") if answer.get(key)), "")
-    words = whole(answer.strip()) if isinstance(answer, str) else ""
+    words = fix_surrogates(answer.strip()) if isinstance(answer, str) else ""
     return Decision("reject", words="" if words.lower() in NO else words)
 
 
@@ -140,8 +140,8 @@ def _read_edited_args(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(action, Mapping) or not isinstance(action.get("args"), Mapping):
         raise Refused(f"a decision to edit needs edited_action, with the name {name!r} and args")
     if action.get("name", name) != name:
-        told = shorten(one_line(str(action["name"])))
+        told = shorten(to_one_line(str(action["name"])))
         raise Refused(f"an edit changes the arguments of {name}, and cannot turn it into {told}")
     if strange := [key for key in action["args"] if not isinstance(key, str)]:
         raise Refused(f"an edit gives each argument by its name, and {shorten(repr(strange[0]))} is none")
-    return cast(Mapping[str, Any], whole(dict(action["args"])))
+    return cast(Mapping[str, Any], fix_surrogates(dict(action["args"])))

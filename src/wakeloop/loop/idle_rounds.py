@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import PRINT_LENGTH, REMEMBERED, Pair, find_last_round, fingerprint_call
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import one_line, shorten
-from wakeloop.text.marks import of_activation, parts_of
+from wakeloop.text.characters import shorten, to_one_line
+from wakeloop.text.marks import activation_messages, split_result_text
 from wakeloop.todos.items import Todo, count_open
 
 MOST_NAMED = 3  # calls that a reminder names
@@ -31,7 +31,7 @@ def count_idle_rounds(
     """
     if not settings.max_idle_rounds or "nag" not in ledger or ledger.get("plan") == "rejected":
         return 0
-    behind = of_activation(messages)
+    behind = activation_messages(messages)
     if not (made := find_last_round(behind)):
         return 0
     todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", {})
@@ -57,7 +57,9 @@ def needs_idle_reminder(idle: int, ledger: Ledger, settings: LoopSettings) -> bo
 
 def describe_repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
     """Return the blanks of what is said of idle rounds: how many, and the newest different calls in them."""
-    rounds = (m.tool_calls for m in of_activation(messages) if isinstance(m, AIMessage) and m.tool_calls)
+    rounds = (
+        m.tool_calls for m in activation_messages(messages) if isinstance(m, AIMessage) and m.tool_calls
+    )
     names = dict.fromkeys(_format_call(call) for made in islice(rounds, idle) for call in reversed(made))
     newest = ", ".join(list(names)[:MOST_NAMED][::-1])
     more = len(names) - MOST_NAMED
@@ -68,7 +70,7 @@ def _format_call(call: ToolCall) -> str:
     args = (
         f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in call["args"].items()
     )
-    return shorten(one_line(f"{call['name']}({', '.join(args)})"), 80)
+    return shorten(to_one_line(f"{call['name']}({', '.join(args)})"), 80)
 
 
 def measure_reach(todos: Sequence[Todo]) -> list[int]:
@@ -138,7 +140,7 @@ def note_pairs(
 ) -> None:
     """Note the pairs of a history of which a hook takes something away."""
     if settings.max_idle_rounds and "pairs" not in ledger:
-        earlier = list(islice(_iterate_calls(of_activation(messages), todo_tools), REMEMBERED))
+        earlier = list(islice(_iterate_calls(activation_messages(messages), todo_tools), REMEMBERED))
         ledger["pairs"] = _fingerprint_history(messages, earlier)
 
 
@@ -160,7 +162,7 @@ def _fingerprint_history(messages: Sequence[AnyMessage], newest_first: Sequence[
 
 def _fingerprint_pair(call: ToolCall, result: ToolMessage) -> str:
     """Return a short print of a call and what it brought: the tool's own part, blocks of any kind too."""
-    own: Any = parts_of(result)[0]
+    own: Any = split_result_text(result)[0]
     if isinstance(result.content, list):
         own = [own, *(b for b in result.content if isinstance(b, dict) and b.get("type") != "text")]
     return fingerprint_call(call["name"], {"args": call["args"], "result": own})

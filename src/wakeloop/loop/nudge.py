@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import one_line, shorten
-from wakeloop.text.marks import as_assistant, as_user, kind_of, text_of
+from wakeloop.text.characters import shorten, to_one_line
+from wakeloop.text.marks import kind_of, make_assistant_message, make_user_message, text_of
 from wakeloop.todos.items import Todo, abridged, count_open, open_items
 
 RECENT_MESSAGES = 20  # messages
@@ -95,7 +95,9 @@ def show_list_once(
         return []
     counts = {"open": count_open(todos), "total": len(todos)}
     listing = dialect.listing(todos, goal, settings)
-    return [as_user("activate", fill("given", dialect.texts, settings.prompts, list=listing, **counts))]
+    return [
+        make_user_message("activate", fill("given", dialect.texts, settings.prompts, list=listing, **counts))
+    ]
 
 
 def _is_todo_result(dialect: Dialect, message: BaseMessage) -> bool:
@@ -108,7 +110,7 @@ def close_round(
     """Return the line that closes a round whose results the graph's own user message would stand behind."""
     if not messages or not isinstance(messages[-1], ToolMessage):
         return []
-    return [as_assistant("repair", fill("broken_off", dialect.name, settings.prompts))]
+    return [make_assistant_message("repair", fill("broken_off", dialect.name, settings.prompts))]
 
 
 def build_nudge(
@@ -124,7 +126,7 @@ def build_nudge(
     if owed:
         told = owed[: settings.nudge_items]
         names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in told)
-        peers = ", ".join(shorten(one_line(name)) for name in names)
+        peers = ", ".join(shorten(to_one_line(name)) for name in names)
         peers += f" and {len(owed) - len(told):,} more" if len(owed) > len(told) else ""
         parts["reply"] = fill("nudge_reply", dialect.texts, settings.prompts, peers=peers)
     if results:

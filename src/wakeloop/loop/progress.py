@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.text.marks import by_user, opens, text_of
+from wakeloop.text.marks import is_user_message, opens_activation, text_of
 from wakeloop.todos.items import Todo, is_open
 
 Pair = tuple[ToolCall, ToolMessage]
@@ -100,7 +100,7 @@ def fingerprint_earlier_calls(messages: Sequence[AnyMessage], todo_tools: Collec
     """Return the prints of the newest calls of an activation outside the todo tools."""
     found: list[str] = []
     for message in reversed(messages):
-        if len(found) >= REMEMBERED or by_user(message) or opens(message):
+        if len(found) >= REMEMBERED or is_user_message(message) or opens_activation(message):
             break
         calls = message.tool_calls if isinstance(message, AIMessage) else []
         found += [

@@ -10,7 +10,7 @@ from wakeloop.loop.prices import Usage, compute_cost
 from wakeloop.loop.progress import find_last_round
 from wakeloop.settings import MOST, LoopSettings
 from wakeloop.stream import ActivationSpending, Budget, RequestSpending, SpentEvent
-from wakeloop.text.marks import milliseconds
+from wakeloop.text.marks import call_duration_ms
 
 BILLION = 1_000_000_000
 
@@ -90,7 +90,7 @@ def add_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
         return
     todo = set(notes.get("todo_calls", ()))
     found = [result for call, result in find_last_round(reversed(messages)) if call["id"] not in todo]
-    longest = max(map(milliseconds, found), default=0)
+    longest = max(map(call_duration_ms, found), default=0)
     failed = sum(result.status == "error" for result in found)
     if longest or failed:
         spent = read_totals(notes)

@@ -10,13 +10,13 @@ from langchain_core.messages import SystemMessage
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.gates import Costs
 from wakeloop.loop.replies import note_format_reply
-from wakeloop.model.broken_stream import Hearing
-from wakeloop.model.reply import without_calls
+from wakeloop.model.finish_reasons import reply_problem
+from wakeloop.model.reply import drop_calls
+from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
-from wakeloop.model.signs import sign_of
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
-from wakeloop.text.marks import mark, new_id
+from wakeloop.text.marks import make_mark, new_id
 from wakeloop.thread.exchange import Exchange
 
 JUDGED_LATER = Costs(
@@ -42,16 +42,16 @@ class AgentRequestContext:
 class AgentExchange(Exchange):
     """A request by way of an agent's own model node: a format's answer is as that node reads it."""
 
-    def formatted(self, result: Any, heard: Hearing) -> None:  # noqa: ARG002 - whole, or the agent has raised
+    def formatted(self, result: Any, heard: ReplyWatcher) -> None:  # noqa: ARG002 - whole, or the agent has raised
         """Store the reply as the agent does; ask again for one without an answer in it."""
         reply, response = result["raw"], result["response"]
-        refused = sign_of(reply) == "refused"
+        refused = reply_problem(reply) == "refused"
         problem = None
         if response.structured_response is None and not refused:
             said = [str(m.content) for m in response.result if m is not reply]
             problem = shorten(" ".join(said) or "there was no result in it", 300)
-            reply = reply if said else without_calls(reply, self.request.say("empty_reply"))
+            reply = reply if said else drop_calls(reply, self.request.fill_prompt("empty_reply"))
         self.ledger = note_format_reply(self.ledger, problem, self.settings, cut=False, refused=refused)
-        marked = {**reply.additional_kwargs, **mark("format")}
+        marked = {**reply.additional_kwargs, **make_mark("format")}
         key = reply.id if reply.id and not self.known(reply.id) else new_id()
         self.request.writes.append(reply.model_copy(update={"additional_kwargs": marked, "id": key}))

@@ -33,14 +33,14 @@ from wakeloop.middleware.agent_tools import MUST_BE_FIRST, check_tools, is_resul
 from wakeloop.middleware.draft import Draft, assign_ids, replace_history
 from wakeloop.middleware.turns import Turns, read_step
 from wakeloop.middleware.watched_request import SentMessages
-from wakeloop.model.bindings import Tools, has_calls, tools_for
-from wakeloop.model.broken_stream import Hearing
-from wakeloop.model.no_call import answers_whole, is_openai, no_call
+from wakeloop.model.bindings import ToolSelection, has_calls, select_tools
+from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
-from wakeloop.model.usage import name_of
+from wakeloop.model.tool_choice import is_openai, loses_plain_bodies, no_call_choice
+from wakeloop.model.usage import model_name_of
 from wakeloop.nodes.nag import Nag
 from wakeloop.routes import after_round
-from wakeloop.text.marks import as_assistant, new_id, parts_of, with_suffix
+from wakeloop.text.marks import append_to_result, make_assistant_message, new_id, split_result_text
 from wakeloop.todos.items import count_open
 
 
@@ -55,7 +55,7 @@ class AgentRequest:
     systems: Systems
     draft: Draft = field(init=False)
     exchange: AgentExchange = field(init=False)
-    tools: Tools = field(init=False)
+    tools: ToolSelection = field(init=False)
     response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
     reply: AIMessage | None = None
     given: frozenset[str | None] = frozenset()
@@ -94,7 +94,7 @@ class AgentRequest:
             tools,
             self.request.system_message,
             self.systems,
-            name_of(self.request.model),
+            model_name_of(self.request.model),
         )
         self.exchange = AgentExchange(draft.state, desk)
         check_price(self.exchange.settings, desk.model_name)
@@ -162,19 +162,21 @@ class AgentRequest:
         system = wire[0] if wire and isinstance(wire[0], SystemMessage) else None
         formats = exchange.asking == "format"
         called = has_calls(wire)
-        self.tools = tools_for(
+        self.tools = select_tools(
             exchange.asking, called=called, todo_tools=exchange.active, own=bool(request.tools)
         )
         if formats:
-            self.tools = Tools(todos=called, own=called)
+            self.tools = ToolSelection(todos=called, own=called)
             if isinstance(request.response_format, ToolStrategy):
-                self.tools = Tools(todos=False, own=False)
+                self.tools = ToolSelection(todos=False, own=False)
         bound: list[Any] = [*request.tools] if self.tools.own else []
         if self.tools.todos and formats and is_openai(request.model):  # strict there: without the wrapper
             bound += [schema["function"] for schema in deepcopy(self.turns.schemas)]
         elif self.tools.todos:
             bound += self.turns.schemas
-        choice = request.tool_choice if self.tools.may_call else no_call(request.model) if bound else None
+        choice = (
+            request.tool_choice if self.tools.may_call else no_call_choice(request.model) if bound else None
+        )
         return request.override(
             messages=wire[1:] if system else wire,
             system_message=system,
@@ -183,19 +185,19 @@ class AgentRequest:
             response_format=request.response_format if formats else None,
         )
 
-    def watch_reply(self) -> Hearing:
+    def watch_reply(self) -> ReplyWatcher:
         """Return the ear for the request; where it shows the list, another hears whether that gets there."""
         model: BaseChatModel = self.request.model
         shows = self.exchange.ledger.get("shown") in self.given and count_open(self.exchange.todos)
         self.sent = SentMessages() if shows else None
-        return Hearing(
+        return ReplyWatcher(
             merge_configs(self.config, {"callbacks": [self.sent]}) if self.sent else self.config,
             streaming=bool(getattr(model, "streaming", False)),
-            asks_whole=self.exchange.asking != "format" and answers_whole(model),
+            retries_unstreamed=self.exchange.asking != "format" and loses_plain_bodies(model),
             finishes=self.exchange.settings.finish_reason == "required",
         )
 
-    def take_reply(self, response: ModelResponse[Any] | None, heard: Hearing) -> bool:
+    def take_reply(self, response: ModelResponse[Any] | None, heard: ReplyWatcher) -> bool:
         """Take in a reply; tell whether the same request is made again, since nothing of it is stored."""
         self.response = response or ModelResponse([])
         lost = self.given - self.sent.ids if self.sent and self.given & self.sent.ids - {None} else ()
@@ -203,7 +205,7 @@ class AgentRequest:
             self.exchange.ledger["shown"] = "-"  # a wrapper behind this one has cut it off
         raw: Any = next((m for m in self.response.result if isinstance(m, AIMessage)), None)
         said: Any = raw if raw is not None else next(iter(self.response.result), None)
-        if self.exchange.asking == "format" and heard.unread is None:
+        if self.exchange.asking == "format" and heard.unreadable is None:
             said = {"raw": said, "response": self.response}
         update = self.exchange.stored(said, heard, may_call=self.tools.may_call)
         self.reply = None
@@ -244,7 +246,7 @@ class AgentRequest:
         if self.reply is not None:
             return self.reply
         if self.draft.ledger.get("plan") == "judged":
-            return as_assistant("repair", "")
+            return make_assistant_message("repair", "")
         lines: Sequence[Any] = close_round(self.draft.state["messages"], self.dialect, self.turns.settings)
         if lines:
             line: AIMessage = lines[0]
@@ -258,5 +260,5 @@ def merge_rewording(given: Any, old: Any, new: Any) -> Any:
     """Return a message as a wrapper has made it, with what was put behind the stored one meanwhile."""
     if new is old or not (isinstance(given, ToolMessage) and isinstance(old, ToolMessage)):
         return given
-    added = parts_of(new)[1][len(parts_of(old)[1]) :]
-    return with_suffix(given, added.removeprefix("\n\n")) if added else given
+    added = split_result_text(new)[1][len(split_result_text(old)[1]) :]
+    return append_to_result(given, added.removeprefix("\n\n")) if added else given

@@ -13,21 +13,21 @@ from wakeloop.channels.session import Standing
 from wakeloop.channels.todo_list import fold_todos, merge_todos
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger
-from wakeloop.platform.cheap_copies import Delta, Folded
+from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
 from wakeloop.stream import Session
 from wakeloop.todos.items import Todo
 
-Entries = Annotated[list[Any], PrivateStateAttr, Folded(list, merge_entries)]
+Entries = Annotated[list[Any], PrivateStateAttr, CheapReducerChannel(list, merge_entries)]
 
 
 class WakeLoopState(AgentState[Any]):
     """The channels of the middleware; the list and its session go in and out, settings and events in."""
 
-    todos: Annotated[list[Todo], Folded(list, fold_todos)]
+    todos: Annotated[list[Todo], CheapReducerChannel(list, fold_todos)]
     todo_session: NotRequired[Annotated[Session, Standing(Session)]]
     todo_inbox: NotRequired[Annotated[list[WakeEvent], OmitFromOutput]]
-    todo_settings: Annotated[dict[str, Any], OmitFromOutput, Folded(dict, merge_settings)]
-    todo_goal: Annotated[str, PrivateStateAttr, Folded(str, merge_goal)]
+    todo_settings: Annotated[dict[str, Any], OmitFromOutput, CheapReducerChannel(dict, merge_settings)]
+    todo_goal: Annotated[str, PrivateStateAttr, CheapReducerChannel(str, merge_goal)]
     todo_ledger: NotRequired[Annotated[Ledger, PrivateStateAttr]]
     owed_replies: NotRequired[Entries]
     waiting_on: NotRequired[Entries]
@@ -38,5 +38,5 @@ class WakeLoopState(AgentState[Any]):
 class ChangesState(AgentState[Any]):
     """Pass it to `create_agent(state_schema=…)`: conversation and list are stored as changes."""
 
-    messages: Required[Annotated[list[AnyMessage], Delta(merge_messages, snapshot_frequency=500)]]
-    todos: Annotated[list[Todo], Delta(merge_todos, snapshot_frequency=25)]
+    messages: Required[Annotated[list[AnyMessage], CheapDeltaChannel(merge_messages, snapshot_frequency=500)]]
+    todos: Annotated[list[Todo], CheapDeltaChannel(merge_todos, snapshot_frequency=25)]

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, RemoveMessage
 
 from wakeloop.channels.conversation import REMOVE_ALL_MESSAGES, Messages, merge_messages
 from wakeloop.channels.writes import folded
-from wakeloop.text.marks import kind_of, last_of
+from wakeloop.text.marks import find_last, kind_of
 
 
 class Draft:
@@ -86,7 +86,7 @@ def with_message_ids(state: Any) -> Any:
 
 def remove_placeholder(messages: Sequence[Any]) -> list[Any]:
     """Return what takes an empty reply out that stands last, in the place of one that is not asked for."""
-    last = last_of(AIMessage, messages)
+    last = find_last(AIMessage, messages)
     empty = last and kind_of(last) == "repair" and not last.content
     return [RemoveMessage(last.id or "")] if last and empty else []
 

@@ -15,17 +15,17 @@ from wakeloop.loop.replies import note_step_limit
 from wakeloop.loop.run_end import build_session_from_notes, drop_run_notes
 from wakeloop.loop.spending import add_round
 from wakeloop.middleware.draft import Draft, remove_placeholder, with_message_ids
-from wakeloop.model.answers import error_answer, unanswered
-from wakeloop.model.reply import unfit
+from wakeloop.model.reply import misfit_error
+from wakeloop.model.tool_results import error_result, find_unanswered
 from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.finalization_guard import FinalizationGuard
 from wakeloop.nodes.validate_todos import ValidateTodos
 from wakeloop.nodes.wake import Wake
-from wakeloop.platform.traces import tell
+from wakeloop.platform.traces import emit_event
 from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import copy_ledger
-from wakeloop.text.marks import last_of
+from wakeloop.text.marks import find_last
 from wakeloop.thread.verifying import Verify, is_asynchronous
 
 END_STEPS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
@@ -121,7 +121,7 @@ class Turns:
             draft.apply(self.wake(draft.state, config))
         if word != "stop":
             return "model"
-        reply = last_of(AIMessage, draft.state["messages"])
+        reply = find_last(AIMessage, draft.state["messages"])
         goes_on = reply is None or reply.tool_calls or ledger.get("formats") is True
         return "end" if goes_on else None  # else the agent ends by itself: without a tool for a format
 
@@ -148,7 +148,7 @@ class Turns:
         messages = state["messages"]
         rest = drop_run_notes(ledger, tail=(messages[-1].id or "") if messages else None)
         rest["ruling"] = reason
-        tell({"type": "parked", "session": session}, ledger)
+        emit_event({"type": "parked", "session": session}, ledger)
         return {"todo_session": session, "todo_ledger": rest}
 
 
@@ -160,14 +160,14 @@ class Round:
         state = draft.state
         messages: list[AnyMessage] = state["messages"]
         edits: Mapping[str, Any] = state.get("hitl_edited_tool_calls") or {}
-        left = unanswered(reply.tool_calls, messages)
+        left = find_unanswered(reply.tool_calls, messages)
         named = ledger.get("todo_calls", ())
         todo = [self.apply_edit(call, edits, dialect) for call in left if call["id"] in named]
         self.todo = [call for call in todo if call["name"] in dialect.names]
         ids = [call["id"] for call in self.todo]
         faults = self.ledger.get("faults", {})
         self.faults = [
-            error_answer(call, faults[call["id"] or ""])
+            error_result(call, faults[call["id"] or ""])
             for call in left
             if call["id"] not in ids and call["id"] in faults
         ]
@@ -191,7 +191,7 @@ class Round:
             return call
         new = ToolCall(name=edit["name"], args=edit["args"], id=call["id"], type="tool_call")
         faults = {key: why for key, why in self.ledger.get("faults", {}).items() if key != call["id"]}
-        if new["name"] in dialect.names and (why := unfit(dialect, new["name"], new["args"])):
+        if new["name"] in dialect.names and (why := misfit_error(dialect, new["name"], new["args"])):
             faults[call["id"] or ""] = why
         self.ledger["faults"] = faults
         return new
@@ -203,7 +203,7 @@ class Round:
         if gone := remove_placeholder(state["messages"]):
             draft.apply({"messages": gone})
         messages = draft.state["messages"]
-        reply = last_of(AIMessage, messages)
+        reply = find_last(AIMessage, messages)
         if "nag" not in ledger or reply is None or not reply.tool_calls:
             return None
         if not ledger.get("end"):

@@ -11,9 +11,9 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
 from langgraph.types import TracePolicy
 
-from wakeloop.model.broken_stream import Hearing
 from wakeloop.model.redaction import RedactingTracer
-from wakeloop.model.usage import name_of
+from wakeloop.model.reply_watcher import ReplyWatcher
+from wakeloop.model.usage import model_name_of
 
 
 def _trim_traced_inputs(inputs: Any) -> Any:
@@ -21,7 +21,7 @@ def _trim_traced_inputs(inputs: Any) -> Any:
     if not isinstance(request, dict):
         return inputs
     said = {key: request.get(key) for key in ("system_message", "messages")}
-    return {"request": {"model": name_of(request["model"]), **said}}
+    return {"request": {"model": model_name_of(request["model"]), **said}}
 
 
 TRACE_POLICY = TracePolicy(process_inputs=_trim_traced_inputs)
@@ -61,7 +61,9 @@ class FormatErrorCatcher:
         return True
 
 
-def call_handler(handler: Callable[[Any], Any], request: Any, ear: Hearing, config: RunnableConfig) -> Any:
+def call_handler(
+    handler: Callable[[Any], Any], request: Any, ear: ReplyWatcher, config: RunnableConfig
+) -> Any:
     """Return a reply; None where it was not read. What is raised tells no key."""
     with RedactingTracer(ear.config, request.model) as told, ear, FormatErrorCatcher(request) as unfit:
         if told is None or told is config:
@@ -70,11 +72,11 @@ def call_handler(handler: Callable[[Any], Any], request: Any, ear: Hearing, conf
             return context.run(handler, request)
     if unfit.said is not None:
         return unfit.said
-    return call_handler(handler, _without_streaming(request), ear, config) if ear.silent else None
+    return call_handler(handler, _without_streaming(request), ear, config) if ear.never_began else None
 
 
 async def acall_handler(
-    handler: Callable[[Any], Awaitable[Any]], request: Any, ear: Hearing, config: RunnableConfig
+    handler: Callable[[Any], Awaitable[Any]], request: Any, ear: ReplyWatcher, config: RunnableConfig
 ) -> Any:
     """Return the same; the model is awaited."""
     with RedactingTracer(ear.config, request.model) as told, ear, FormatErrorCatcher(request) as unfit:
@@ -84,7 +86,7 @@ async def acall_handler(
             return await get_running_loop().create_task(_await_handler(handler, request), context=context)
     if unfit.said is not None:
         return unfit.said
-    return await acall_handler(handler, _without_streaming(request), ear, config) if ear.silent else None
+    return await acall_handler(handler, _without_streaming(request), ear, config) if ear.never_began else None
 
 
 def _without_streaming(request: Any) -> Any:

@@ -10,12 +10,12 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError
-from wakeloop.model.broken_stream import Hearing
-from wakeloop.model.named import bound, in_format
-from wakeloop.model.no_call import answers_whole, is_openai, no_call
-from wakeloop.model.usage import name_of
+from wakeloop.model.chat_models import bind_format, bind_tools
+from wakeloop.model.reply_watcher import ReplyWatcher
+from wakeloop.model.tool_choice import is_openai, loses_plain_bodies, no_call_choice
+from wakeloop.model.usage import model_name_of
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.platform.formats import openai_tools, with_tools
+from wakeloop.platform.format_with_tools import bind_tools_to_format, openai_tool_arguments
 from wakeloop.settings import LoopSettings
 
 
@@ -31,7 +31,7 @@ LAST_WORDS = ("explain", "report")
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class ToolSelection:
     """Which tools a request goes out with: the list's, the caller's own; and whether one may be called."""
 
     todos: bool
@@ -39,17 +39,17 @@ class Tools:
     may_call: bool = True
 
 
-def tools_for(asking: str | None, *, called: bool, todo_tools: bool, own: bool) -> Tools:
+def select_tools(asking: str | None, *, called: bool, todo_tools: bool, own: bool) -> ToolSelection:
     """Return the tools of a request; `called` tells whether its history has calls, `own` of other tools.
 
     Many servers refuse a request without tools over a history with calls: for a last word they are there,
     and none may be called.
     """
     if asking in LAST_WORDS:
-        return Tools(called and (todo_tools or not own), called, may_call=False)
+        return ToolSelection(called and (todo_tools or not own), called, may_call=False)
     if not todo_tools and called and not own:
-        return Tools(todos=True, own=True, may_call=False)
-    return Tools(todo_tools, own=True)
+        return ToolSelection(todos=True, own=True, may_call=False)
+    return ToolSelection(todo_tools, own=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,27 +69,27 @@ class ModelBindings:
     formatted_with_tools: Runnable[Any, Any] | None = None
 
     @classmethod
-    def of(
+    def create(
         cls, chat: BaseChatModel, tools: Sequence[Any], dialect: Dialect, base: LoopSettings, form: Any = None
     ) -> "ModelBindings":
         """Bind the model; one that cannot call tools will do where the todo tools are off."""
         full: Runnable[Any, Any] | None = None
         quiet: Runnable[Any, Any] | None = None
-        choice, everything = no_call(chat), [*tools, *dialect.schemas(base)]
+        choice, everything = no_call_choice(chat), [*tools, *dialect.schemas(base)]
         try:
-            full = bound(chat, everything)
-            quiet = full if choice is None else bound(chat, everything, choice)
+            full = bind_tools(chat, everything)
+            quiet = full if choice is None else bind_tools(chat, everything, choice)
         except ModelError:
             if dialect.active(base):
                 raise
         return cls(
             full,
-            bound(chat, tools),
+            bind_tools(chat, tools),
             chat,
-            formatted := None if form is None else in_format(chat, form),
+            formatted := None if form is None else bind_format(chat, form),
             quiet,
-            bound(chat, tools, choice) if tools else None,
-            None if formatted is None else _beside(chat, formatted, quiet),
+            bind_tools(chat, tools, choice) if tools else None,
+            None if formatted is None else _bind_tools_to_format(chat, formatted, quiet),
         )
 
     @computed_once
@@ -100,7 +100,7 @@ class ModelBindings:
     @computed_once
     def name(self) -> str:
         """The model's name as its client has it."""
-        return name_of(self.bare)
+        return model_name_of(self.bare)
 
     @property
     def streaming(self) -> bool:
@@ -108,17 +108,17 @@ class ModelBindings:
         return self.may_stream and bool(self.bare.streaming)  # type: ignore[attr-defined]
 
     @computed_once
-    def asks_whole(self) -> bool:
+    def retries_unstreamed(self) -> bool:
         """Whether a stream that never began is asked for again whole: the body may have been no stream."""
-        return answers_whole(self.bare)
+        return loses_plain_bodies(self.bare)
 
-    def hearing(self, config: RunnableConfig, asking: str | None, settings: LoopSettings) -> Hearing:
+    def watch(self, config: RunnableConfig, asking: str | None, settings: LoopSettings) -> ReplyWatcher:
         """Return the ear for a request."""
-        return Hearing(
+        return ReplyWatcher(
             config,
             streaming=self.streaming,
             formats=asking == "format",
-            asks_whole=asking != "format" and self.asks_whole,
+            retries_unstreamed=asking != "format" and self.retries_unstreamed,
             finishes=settings.finish_reason == "required",
         )
 
@@ -128,7 +128,7 @@ class ModelBindings:
             beside = self.formatted_with_tools if has_calls(wire) else None
             return BoundModel(beside or self.formatted)
         own, todos = self.quiet_without_todos, todo_tools and self.full is not None
-        tools = tools_for(asking, called=has_calls(wire), todo_tools=todos, own=own is not None)
+        tools = select_tools(asking, called=has_calls(wire), todo_tools=todos, own=own is not None)
         quiet = self.quiet if tools.todos else own if tools.own else None
         if tools.may_call or (quiet is None and asking not in LAST_WORDS):
             return BoundModel(self.full if tools.todos and self.full is not None else self.without_todos)
@@ -140,12 +140,14 @@ def has_calls(wire: Sequence[BaseMessage]) -> bool:
     return any(isinstance(message, AIMessage) and message.tool_calls for message in wire)
 
 
-def _beside(
+def _bind_tools_to_format(
     chat: BaseChatModel, formatted: Runnable[Any, Any], quiet: Runnable[Any, Any] | None
 ) -> Runnable[Any, Any]:
     """Ask in a format with the tools bound; one that is itself a tool is asked for as it is."""
     if not isinstance(quiet, RunnableBinding):
         return formatted
     if is_openai(chat):
-        return with_tools(formatted, openai_tools(chat, quiet.kwargs["tools"], quiet.kwargs["tool_choice"]))
-    return with_tools(formatted, quiet.kwargs)
+        return bind_tools_to_format(
+            formatted, openai_tool_arguments(chat, quiet.kwargs["tools"], quiet.kwargs["tool_choice"])
+        )
+    return bind_tools_to_format(formatted, quiet.kwargs)

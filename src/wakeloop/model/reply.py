@@ -9,15 +9,17 @@ from langchain_core.messages import AIMessage, ToolCall
 
 from wakeloop.dialects.base import Dialect, Misfit
 from wakeloop.guesses.tools import requires_nothing
-from wakeloop.model.broken_stream import Halves
-from wakeloop.model.calls import LONGEST_ID, Pair, holding, legal_name, renamed
-from wakeloop.model.signs import refusal_in, sign_of
-from wakeloop.model.storable import beside, storable, unstorable
-from wakeloop.text.characters import shorten, whole
-from wakeloop.text.marks import new_call_id, new_id, text_of, unmarked
+from wakeloop.model.finish_reasons import refusal_text, reply_problem
+from wakeloop.model.reply_watcher import BrokenArguments
+from wakeloop.model.storable_values import make_storable, storable_fields, storage_problem
+from wakeloop.model.tool_calls import LONGEST_ID, Pair, legal_name, set_calls, with_legal_speaker
+from wakeloop.text.characters import fix_surrogates, shorten
+from wakeloop.text.marks import new_call_id, new_id, remove_mark, text_of
 from wakeloop.todos.items import LONGEST, Refused
 
-NOTHING = frozenset(("", "null", '""', "None", "undefined"))  # arguments that servers send for none at all
+EMPTY_ARGUMENTS = frozenset(
+    ("", "null", '""', "None", "undefined")
+)  # arguments that servers send for none at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def read_reply(
     known: Callable[[str], bool],
     cut_call: str,
     no_text: str,
-    halves: Halves = MappingProxyType({}),
+    halves: BrokenArguments = MappingProxyType({}),
     *,
     must_finish: bool = False,
 ) -> Reply:
@@ -64,21 +66,21 @@ def read_reply(
     `halves` holds arguments that broke off in a stream and were parsed as if they were whole; `must_finish`
     tells that the reply is a stream which has to say how it ended.
     """
-    sign = sign_of(raw, must_finish=must_finish)
+    sign = reply_problem(raw, must_finish=must_finish)
     if sign == "refused":
-        return _refusal(raw, known, no_text)
+        return _read_refusal(raw, known, no_text)
     names = dialect.names if dialect is not None else frozenset()
-    pairs, broken = _sound_calls(
-        raw, used, halves, {*names, *tools}, lambda name: _bare(name, dialect, tools)
+    pairs, broken = _pair_calls(
+        raw, used, halves, {*names, *tools}, lambda name: _needs_no_arguments(name, dialect, tools)
     )
-    calls = {call["id"] or "": (whole(given["name"] or "unknown"), call) for given, call in pairs}
+    calls = {call["id"] or "": (fix_surrogates(given["name"] or "unknown"), call) for given, call in pairs}
     faults: dict[str, str] = {}
     for key, (name, call) in calls.items():
-        fault = cut_call if sign == "cut" else _fault(name, call, broken.get(key), dialect, names, tools)
+        fault = cut_call if sign == "cut" else _find_fault(name, call, broken.get(key), dialect, names, tools)
         if fault:
-            faults[key] = shorten(whole(fault), LONGEST)
+            faults[key] = shorten(fix_surrogates(fault), LONGEST)
     return Reply(
-        message=_stored(raw, pairs, known),
+        message=_make_stored_message(raw, pairs, known),
         text=text_of(raw),
         cut=sign == "cut",
         unfit=sign == "unfit",
@@ -88,17 +90,17 @@ def read_reply(
     )
 
 
-def _refusal(raw: AIMessage, known: Callable[[str], bool], no_text: str) -> Reply:
+def _read_refusal(raw: AIMessage, known: Callable[[str], bool], no_text: str) -> Reply:
     """Keep the words of a refused reply, without calls, thoughts and blocks."""
-    words = whole("\n\n".join(part for part in (text_of(raw), refusal_in(raw)) if part))
+    words = fix_surrogates("\n\n".join(part for part in (text_of(raw), refusal_text(raw)) if part))
     message = raw.model_copy(update={"content": words or no_text})
-    return Reply(_stored(message, [], known), words, refused=True)
+    return Reply(_make_stored_message(message, [], known), words, refused=True)
 
 
-def _sound_calls(
+def _pair_calls(
     raw: AIMessage,
     used: Callable[[str], bool],
-    halves: Halves,
+    halves: BrokenArguments,
     there: Collection[str],
     bare: Callable[[str], bool],
 ) -> tuple[list[Pair], dict[str, str]]:
@@ -111,17 +113,17 @@ def _sound_calls(
     broken: dict[str, str] = {}
     for call in [*raw.tool_calls, *raw.invalid_tool_calls]:
         key = call["id"]
-        if not key or key in calls or used(key) or whole(key) != key or len(key) > LONGEST_ID:
+        if not key or key in calls or used(key) or fix_surrogates(key) != key or len(key) > LONGEST_ID:
             key = next(new for new in iter(new_call_id, "") if new not in calls and not used(new))
         args = halves.get((call["id"], call["name"]), call["args"]) if halves else call["args"]
-        nothing = args is None or (isinstance(args, str) and args.strip() in NOTHING)
+        nothing = args is None or (isinstance(args, str) and args.strip() in EMPTY_ARGUMENTS)
         if nothing and bare(call["name"] or ""):
             args = {}
         if not isinstance(args, dict):
             broken[key] = f"the arguments are no JSON object: {shorten(str(args), 200)}"
-        elif (why := unstorable(args, "the arguments")) is not None:
+        elif (why := storage_problem(args, "the arguments")) is not None:
             broken[key] = why
-        sound: dict[str, Any] = {} if key in broken else whole(args)
+        sound: dict[str, Any] = {} if key in broken else fix_surrogates(args)
         name = legal_name(call["name"])
         if (own := call["name"]) and own in there:
             name = own
@@ -129,13 +131,13 @@ def _sound_calls(
     return list(calls.values()), broken
 
 
-def _bare(name: str, dialect: Dialect | None, tools: Mapping[str, Any]) -> bool:
+def _needs_no_arguments(name: str, dialect: Dialect | None, tools: Mapping[str, Any]) -> bool:
     if dialect is not None and name in dialect.names:
-        return unfit(dialect, name, {}) is None
+        return misfit_error(dialect, name, {}) is None
     return name in tools and requires_nothing(tools[name])
 
 
-def _fault(
+def _find_fault(
     name: str,
     call: ToolCall,
     why: str | None,
@@ -146,7 +148,7 @@ def _fault(
     if dialect is not None and name in names:
         if why is not None:
             return dialect.error(why)
-        return unfit(dialect, name, call["args"])
+        return misfit_error(dialect, name, call["args"])
     if why is not None:
         return f"Error: {why}"
     if name not in tools:
@@ -155,7 +157,7 @@ def _fault(
     return None
 
 
-def unfit(dialect: Dialect, name: str, args: Mapping[str, Any]) -> str | None:
+def misfit_error(dialect: Dialect, name: str, args: Mapping[str, Any]) -> str | None:
     """Return the error result of a todo call whose arguments do not fit, or None."""
     try:
         dialect.read(name, args)
@@ -166,23 +168,23 @@ def unfit(dialect: Dialect, name: str, args: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _stored(raw: AIMessage, pairs: Sequence[Pair], known: Callable[[str], bool]) -> AIMessage:
+def _make_stored_message(raw: AIMessage, pairs: Sequence[Pair], known: Callable[[str], bool]) -> AIMessage:
     """Return the reply as it goes into the history: these calls everywhere, an id of its own, no mark."""
-    update: dict[str, Any] = beside(raw)
-    if (content := storable(raw.content)) != raw.content:
+    update: dict[str, Any] = storable_fields(raw)
+    if (content := make_storable(raw.content)) != raw.content:
         update["content"] = content
-    if not raw.id or known(raw.id) or whole(raw.id) != raw.id:
+    if not raw.id or known(raw.id) or fix_surrogates(raw.id) != raw.id:
         update["id"] = new_id()
     reply = raw.model_copy(update=update) if update else raw
-    return unmarked(renamed(reply.model_copy(update=holding(reply, pairs))))  # type: ignore[return-value]
+    return remove_mark(with_legal_speaker(reply.model_copy(update=set_calls(reply, pairs))))  # type: ignore[return-value]
 
 
-def spoken_by(name: str | None, message: AIMessage) -> AIMessage:
+def with_speaker(name: str | None, message: AIMessage) -> AIMessage:
     """Return a reply under the agent's name, as it was given; what goes out again has a legal one."""
     return message if name is None else message.model_copy(update={"name": name})
 
 
-def without_calls(raw: AIMessage, no_text: str = "") -> AIMessage:
+def drop_calls(raw: AIMessage, no_text: str = "") -> AIMessage:
     """Return a reply without its calls: where none was allowed, none is stored; `no_text` stands for none."""
-    kept = raw.model_copy(update=holding(raw, []))
+    kept = raw.model_copy(update=set_calls(raw, []))
     return kept.model_copy(update={"content": no_text}) if no_text and not text_of(kept) else kept

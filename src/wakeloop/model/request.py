@@ -20,12 +20,12 @@ from wakeloop.loop.idle_rounds import describe_repeats, needs_idle_reminder, not
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import find_unseen_lines
 from wakeloop.model.legality import is_legal
-from wakeloop.model.usage import characters_in
-from wakeloop.model.wire_order import Lines, legal, system_prompt
+from wakeloop.model.usage import count_characters
+from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_legal
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
-from wakeloop.text.marks import as_user, new_id, with_suffix
+from wakeloop.text.marks import append_to_result, make_user_message, new_id
 from wakeloop.todos.items import Todo, count_open, worth_showing
 
 REMEMBERED_PROMPTS = 64
@@ -52,15 +52,15 @@ class Request:
         self.update: dict[str, Any] = {}
         self.summaries = frozenset(ledger.get("summaries", ()))
 
-    def say(self, name: str, **blanks: Any) -> str:
+    def fill_prompt(self, name: str, **blanks: Any) -> str:
         """Return one of the package's texts, as these settings have it."""
         return fill(name, self.dialect.texts, self.settings.prompts, **blanks)
 
-    def seen_by_hook(self) -> dict[str, Any]:
+    def hook_state(self) -> dict[str, Any]:
         """Return the state that `pre_model_hook` is given."""
         return {key: value for key, value in self.state.items() if key not in UNSEEN}
 
-    def hooked(self, result: Any, channels: frozenset[str]) -> None:
+    def apply_hook_result(self, result: Any, channels: frozenset[str]) -> None:
         """Take over what the hook returned; the system messages that it wrote are no part of the prompt.
 
         Raises `SettingsError` for a key that is no channel: LangGraph would drop it in silence.
@@ -82,7 +82,7 @@ class Request:
             result.pop("messages", None)
         elif "messages" in result:
             given = result.pop("messages")
-            given = [_named(message) for message in (given if isinstance(given, list) else [given])]
+            given = [_give_id(message) for message in (given if isinstance(given, list) else [given])]
             if any(isinstance(message, RemoveMessage) for message in given):
                 note_pairs(self.messages, self.ledger, self.settings, self.dialect.names)
             self.writes += given
@@ -93,16 +93,16 @@ class Request:
                 self.ledger["summaries"] = new
         self.update |= result
 
-    def remind(self, idle: int) -> None:
+    def add_reminder(self, idle: int) -> None:
         """Tell of idle rounds where that is due: behind the last result, and stored beside the reply."""
         if needs_idle_reminder(idle, self.ledger, self.settings):
-            text = self.say("repeating", **describe_repeats(self.messages, idle))
+            text = self.fill_prompt("repeating", **describe_repeats(self.messages, idle))
             last = next(m for m in reversed(self.messages) if isinstance(m, ToolMessage))
-            self.writes.append(with_suffix(last, text))
+            self.writes.append(append_to_result(last, text))
             self.messages = self.kept = merge_messages(self.messages, [self.writes])
             self.state = {**self.state, "messages": self.messages}
 
-    def is_hidden(self, seen: Sequence[AnyMessage]) -> bool:
+    def is_list_hidden(self, seen: Sequence[AnyMessage]) -> bool:
         """Tell whether the last showing of the list is gone, or what was added behind it.
 
         Without such a showing, whether anything is.
@@ -116,22 +116,22 @@ class Request:
         lost = find_unseen_lines(self.dialect, seen, listed, shown)
         return bool(lost) and lost != find_unseen_lines(self.dialect, self.messages, listed, shown)
 
-    def shown_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+    def show_list_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
         """Show the list once more at the tail: in the last tool result, or as a user message of its own."""
         listing = self.dialect.listing(self.todos, self.state["todo_goal"], self.settings)
-        text = self.say("shown_again", list=listing)
+        text = self.fill_prompt("shown_again", list=listing)
         last = seen[-1] if seen else None
         stored = [m for m in self.kept if last is not None and m.id == last.id]
         if isinstance(last, ToolMessage) and stored and isinstance(stored[0], ToolMessage):
-            new: AnyMessage = with_suffix(last, text)
-            self.writes.append(with_suffix(stored[0], text))  # whole, whatever the hook has made of it
+            new: AnyMessage = append_to_result(last, text)
+            self.writes.append(append_to_result(stored[0], text))  # whole, whatever the hook has made of it
         else:
-            new = as_user("nag", text)
+            new = make_user_message("nag", text)
             self.writes.append(new)
         self.ledger["shown"] = new.id or ""
         return merge_messages(seen, [[new]])
 
-    def sent(self, prompt: SystemMessage | None, systems: Systems) -> list[AnyMessage]:
+    def build_messages(self, prompt: SystemMessage | None, systems: Systems) -> list[AnyMessage]:
         """Return the messages of the request: the system prompt and a legal history.
 
         `prompt` is the caller's own; `systems` remembers system prompts that were put together before.
@@ -140,28 +140,30 @@ class Request:
         if self.summaries:
             first = [m for m in first if m.id not in self.summaries]
         head = [prompt, *first] if prompt is not None else first
-        system = self.system(head, systems)
-        wire = self.in_order(self.messages if self.seen is None else self.seen, head)
-        if self.seen is not None and count_open(self.todos) and self.is_hidden(wire):
-            wire = self.in_order(self.shown_again(wire), head)
+        system = self.cached_system_prompt(head, systems)
+        wire = self.put_in_order(self.messages if self.seen is None else self.seen, head)
+        if self.seen is not None and count_open(self.todos) and self.is_list_hidden(wire):
+            wire = self.put_in_order(self.show_list_again(wire), head)
         asked = wire and not isinstance(wire[-1], AIMessage)
-        more = [] if asked else [as_user("activate", self.say("activate"))]
+        more = [] if asked else [make_user_message("activate", self.fill_prompt("activate"))]
         return [*([system] if system else []), *wire, *more]
 
-    def characters(self) -> int:
+    def count_characters(self) -> int:
         """Count roughly what is sent: the history as the model sees it, and the instructions."""
         seen = self.messages if self.seen is None else self.seen
         seen = seen if isinstance(seen, Messages) else Messages(seen)
-        return len(self.dialect.instructions(self.settings)) + seen.size(characters_in)
+        return len(self.dialect.instructions(self.settings)) + seen.size(count_characters)
 
-    def in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
+    def put_in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
         """Return the messages in an order that every server takes, as they are where they have it."""
         if is_legal(wire):
             return wire
-        lines = Lines(self.say("unanswered"), self.say("broken_off"), self.say("empty_reply"))
-        return legal(wire, head, lines)
+        lines = RepairTexts(
+            self.fill_prompt("unanswered"), self.fill_prompt("broken_off"), self.fill_prompt("empty_reply")
+        )
+        return make_legal(wire, head, lines)
 
-    def system(self, head: Sequence[SystemMessage], systems: Systems) -> SystemMessage | None:
+    def cached_system_prompt(self, head: Sequence[SystemMessage], systems: Systems) -> SystemMessage | None:
         """Return the static system prompt, made once for the same head of a history."""
         instructions = self.dialect.instructions(self.settings)
         key = (instructions, *(str(m.content) for m in head))
@@ -169,10 +171,10 @@ class Request:
             return systems[key]
         if len(systems) > REMEMBERED_PROMPTS:
             systems.clear()
-        return systems.setdefault(key, system_prompt(head, instructions))
+        return systems.setdefault(key, join_system_prompt(head, instructions))
 
 
-def _named(message: Any) -> Any:
+def _give_id(message: Any) -> Any:
     """Give a message an id where it has none: LangGraph would mint another one than was noted."""
     nameless = isinstance(message, BaseMessage) and message.id is None
     return message.model_copy(update={"id": new_id()}) if nameless else message

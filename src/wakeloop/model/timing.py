@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from wakeloop.model.redaction import RedactingNode
-from wakeloop.text.marks import timed
+from wakeloop.text.marks import with_duration
 
 
 class TimedNode(RedactingNode):
@@ -25,20 +25,22 @@ class TimedNode(RedactingNode):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph."""
         began = self.clock()
-        return with_time(super().invoke(input, config, **kwargs), input["id"], self.clock() - began)
+        return record_duration(super().invoke(input, config, **kwargs), input["id"], self.clock() - began)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run in an asynchronous graph."""
         began = self.clock()
-        return with_time(await super().ainvoke(input, config, **kwargs), input["id"], self.clock() - began)
+        return record_duration(
+            await super().ainvoke(input, config, **kwargs), input["id"], self.clock() - began
+        )
 
 
-def with_time(update: Any, call_id: str, seconds: float) -> Any:
+def record_duration(update: Any, call_id: str, seconds: float) -> Any:
     """Write on the results of a call, in whatever its node returns, how long it took."""
-    return with_results(update, call_id, lambda result: timed(result, seconds))
+    return update_results(update, call_id, lambda result: with_duration(result, seconds))
 
 
-def with_results(update: Any, call_id: str, change: Callable[[ToolMessage], ToolMessage]) -> Any:
+def update_results(update: Any, call_id: str, change: Callable[[ToolMessage], ToolMessage]) -> Any:
     """Change the results of a call, in whatever its node returns."""
     for part in update if isinstance(update, list) else [update]:
         written = part.update if isinstance(part, Command) else part

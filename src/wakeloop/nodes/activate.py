@@ -22,7 +22,7 @@ from wakeloop.loop.nudge import build_nudge, show_list_once
 from wakeloop.loop.overrides import apply_overrides, check_overrides, settings_in_force
 from wakeloop.loop.prices import check_price
 from wakeloop.platform.runnables import Node
-from wakeloop.platform.traces import tell, write
+from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, copy_ledger
@@ -72,7 +72,7 @@ class Activate(Node):
         update: dict[str, Any] = {} if todos is given["todos"] else {"todos": {"all": todos}}
         if sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
-            write(sent.echo)
+            stream_event(sent.echo)
         opening = Opening.of(state, old)
         if opening.continues and not overrides and not isinstance(state["todo_settings"], Overrides):
             overrides = old.get("settings", {})  # a context's, too
@@ -103,9 +103,9 @@ class Activate(Node):
         if state.get("structured_response") is not None:
             update["structured_response"] = None
         counts = {"open": count_open(todos), "budget": ledger["budget"]}
-        tell({"type": "activated", "sources": opening.sources, **counts}, ledger)
+        emit_event({"type": "activated", "sources": opening.sources, **counts}, ledger)
         if woken:
-            tell({"type": "wake", "cycle": ledger["wake_cycles"], **counts, "reasons": woken}, ledger)
+            emit_event({"type": "wake", "cycle": ledger["wake_cycles"], **counts, "reasons": woken}, ledger)
         return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": ledger}
 
     def build_messages(
@@ -185,7 +185,7 @@ def _number_items(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Tod
     numbered, next_id = number(todos, next_number(before or (), next_id))
     if numbered == (before or []):  # a parent may pass on what the thread has already
         return numbered, next_id, writes
-    write(todos_changed(before or (), numbered))
+    stream_event(todos_changed(before or (), numbered))
     return numbered, next_id, writes + 1
 
 

@@ -10,10 +10,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.gates import Costs
-from wakeloop.model.asking import aask, ask
 from wakeloop.model.bindings import BoundModel, ModelBindings
-from wakeloop.model.broken_stream import Hearing
+from wakeloop.model.invocation import ainvoke_model, invoke_model
 from wakeloop.model.redaction import RedactingNode
+from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.exchange import Exchange
@@ -53,11 +53,11 @@ class CallModel(RedactingNode):
         if (update := exchange.not_asked()) is not None:
             return update
         if self.hook is not None:
-            given = self.hook.invoke(exchange.request.seen_by_hook(), exchange.overheard.within(config))
-            exchange.request.hooked(given, self.channels)
-        wire, heard = exchange.wire, self.bindings.hearing(config, exchange.asking, exchange.settings)
+            given = self.hook.invoke(exchange.request.hook_state(), exchange.overheard.attach_to(config))
+            exchange.request.apply_hook_result(given, self.channels)
+        wire, heard = exchange.wire, self.bindings.watch(config, exchange.asking, exchange.settings)
         way = self.choose_binding(exchange)
-        return self.store_reply(exchange, ask(way.model, wire, heard), way, heard, config)
+        return self.store_reply(exchange, invoke_model(way.model, wire, heard), way, heard, config)
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
@@ -66,19 +66,19 @@ class CallModel(RedactingNode):
             return update
         if self.hook is not None:
             given = await self.hook.ainvoke(
-                exchange.request.seen_by_hook(), exchange.overheard.within(config)
+                exchange.request.hook_state(), exchange.overheard.attach_to(config)
             )
-            exchange.request.hooked(given, self.channels)
-        wire, heard = exchange.wire, self.bindings.hearing(config, exchange.asking, exchange.settings)
+            exchange.request.apply_hook_result(given, self.channels)
+        wire, heard = exchange.wire, self.bindings.watch(config, exchange.asking, exchange.settings)
         way = self.choose_binding(exchange)
-        return self.store_reply(exchange, await aask(way.model, wire, heard), way, heard, config)
+        return self.store_reply(exchange, await ainvoke_model(way.model, wire, heard), way, heard, config)
 
     def choose_binding(self, exchange: Exchange) -> BoundModel:
         """Return how the model is asked: with which tools, and whether it may call them."""
         return self.bindings.choose(exchange.asking, exchange.wire, todo_tools=exchange.active)
 
     def store_reply(
-        self, exchange: Exchange, raw: Any, way: BoundModel, heard: Hearing, config: RunnableConfig
+        self, exchange: Exchange, raw: Any, way: BoundModel, heard: ReplyWatcher, config: RunnableConfig
     ) -> dict[str, Any]:
         """Return the update that a reply brings; behind a turn's end with where it was asked."""
         update = exchange.stored(raw, heard, may_call=way.may_call)

@@ -23,12 +23,12 @@ from wakeloop.loop.run_end import build_session_from_notes, drop_run_notes
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import GUARD, build_case
 from wakeloop.platform.runnables import Node
-from wakeloop.platform.traces import tell, write
+from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, list_before
 from wakeloop.stream import EndReason, Session
-from wakeloop.text.marks import as_user
+from wakeloop.text.marks import make_user_message
 from wakeloop.thread.handing_over import handed_over
 from wakeloop.thread.other_runs import Run, acheck, check, run_of
 from wakeloop.todos.changes import todos_changed
@@ -49,7 +49,7 @@ class FinalizationGuard(Node):
         update = self.rule_turn(state)
         if session := _find_session(update):
             check(self.saver, _read_run(state, config))
-            tell({"type": "parked", "session": session}, copy_ledger(state))
+            emit_event({"type": "parked", "session": session}, copy_ledger(state))
         return update
 
     async def acall(self, state: Any, config: RunnableConfig) -> Any:
@@ -57,7 +57,7 @@ class FinalizationGuard(Node):
         update = self.rule_turn(state)
         if session := _find_session(update):
             await acheck(self.saver, _read_run(state, config))
-            tell({"type": "parked", "session": session}, copy_ledger(state))
+            emit_event({"type": "parked", "session": session}, copy_ledger(state))
         return update
 
     def rule_turn(self, state: Any) -> Any:
@@ -69,7 +69,7 @@ class FinalizationGuard(Node):
         written = adopt_list(state["todos"], ledger)
         if written is None:
             return self.follow_ruling(state, ledger)
-        write(todos_changed(list_before(state["todos"]), written))
+        stream_event(todos_changed(list_before(state["todos"]), written))
         update = self.follow_ruling({**state, "todos": written}, ledger)
         return update if isinstance(update, Command) else {**update, "todos": {"all": written}}
 
@@ -160,7 +160,7 @@ class FinalizationGuard(Node):
 
     def inject(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
         """Inject a user message and go back to the model."""
-        message = as_user(kind, fill(prompt, self.dialect.texts, case.settings.prompts, **blanks))
+        message = make_user_message(kind, fill(prompt, self.dialect.texts, case.settings.prompts, **blanks))
         ledger["injected"] = [message.id or ""]
         if "list" in blanks:
             ledger["shown"] = message.id or ""
@@ -194,4 +194,4 @@ def _find_session(update: Any) -> Session | None:
 
 def _send_event(action: str, retry: int, case: Case, reason: EndReason | None, ledger: Ledger) -> None:
     counts = {"retry": retry, "retries": case.settings.guard_retries, "open": case.open}
-    tell({"type": "guard", "action": action, **counts, "reason": reason}, ledger)
+    emit_event({"type": "guard", "action": action, **counts, "reason": reason}, ledger)

@@ -9,11 +9,11 @@ from langchain_core.runnables import RunnableConfig
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.platform.runnables import Node
-from wakeloop.platform.traces import tell
+from wakeloop.platform.traces import emit_event
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, copy_ledger
-from wakeloop.text.marks import last_of, with_suffix
+from wakeloop.text.marks import append_to_result, find_last
 from wakeloop.todos.items import count_open
 
 
@@ -28,11 +28,11 @@ class Nag(Node):
         """Return the last tool result with the reminder as its suffix."""
         ledger = copy_ledger(state)
         settings = settings_in_force(self.settings, ledger)
-        last = last_of(ToolMessage, state["messages"])
+        last = find_last(ToolMessage, state["messages"])
         left = count_open(state["todos"])
         if last is None or not (left or settings.nag_when == "always"):
             return {}
         rounds = ledger.get("todo_stale_iterations", 0)
         text = fill("nag", self.dialect.texts, settings.prompts, rounds=rounds, open=left)
-        tell({"type": "nag", "rounds": rounds, "open": left}, ledger)
-        return {"messages": [with_suffix(last, text)]}
+        emit_event({"type": "nag", "rounds": rounds, "open": left}, ledger)
+        return {"messages": [append_to_result(last, text)]}

@@ -16,12 +16,18 @@ from langgraph.types import Command, Send
 
 from wakeloop.errors import ToolError
 from wakeloop.guesses.runs import fault_of
-from wakeloop.model.answers import answer, error_answer, given, no_such_tool, sentence_of
-from wakeloop.model.redaction import secrets_of
+from wakeloop.model.redaction import collect_secrets
 from wakeloop.model.timing import TimedNode
-from wakeloop.platform.direct_calls import Direct, takes_injection, unheard
+from wakeloop.model.tool_results import (
+    clean_tool_message,
+    describe_tool_error,
+    error_result,
+    tool_result,
+    unknown_tool_error,
+)
+from wakeloop.platform.direct_calls import DirectTool, has_no_listeners, takes_injection
 from wakeloop.state import PRIVATE_CHANNELS
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.secrets import redact_text
 from wakeloop.thread.reviewing import Reviews
 from wakeloop.todos.items import Refused, read_list
 
@@ -38,7 +44,7 @@ class RunTools(TimedNode):
 
     tools: Mapping[str, BaseTool]
     injected: Mapping[str, ToolNode] = field(default_factory=dict)
-    direct: Mapping[str, Direct] = field(default_factory=dict)
+    direct: Mapping[str, DirectTool] = field(default_factory=dict)
     model: object = None  # whose secrets no error may tell
     clock: Callable[[], float] = monotonic
     todo_tools: frozenset[str] = frozenset()  # which a call to a tool that is gone is told of, too
@@ -51,7 +57,9 @@ class RunTools(TimedNode):
         """Sort the tools by the way they are called."""
         injected = {name: ToolNode([tool]) for name, tool in tools.items() if takes_injection(tool)}
         direct = {
-            name: way for name, tool in tools.items() if (way := Direct.of(tool)) and name not in injected
+            name: way
+            for name, tool in tools.items()
+            if (way := DirectTool.from_tool(tool)) and name not in injected
         }
         return cls(tools, injected, direct, model, **more)
 
@@ -68,7 +76,7 @@ class RunTools(TimedNode):
     def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Return the call that is to run, or the update that answers it without."""
         if fault := self.find_fault(state):
-            return state, {"messages": [error_answer(state, fault)]}
+            return state, {"messages": [error_result(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
         return self.reviews.put(call, self.tools[call["name"]], due=state.get("review", False))
 
@@ -82,7 +90,7 @@ class RunTools(TimedNode):
         try:
             if node := self.injected.get(tool.name):
                 return self.check_update(call, node.invoke([call], config))
-            if (function := self.direct.get(tool.name)) and unheard(config):
+            if (function := self.direct.get(tool.name)) and has_no_listeners(config):
                 return self.check_update(call, function(call))
             return self.check_update(call, tool.invoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
@@ -94,7 +102,7 @@ class RunTools(TimedNode):
         try:
             if node := self.injected.get(tool.name):
                 return self.check_update(call, await node.ainvoke([call], config))
-            if (function := self.direct.get(tool.name)) and unheard(config):
+            if (function := self.direct.get(tool.name)) and has_no_listeners(config):
                 return self.check_update(call, await run_in_executor(None, function, call))  # it may block
             return self.check_update(call, await tool.ainvoke(call, config))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
@@ -116,7 +124,7 @@ class RunTools(TimedNode):
         if call["name"] in self.tools:
             return call.get("fault")
         known = {*self.tools, *self.todo_tools} - {call["name"]}
-        return call.get("fault") or no_such_tool(call["name"], known)
+        return call.get("fault") or unknown_tool_error(call["name"], known)
 
 
 def _is_async_only(tool: BaseTool) -> bool:
@@ -145,16 +153,16 @@ def _build_update(call: dict[str, Any], result: Any) -> Any:
     if commands:
         answers = [m for command in commands for m in _read_messages(command)] + messages
         if not any(getattr(m, "tool_call_id", None) == call["id"] for m in answers):
-            messages.append(answer(call, "Done."))
+            messages.append(tool_result(call, "Done."))
         plain: list[Any] = [Command(update=_read_update(command)) for command in commands]
         return [*plain, *([{"messages": messages}] if messages else [])]
-    return {"messages": [given(message) for message in messages]}
+    return {"messages": [clean_tool_message(message) for message in messages]}
 
 
 def _read_update(command: Command[Any]) -> dict[str, Any]:
     update = dict(command.update or ())
     if "messages" in update:
-        update["messages"] = [given(message) for message in _read_messages(command)]
+        update["messages"] = [clean_tool_message(message) for message in _read_messages(command)]
     return update
 
 
@@ -183,18 +191,18 @@ def _answer_error(call: dict[str, Any], error: Exception, model: object) -> dict
         return _note_handover(call, error.args[0])
     if isinstance(error, GraphBubbleUp):
         raise error
-    return {"messages": [error_answer(call, without_secrets(sentence_of(error), secrets_of(model)))]}
+    return {"messages": [error_result(call, redact_text(describe_tool_error(error), collect_secrets(model)))]}
 
 
 def _note_handover(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
     """Note where a tool wants to go, so that siblings and history are kept; the guard sends it."""
     if (info := get_runtime().execution_info) is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
-        return {"messages": [error_answer(call, "Error: there is no parent graph to hand over to.")]}
+        return {"messages": [error_result(call, "Error: there is no parent graph to hand over to.")]}
     goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
     sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]
     update = dict(command.update or ())
-    messages = [given(message) for message in _read_messages(command)]
+    messages = [clean_tool_message(message) for message in _read_messages(command)]
     if not any(getattr(m, "tool_call_id", None) == call["id"] for m in messages):
-        messages.append(answer(call, "Handed over."))
+        messages.append(tool_result(call, "Handed over."))
     update.pop("messages", None)
     return {"messages": messages, "todo_handoff": [{"id": call["id"], "goto": sends, "update": update}]}

@@ -12,10 +12,16 @@ from wakeloop.loop.idle_rounds import reach_unless_grown
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import find_external_calls
-from wakeloop.model.answers import answer, error_answer, made_last, no_such_tool, unanswered
-from wakeloop.platform.codeless_tools import AnsweringNode
+from wakeloop.model.tool_results import (
+    error_result,
+    find_unanswered,
+    last_calls,
+    tool_result,
+    unknown_tool_error,
+)
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.platform.traces import write
+from wakeloop.platform.tool_runs import ToolAnsweringNode
+from wakeloop.platform.traces import stream_event
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
@@ -28,7 +34,7 @@ from wakeloop.todos.verdicts import remembered
 
 
 @dataclass(frozen=True, eq=False)
-class ValidateTodos(AnsweringNode):
+class ValidateTodos(ToolAnsweringNode):
     """Play the round's todo calls; the verifier is asked in between, a person about the plan they make."""
 
     dialect: Dialect
@@ -62,7 +68,7 @@ class ValidateTodos(AnsweringNode):
     def find_todo_calls(self, state: TodoState) -> list[ToolCall]:
         """Find the round's todo calls in the last reply."""
         wanted = set(copy_ledger(state).get("todo_calls", ()))
-        return [call for call in made_last(state["messages"]) if call["id"] in wanted]
+        return [call for call in last_calls(state["messages"]) if call["id"] in wanted]
 
     def play_round(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round off the last reply; the update, or the notes that come before a plan is put."""
@@ -87,14 +93,14 @@ class ValidateTodos(AnsweringNode):
         judged = yield from judge(board, operations, rules, notes, settings, verified=verified)
         if not isinstance(judged, Judged):
             return {"todo_ledger": judged}
-        beside = find_external_calls(ledger, made_last(state["messages"])) if "plan" in ledger else ()
-        return self.write_outcomes(state, calls, board, judged, unanswered(beside, state["messages"]))
+        beside = find_external_calls(ledger, last_calls(state["messages"])) if "plan" in ledger else ()
+        return self.write_outcomes(state, calls, board, judged, find_unanswered(beside, state["messages"]))
 
     def read_operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
         why = ledger.get("faults", {}).get(call["id"])
         if call["name"] not in self.dialect.names:  # a build with another dialect wrote it
-            return no_such_tool(call["name"], self.dialect.names)
+            return unknown_tool_error(call["name"], self.dialect.names)
         if why is None:
             try:
                 operation = self.dialect.read(call["name"], call["args"])
@@ -120,7 +126,10 @@ class ValidateTodos(AnsweringNode):
             ledger["refusals"] = remembered(after)
         elif "refusals" in ledger:
             del ledger["refusals"]
-        outcomes, begun = self.mark_rejected(judged, settings), len(made_last(state["messages"])) > len(calls)
+        outcomes, begun = (
+            self.mark_rejected(judged, settings),
+            len(last_calls(state["messages"])) > len(calls),
+        )
         told = (replace(outcome, begun=begun) for outcome in outcomes)
         results = [
             self.render_result(call, outcome, ledger) for call, outcome in zip(calls, told, strict=True)
@@ -148,9 +157,9 @@ class ValidateTodos(AnsweringNode):
     def send_events(self, outcomes: Sequence[Outcome], after: Board, changed: Any) -> None:
         """Stream what the verifier said, and the list where it was written."""
         for event in self.verifier.told(outcomes, after):
-            write(event)
+            stream_event(event)
         if changed is not None:
-            write({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
+            stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
 
     def mark_rejected(self, judged: Judged, settings: LoopSettings) -> Sequence[Outcome]:
         """Say with the calls that a person has refused what the person said."""
@@ -188,7 +197,7 @@ class ValidateTodos(AnsweringNode):
             ledger["shown"] = last.id or ""
         why = fill(f"held_{kind}", self.dialect.texts, settings.prompts)
         ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in beside}}
-        return [error_answer(call, call.get("fault") or why) for call in beside]
+        return [error_result(call, call.get("fault") or why) for call in beside]
 
     def render_result(self, call: Any, outcome: Outcome, ledger: Ledger) -> ToolMessage:
         """Render one call's result; a refused one is an error result."""
@@ -199,4 +208,4 @@ class ValidateTodos(AnsweringNode):
         else:
             text = self.dialect.result(outcome)
             status = "success" if isinstance(outcome.operation, Show) or outcome.wrote else "error"
-        return answer(call, text, status)
+        return tool_result(call, text, status)

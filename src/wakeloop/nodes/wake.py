@@ -13,10 +13,10 @@ from wakeloop.loop.nudge import build_nudge, close_round, shorten_nudge
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import fingerprint_reply
 from wakeloop.platform.runnables import Node
-from wakeloop.platform.traces import tell
+from wakeloop.platform.traces import emit_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
-from wakeloop.text.marks import as_user, text_of
+from wakeloop.text.marks import make_user_message, text_of
 from wakeloop.todos.items import count_open
 
 
@@ -40,14 +40,14 @@ class Wake(Node):
         if not self.whole:
             dialect, few = shorten_nudge(dialect, settings, state["messages"], todos)
         text, reasons = build_nudge(dialect, few, todos, state["todo_goal"], owed)
-        message = as_user("wake", text)
+        message = make_user_message("wake", text)
         event = {
             "cycle": cycle,
             "budget": settings.max_wake_cycles + count_earned_wakes(ledger, settings),
             "open": left,
             "reasons": reasons,
         }
-        tell({"type": "wake", **event}, ledger)
+        emit_event({"type": "wake", **event}, ledger)
         after = begin_wake(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
         if left and dialect is self.dialect:

@@ -17,7 +17,7 @@ def has_slots(kind: type, *known: str) -> bool:
     return {name for base in kind.__mro__ for name in getattr(base, "__slots__", ())} == set(known)
 
 
-class Delta(DeltaChannel[Any]):
+class CheapDeltaChannel(DeltaChannel[Any]):
     """A `DeltaChannel` whose reducer returns a new value: a copy of the channel may share the old one."""
 
     __slots__ = ()
@@ -32,7 +32,7 @@ class Delta(DeltaChannel[Any]):
             return new
 
 
-class Folded(BinaryOperatorAggregate[Any]):
+class CheapReducerChannel(BinaryOperatorAggregate[Any]):
     """A value with a reducer of two arguments, which returns a new one."""
 
     __slots__ = ()
@@ -46,16 +46,16 @@ class Folded(BinaryOperatorAggregate[Any]):
             return new
 
 
-class Newest(LastValue[Any]):
+class NewestChannel(LastValue[Any]):
     """The value that was written last, also where two agents of one superstep write."""
 
     __slots__ = ()
 
-    def newest(self, old: Any, values: Sequence[Any]) -> Any:  # noqa: ARG002 - for a subclass
+    def merge_values(self, old: Any, values: Sequence[Any]) -> Any:  # noqa: ARG002 - for a subclass
         """Return what is kept of the values of one superstep; `old` is None before the first."""
         return values[-1]
 
     def update(self, values: Sequence[Any]) -> bool:
         """Take the values in the order of the tasks."""
         old = self.value if self.is_available() else None
-        return super().update([self.newest(old, values)] if values else [])
+        return super().update([self.merge_values(old, values)] if values else [])

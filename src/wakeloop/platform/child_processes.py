@@ -15,10 +15,10 @@ from threading import RLock
 def free_locks_in_children() -> None:
     """Renew such locks in each process that is forked from now on; here it costs nothing."""
     if sys.version_info < (3, 12) and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_renew)
+        os.register_at_fork(after_in_child=_renew_locks)
 
 
-def _renew() -> None:
+def _renew_locks() -> None:
     """Give each attribute of every class a new lock: a process that has just been forked has one thread.
 
     It goes through the classes, not through all objects as the garbage collector would: that would copy the

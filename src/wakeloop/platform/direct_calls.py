@@ -19,7 +19,7 @@ PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
 @dataclass(frozen=True)
-class Direct:
+class DirectTool:
     """A tool that is nothing but a function and a schema: 0.2 ms of a call are LangChain's own otherwise."""
 
     name: str
@@ -27,7 +27,7 @@ class Direct:
     schema: type[BaseModel]
 
     @classmethod
-    def of(cls, tool: BaseTool) -> Self | None:
+    def from_tool(cls, tool: BaseTool) -> Self | None:
         """Return the direct way to a tool, or None where LangChain has something to add to it."""
         schema = tool.args_schema
         if type(tool) is not StructuredTool or tool.func is None or tool.coroutine is not None:
@@ -54,16 +54,16 @@ class Direct:
         parts = result if isinstance(result, list) else [result]
         if parts and all(isinstance(part, ToolOutputMixin) for part in parts):
             return result
-        return ToolMessage(content_of(result), name=self.name, tool_call_id=call["id"], id=new_id())
+        return ToolMessage(format_content(result), name=self.name, tool_call_id=call["id"], id=new_id())
 
 
-def unheard(config: RunnableConfig) -> bool:
+def has_no_listeners(config: RunnableConfig) -> bool:
     """Tell whether no callback, tracer or token stream listens to a run."""
     heard = config.get("callbacks")
     return not getattr(heard, "handlers", heard)
 
 
-def content_of(result: Any) -> str | list[Any]:
+def format_content(result: Any) -> str | list[Any]:
     """Render what a function returned as LangChain would: text and content blocks stay, the rest is JSON."""
     if isinstance(result, str):
         return result

@@ -7,10 +7,10 @@ from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
-from wakeloop.platform.direct_calls import unheard
+from wakeloop.platform.direct_calls import has_no_listeners
 
 
-class _InOrder:
+class _OrderedManager:
     """Managers are merged wherever a model is bound, and LangChain's own come out in any order."""
 
     def merge(self: Any, other: Any) -> Any:
@@ -24,11 +24,11 @@ class _InOrder:
         return merged
 
 
-class _Sync(_InOrder, CallbackManager):
+class _SyncManager(_OrderedManager, CallbackManager):
     pass
 
 
-class _Async(_InOrder, AsyncCallbackManager):
+class _AsyncManager(_OrderedManager, AsyncCallbackManager):
     pass
 
 
@@ -38,12 +38,12 @@ class FirstHandler(BaseCallbackHandler):
     run_inline = True
     _token: Token[RunnableConfig | None] | None = None
 
-    def ahead(self, config: RunnableConfig | None) -> RunnableConfig | None:
+    def attach_first(self, config: RunnableConfig | None) -> RunnableConfig | None:
         """Return a config in which it is the first to hear, and make it the surrounding one."""
-        if config is None or unheard(config):
+        if config is None or has_no_listeners(config):
             return config
         given: Any = config["callbacks"]
-        kind = _Async if given.is_async else _Sync
+        kind = _AsyncManager if given.is_async else _SyncManager
         manager = kind(
             [self, *given.handlers],
             [self, *given.inheritable_handlers],
@@ -57,7 +57,7 @@ class FirstHandler(BaseCallbackHandler):
         self._token = var_child_runnable_config.set(ahead)
         return ahead
 
-    def back(self) -> None:
+    def detach(self) -> None:
         """Make the surrounding config what it was."""
         if self._token is not None:
             var_child_runnable_config.reset(self._token)

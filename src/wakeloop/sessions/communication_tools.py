@@ -16,7 +16,7 @@ from wakeloop.loop.inbox import WakeEvent, find_owed_replies
 from wakeloop.sessions.host import SessionHost, find_agent
 from wakeloop.sessions.host_rules import make_answer, remove_answered
 from wakeloop.sessions.tool_call import SessionToolCall
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 from wakeloop.text.descriptions import describe
 from wakeloop.thread.asking import put
 
@@ -151,7 +151,7 @@ class SessionTools:
         children = call.children
         if len(children) + call.place >= self.limits.children:
             raise ToolException(
-                f"no more than {plural(self.limits.children, 'subagent')} may be at work at once; "
+                f"no more than {pluralize(self.limits.children, 'subagent')} may be at work at once; "
                 "wait for one of them first"
             )
         handle = f"{kind}:sub{depth}-{call.key[:HANDLE_LENGTH]}"

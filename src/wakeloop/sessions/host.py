@@ -11,8 +11,8 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent, find_event_fault
-from wakeloop.text.characters import half_in, one_line, shorten
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.characters import find_lone_surrogate, shorten, to_one_line
+from wakeloop.text.secrets import redact_text
 from wakeloop.thread.standing import counted
 
 DEFAULT_AGENT = "main"
@@ -236,7 +236,7 @@ def awaited_threads(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 def describe_error(error: BaseException) -> str:
     """Tell an error in a line, without secrets."""
-    return shorten(one_line(without_secrets(f"{type(error).__name__}: {error}")), LONGEST_ERROR)
+    return shorten(to_one_line(redact_text(f"{type(error).__name__}: {error}")), LONGEST_ERROR)
 
 
 def complete_event(event: WakeEvent) -> WakeEvent:
@@ -253,7 +253,7 @@ def complete_event(event: WakeEvent) -> WakeEvent:
 
 def check_text(what: str, text: str) -> str:
     """Return a text that can be stored; one with half a pair of characters in it is refused."""
-    if half := half_in(text):
+    if half := find_lone_surrogate(text):
         raise SessionError(
             f"The {what} is refused: half a pair of characters ({half}) is in it, which UTF-8 cannot hold."
         )

@@ -17,7 +17,7 @@ from wakeloop.prompts import fill
 from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
 from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
 from wakeloop.stream import Session
-from wakeloop.text.characters import shorten, storable
+from wakeloop.text.characters import shorten, storable_text
 from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
 from wakeloop.thread.stopping import aend_run, end_run
 from wakeloop.todos.items import LONGEST
@@ -163,7 +163,7 @@ def derive_answer_id(asker: str, correlation_id: str) -> str:
 
 def format_failure(problem: str) -> str:
     """Return the text that tells a peer of a failure."""
-    return fill("failed", "", {}, problem=shorten(storable(problem), LONGEST))
+    return fill("failed", "", {}, problem=shorten(storable_text(problem), LONGEST))
 
 
 def close_run(

@@ -21,7 +21,7 @@ from wakeloop.sessions.stored_events import (
     unreadable_event_error,
 )
 from wakeloop.sessions.tables import EVENTS, METADATA, SCHEDULES, SESSIONS, WORKERS
-from wakeloop.text.characters import storable
+from wakeloop.text.characters import storable_text
 
 NOT_TAKEN = (EVENTS.c.event.is_not(None), EVENTS.c.turn.is_(None))  # what no run has taken
 AddressedEvent = tuple[str, WakeEvent]
@@ -125,7 +125,7 @@ class Mailbox:
         )
 
     def _end(self, thread: str, these: sa.ColumnElement[bool], error: str | None, **change: None) -> None:
-        error = None if error is None else storable(error)  # it may quote anything
+        error = None if error is None else storable_text(error)  # it may quote anything
         with self.engine.begin() as c:
             ended = EVENTS.update().where(EVENTS.c.thread == thread, these)
             c.execute(ended.values(error=error, **change))

@@ -30,7 +30,7 @@ from wakeloop.sessions.host_rules import (
 from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.questions import find_early_events, open_questions
 from wakeloop.sessions.stored_events import StoredEvent
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.secrets import redact_text
 from wakeloop.thread.standing import session_of, unfinished
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -184,7 +184,7 @@ class ThreadRunner:
                 raise GraphDrained from failure
             if patient and isinstance(failure, outage_errors()):
                 raise
-            return without_secrets(f"{type(failure).__name__}: {failure}")
+            return redact_text(f"{type(failure).__name__}: {failure}")
         return None
 
     def go_on_later(self, graph: Graph, thread: str, name: str) -> None:

@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeVar, get_args
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
-from wakeloop.text.characters import whole
+from wakeloop.text.characters import fix_surrogates
 
 KEY = "wakeloop"
 SOURCE = "lc_source"  # LangChain's word for who has put a message in that the user never wrote
 HIDDEN = "do-not-render-"  # chat UIs show no message whose id begins so
-TOOK = "wakeloop_ms"  # on a result, how long its call took: no provider is sent what stands there
+DURATION_KEY = "wakeloop_ms"  # on a result, how long its call took: no provider is sent what stands there
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
 KINDS: frozenset[str] = frozenset(get_args(Kind))
 Form = TypeVar("Form", bound=BaseMessage)
@@ -44,14 +44,14 @@ def new_call_id() -> str:
     return "".join(_draw.choices(_LETTERS, k=9))
 
 
-def mark(kind: Kind, **more: Any) -> dict[str, Any]:
+def make_mark(kind: Kind, **more: Any) -> dict[str, Any]:
     """Return the mark of a message that the graph has a hand in."""
     return {KEY: {"kind": kind, **more}}
 
 
-def injected(kind: Kind, **more: Any) -> dict[str, Any]:
+def injected_kwargs(kind: Kind, **more: Any) -> dict[str, Any]:
     """Return the `additional_kwargs` of an injected message: LangChain's word beside the mark."""
-    return {**mark(kind, **more), SOURCE: KEY}
+    return {**make_mark(kind, **more), SOURCE: KEY}
 
 
 def kind_of(message: BaseMessage) -> str | None:
@@ -75,7 +75,7 @@ def source_of(message: BaseMessage) -> str | None:
     return "hidden" if (message.id or "").startswith(HIDDEN) else None
 
 
-def added_to(message: BaseMessage) -> int:
+def added_length(message: BaseMessage) -> int:
     """Return how many of a result's last characters are the graph's: never more than there are."""
     if kind_of(message) != "nag":
         return 0
@@ -83,32 +83,32 @@ def added_to(message: BaseMessage) -> int:
     return max(0, min(chars, len(str(message.text)))) if type(chars) is int else 0
 
 
-def milliseconds(result: ToolMessage) -> int:
+def call_duration_ms(result: ToolMessage) -> int:
     """Return how long a call took, as `timed` has written it on its result; 0 where it has not."""
-    took = result.response_metadata.get(TOOK, 0)
+    took = result.response_metadata.get(DURATION_KEY, 0)
     return took if type(took) is int and took > 0 else 0
 
 
-def timed(result: ToolMessage, seconds: float) -> ToolMessage:
+def with_duration(result: ToolMessage, seconds: float) -> ToolMessage:
     """Write on a result how long its call took, where that is a millisecond or more."""
-    took = {TOOK: ms} if (ms := round(seconds * 1000)) > 0 else {}
-    if not took and TOOK not in result.response_metadata:
+    took = {DURATION_KEY: ms} if (ms := round(seconds * 1000)) > 0 else {}
+    if not took and DURATION_KEY not in result.response_metadata:
         return result
-    kept = {key: value for key, value in result.response_metadata.items() if key != TOOK}
+    kept = {key: value for key, value in result.response_metadata.items() if key != DURATION_KEY}
     return result.model_copy(update={"response_metadata": {**kept, **took}})
 
 
-def as_user(kind: Kind, text: str) -> HumanMessage:
+def make_user_message(kind: Kind, text: str) -> HumanMessage:
     """Write a user message on behalf of the graph."""
-    return HumanMessage(whole(text), id=new_hidden_id(), additional_kwargs=injected(kind))
+    return HumanMessage(fix_surrogates(text), id=new_hidden_id(), additional_kwargs=injected_kwargs(kind))
 
 
-def as_assistant(kind: Kind, text: str) -> AIMessage:
+def make_assistant_message(kind: Kind, text: str) -> AIMessage:
     """Write an assistant's message on behalf of the graph."""
-    return AIMessage(text, id=new_hidden_id(), additional_kwargs=injected(kind))
+    return AIMessage(text, id=new_hidden_id(), additional_kwargs=injected_kwargs(kind))
 
 
-def unmarked(message: BaseMessage) -> BaseMessage:
+def remove_mark(message: BaseMessage) -> BaseMessage:
     """Return a message without our mark: one from outside may not carry it. Others' words for theirs stay."""
     extra = message.additional_kwargs
     if KEY not in extra and extra.get(SOURCE) != KEY:
@@ -117,23 +117,23 @@ def unmarked(message: BaseMessage) -> BaseMessage:
     return message.model_copy(update={"additional_kwargs": kept})
 
 
-def with_suffix(message: ToolMessage, text: str) -> ToolMessage:
+def append_to_result(message: ToolMessage, text: str) -> ToolMessage:
     """Append the graph's words to a tool result; the mark tells how many of the last characters they are."""
-    suffix = f"\n\n{whole(text)}"
-    earlier = added_to(message)
+    suffix = f"\n\n{fix_surrogates(text)}"
+    earlier = added_length(message)
     content: Any
     if isinstance(message.content, str):
         content = message.content + suffix
     else:
         content = [*message.content, {"type": "text", "text": suffix}]
-    kwargs = {**message.additional_kwargs, **mark("nag", chars=earlier + len(suffix))}
+    kwargs = {**message.additional_kwargs, **make_mark("nag", chars=earlier + len(suffix))}
     return message.model_copy(update={"content": content, "additional_kwargs": kwargs})
 
 
-def parts_of(message: ToolMessage) -> tuple[str, str]:
+def split_result_text(message: ToolMessage) -> tuple[str, str]:
     """Split a result's text: the tool's own, and what the graph has put behind it, "" for nothing."""
     text = str(message.text)
-    added = added_to(message)
+    added = added_length(message)
     return text[: len(text) - added], text[len(text) - added :]
 
 
@@ -143,7 +143,7 @@ def text_of(message: BaseMessage) -> str:
     return (content if isinstance(content, str) else message.text).strip()
 
 
-def opens(message: AnyMessage) -> bool:
+def opens_activation(message: AnyMessage) -> bool:
     """Tell whether the graph opened an activation with this message; a subagent's result continues one."""
     kind = kind_of(message)
     if kind == "event":
@@ -151,7 +151,7 @@ def opens(message: AnyMessage) -> bool:
     return kind == "activate"
 
 
-def of_activation(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
+def activation_messages(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
     """Yield the messages of the activation, the newest first.
 
     A user's message behind a result opens none: a tool has put it there (`activate` closes a round first).
@@ -159,7 +159,7 @@ def of_activation(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
     opened = False
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
-            opened = opened or by_user(message) or opens(message)
+            opened = opened or is_user_message(message) or opens_activation(message)
         elif isinstance(message, ToolMessage):
             opened = False
         elif opened:
@@ -167,16 +167,16 @@ def of_activation(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
         yield message
 
 
-def last_of(form: type[Form], messages: Sequence[BaseMessage]) -> Form | None:
+def find_last(form: type[Form], messages: Sequence[BaseMessage]) -> Form | None:
     """Return the last message of a class, such as the last reply; None where there is none."""
     return next((message for message in reversed(messages) if isinstance(message, form)), None)
 
 
-def by_model(message: BaseMessage) -> bool:
+def is_model_reply(message: BaseMessage) -> bool:
     """Tell whether a message is a reply that the model wrote."""
     return isinstance(message, AIMessage) and kind_of(message) is None and source_of(message) is None
 
 
-def by_user(message: BaseMessage) -> bool:
+def is_user_message(message: BaseMessage) -> bool:
     """Tell whether a message is the user's own: never one that the graph injected, or another framework."""
     return isinstance(message, HumanMessage) and kind_of(message) is None and source_of(message) is None

@@ -5,7 +5,7 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wakeloop.text import secret_forms as forms
+from wakeloop.text import secret_formats as forms
 
 HIDDEN = "…"
 LONG_WORD = 20  # characters: no word of a sentence has as many
@@ -20,7 +20,7 @@ IS_A_SECRET = re.compile(rf"^(?:{forms.BEGINS}|-----BEGIN (?:[A-Z0-9]+ ){{0,3}}P
 """What is a secret under whatever name; a signed token and a private key, too."""
 
 
-def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
+def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
     """Return a text without these secrets, what an address, a field or a header carries, keys and tokens."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
@@ -32,7 +32,7 @@ def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
     return forms.FORM.sub(HIDDEN, forms.LINE.sub(_line, forms.QUOTED.sub(_quoted, text)))
 
 
-def hidden(value: Any, hide: Callable[[str], str] = without_secrets) -> Any:
+def redact_json(value: Any, hide: Callable[[str], str] = redact_text) -> Any:
     """Return plain JSON with each text as `hide` leaves it; what stands under a telling key goes whole."""
     if isinstance(value, str):
         return hide(value)
@@ -43,7 +43,7 @@ def hidden(value: Any, hide: Callable[[str], str] = without_secrets) -> Any:
         return [
             HIDDEN
             if isinstance(part, str) and _is_option(last) and forms.STANDS_FOR_ONE.fullmatch(part) is None
-            else hidden(part, hide)
+            else redact_json(part, hide)
             for last, part in zip(before, value, strict=False)
         ]
     return (
@@ -51,9 +51,9 @@ def hidden(value: Any, hide: Callable[[str], str] = without_secrets) -> Any:
     )
 
 
-def is_secret(name: str, value: str) -> bool:
+def is_secret_variable(name: str, value: str) -> bool:
     """Tell whether a variable carries a secret: by its name, or anywhere in its value."""
-    return bool(NAMES_A_SECRET.search(name) or IS_A_SECRET.search(value)) or without_secrets(value) != value
+    return bool(NAMES_A_SECRET.search(name) or IS_A_SECRET.search(value)) or redact_text(value) != value
 
 
 def _under(key: str, value: Any, hide: Callable[[str], str]) -> Any:
@@ -61,10 +61,10 @@ def _under(key: str, value: Any, hide: Callable[[str], str]) -> Any:
     if isinstance(value, str | int | float) and _counts(key, str(value)):
         return value
     if forms.TELLING.search(key) or (forms.HOLDS.search(key) and not isinstance(value, str)):
-        return hidden(value, _gone)
+        return redact_json(value, _gone)
     if isinstance(value, str) and forms.MAY_TELL.search(key) and _is_random(value):
         return HIDDEN
-    return hidden(value, hide)
+    return redact_json(value, hide)
 
 
 def _is_option(word: Any) -> bool:

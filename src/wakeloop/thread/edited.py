@@ -12,7 +12,7 @@ from langgraph.types import StateSnapshot
 from wakeloop.errors import ArgumentError, EditError
 from wakeloop.guesses.runs import thread_of
 from wakeloop.loop.ledger import read_notes
-from wakeloop.platform.overwriting import in_place_of
+from wakeloop.platform.channel_overwrite import overwrite_value
 from wakeloop.thread.standing import LAST, last_node, unfinished
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -66,7 +66,7 @@ class Edited:
             raise EditError(f"Nothing was changed: the graph {self.graph.name!r} has no channel todo_goal.")
         shared = {key: update[key] for key in SESSION if key in update and key in self.graph.channels}
         if "todos" in update:
-            shared["todos"] = in_place_of(self.graph.channels["todos"], todos)
+            shared["todos"] = overwrite_value(self.graph.channels["todos"], todos)
         return shared
 
     def refused(self, error: InvalidUpdateError) -> EditError:

@@ -22,13 +22,13 @@ from wakeloop.loop.replies import (
     note_unreadable_reply,
 )
 from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget
-from wakeloop.model.broken_stream import Hearing, an_assistants
-from wakeloop.model.reply import Reply, read_reply, spoken_by, without_calls
+from wakeloop.model.reply import Reply, drop_calls, read_reply, with_speaker
+from wakeloop.model.reply_watcher import ReplyWatcher, require_ai_message
 from wakeloop.model.request import Request, Systems
-from wakeloop.model.structured import formatted
-from wakeloop.model.usage import Overheard, usage_of
+from wakeloop.model.structured_output import read_structured_reply
+from wakeloop.model.usage import UsageRecorder, measure_usage
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.platform.traces import tell, write
+from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, list_before
 from wakeloop.stream import EndReason
@@ -71,7 +71,7 @@ class Exchange:
         self.messages: list[AnyMessage] = state["messages"]
         self.todos = state["todos"]
         self.update: dict[str, Any] = {}
-        self.overheard = Overheard()
+        self.overheard = UsageRecorder()
         self.asking = self.ledger.get("asking")
         self.active = asker.dialect.active(self.settings)
 
@@ -94,38 +94,38 @@ class Exchange:
     def request(self) -> Request:
         """What the model is asked with; what the last round has brought is taken in first."""
         if (written := adopt_list(self.todos, self.ledger)) is not None:
-            write(todos_changed(list_before(self.todos), written))
+            stream_event(todos_changed(list_before(self.todos), written))
             self.todos = written
             self.update["todos"] = {"all": written}
         note_list(self.ledger, self.todos, self.settings)
         note_progress(self.messages, self.ledger, self.asker.dialect.names)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.asker.dialect)
-        request.remind(self.idle)
+        request.add_reminder(self.idle)
         return request
 
     @computed_once
     def wire(self) -> list[AnyMessage]:
         """The messages that go to the model."""
-        return self.request.sent(self.asker.prompt, self.asker.systems)
+        return self.request.build_messages(self.asker.prompt, self.asker.systems)
 
-    def stored(self, raw: Any, heard: Hearing, *, may_call: bool) -> dict[str, Any]:
+    def stored(self, raw: Any, heard: ReplyWatcher, *, may_call: bool) -> dict[str, Any]:
         """Return the update that a reply brings: the message, and what the forks read.
 
         Where it `may_call` nothing, calls in it are taken out.
         """
-        lost = heard.unread
+        lost = heard.unreadable
         if self.asking == "format":
             self.formatted(lost or raw, heard)
         elif lost is not None and self.asking != "report":
             self.ledger = note_unreadable_reply(drop_round_notes(self.ledger), self.settings)
         else:
             self.replied(raw if lost is None else AIMessage(""), heard, may_call=may_call)
-        used = usage_of(raw if lost is None else lost.message, self.request.characters)
+        used = measure_usage(raw if lost is None else lost.message, self.request.count_characters)
         seconds = self.asker.clock() - self.began
         paid = add_request(
             self.ledger, [used, *self.overheard.used], seconds, self.settings, self.asker.model_name
         )
-        tell(build_spent_event(self.ledger, self.settings, paid), self.ledger)
+        emit_event(build_spent_event(self.ledger, self.settings, paid), self.ledger)
         if self.request.writes:
             self.update["messages"] = self.request.writes
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
@@ -139,7 +139,7 @@ class Exchange:
         """Tell whether a message of this id is there."""
         return self.index.find(key) is not None
 
-    def read(self, raw: AIMessage, heard: Hearing) -> Reply:
+    def read(self, raw: AIMessage, heard: ReplyWatcher) -> Reply:
         """Find out what a reply is."""
         return read_reply(
             raw,
@@ -147,17 +147,17 @@ class Exchange:
             self.asker.tools,
             used=self.index.answered,
             known=self.known,
-            cut_call=self.request.say("cut_call"),
-            no_text=self.request.say("empty_reply"),
-            halves=heard.halves,
+            cut_call=self.request.fill_prompt("cut_call"),
+            no_text=self.request.fill_prompt("empty_reply"),
+            halves=heard.broken_arguments,
             must_finish=heard.must_finish,
         )
 
-    def replied(self, raw: Any, heard: Hearing, *, may_call: bool) -> None:
+    def replied(self, raw: Any, heard: ReplyWatcher, *, may_call: bool) -> None:
         """Store an ordinary reply, unless it is asked again, or an explanation."""
-        message = an_assistants(raw)
-        placeholder = self.request.say("empty_reply") if self.asking == "report" else ""
-        reply = self.read(message if may_call else without_calls(message, placeholder), heard)
+        message = require_ai_message(raw)
+        placeholder = self.request.fill_prompt("empty_reply") if self.asking == "report" else ""
+        reply = self.read(message if may_call else drop_calls(message, placeholder), heard)
         if self.asking in ("explain", "report"):
             self.ledger = (
                 note_refusal(drop_round_notes(self.ledger))
@@ -174,16 +174,16 @@ class Exchange:
                 costs=self.asker.costs,
             )
         if self.ledger.get("again") not in ("empty", "unread"):
-            self.request.writes.append(spoken_by(self.asker.speaker, reply.message))
+            self.request.writes.append(with_speaker(self.asker.speaker, reply.message))
 
-    def formatted(self, result: Any, heard: Hearing) -> None:
+    def formatted(self, result: Any, heard: ReplyWatcher) -> None:
         """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
-        no_text = self.request.say("empty_reply")
-        cut, must_finish = bool(heard.halves), heard.must_finish
-        read = formatted(result, no_text, known=self.known, cut=cut, must_finish=must_finish)
+        no_text = self.request.fill_prompt("empty_reply")
+        cut, must_finish = bool(heard.broken_arguments), heard.must_finish
+        read = read_structured_reply(result, no_text, known=self.known, cut=cut, must_finish=must_finish)
         self.ledger = note_format_reply(
             self.ledger, read.problem, self.settings, cut=read.cut, refused=read.refused
         )
         if read.problem is None and not read.refused:
             self.update["structured_response"] = read.value
-        self.request.writes.append(spoken_by(self.asker.speaker, read.message))
+        self.request.writes.append(with_speaker(self.asker.speaker, read.message))

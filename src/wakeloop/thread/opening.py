@@ -12,8 +12,8 @@ from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_event_fault
 from wakeloop.loop.ledger import Ledger
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import TodoState
-from wakeloop.text.characters import indented, one_line, shorten, whole
-from wakeloop.text.marks import HIDDEN, injected, new_id, source_of
+from wakeloop.text.characters import fix_surrogates, indent_lines, shorten, to_one_line
+from wakeloop.text.marks import HIDDEN, injected_kwargs, new_id, source_of
 
 REMEMBERED_EVENTS = 64
 PASSIVE = frozenset(("subagent_done", "cron", "kick"))
@@ -159,15 +159,18 @@ class Opening:
     def told(self, no_text: str) -> str:
         """Return the events that are no person's words, in the order of their arrival."""
         return "\n\n".join(
-            f"[{_label(e)}] {indented(whole(e.get('text', '')).strip()) or no_text}" for e in self.others
+            f"[{_label(e)}] {indent_lines(fix_surrogates(e.get('text', '')).strip()) or no_text}"
+            for e in self.others
         )
 
     def messages(self, text: str) -> list[BaseMessage]:
         """Turn events into messages: a person's words as they are, the others as one marked message."""
-        written: list[BaseMessage] = [HumanMessage(whole(e["text"]), id=_event_id(e)) for e in self.people]
+        written: list[BaseMessage] = [
+            HumanMessage(fix_surrogates(e["text"]), id=_event_id(e)) for e in self.people
+        ]
         if self.others:
             kinds = list(dict.fromkeys(str(e.get("kind")) for e in self.others))
-            marked = injected("event", events=[str(e.get("id", "")) for e in self.others], kinds=kinds)
+            marked = injected_kwargs("event", events=[str(e.get("id", "")) for e in self.others], kinds=kinds)
             written.append(
                 HumanMessage(text, id=HIDDEN + _event_id(self.others[0]), additional_kwargs=marked)
             )
@@ -193,4 +196,4 @@ def _label(event: WakeEvent) -> str:
 
 def _in_brackets(name: str) -> str:
     """A name that ends neither its line nor the brackets around it."""
-    return shorten(one_line(whole(name)).translate({ord("["): "(", ord("]"): ")"}))
+    return shorten(to_one_line(fix_surrogates(name)).translate({ord("["): "(", ord("]"): ")"}))

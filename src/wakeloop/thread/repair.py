@@ -14,9 +14,17 @@ from langchain_core.messages import (
 )
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.model.storable import sendable
+from wakeloop.model.storable_values import make_sendable
 from wakeloop.state import TodoState
-from wakeloop.text.marks import as_assistant, as_user, injected, kind_of, new_hidden_id, source_of, unmarked
+from wakeloop.text.marks import (
+    injected_kwargs,
+    kind_of,
+    make_assistant_message,
+    make_user_message,
+    new_hidden_id,
+    remove_mark,
+    source_of,
+)
 
 Say = Callable[[str], str]
 
@@ -67,17 +75,17 @@ def repairs(
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
     head = messages[: len(messages) - len(tail)]
-    waiting = [m if m.id in old.get("injected", ()) else sendable(unmarked(m)) for m in tail]
+    waiting = [m if m.id in old.get("injected", ()) else make_sendable(remove_mark(m)) for m in tail]
     behind, closing = list(arrived), closed(head, todo_tools, say, old.get("plan", ""))
     if not (behind or waiting) and _ends_in_answers(head, closing) and not _is_own(state, old):
         closing = []
     elif not behind and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
-        behind = [as_user("activate", say("activate") if nudge is None else nudge)]
+        behind = [make_user_message("activate", say("activate") if nudge is None else nudge)]
     return Repairs(
         closing=closing,
         waiting=waiting,
         behind=behind,
-        unmarked=[new for m in head[_outside(state, old) :] if (new := unmarked(m)) is not m],
+        unmarked=[new for m in head[_outside(state, old) :] if (new := remove_mark(m)) is not m],
     )
 
 
@@ -100,13 +108,13 @@ def closed(
             name=call["name"],
             tool_call_id=call["id"] or "",
             status="error",
-            additional_kwargs=injected("repair"),
+            additional_kwargs=injected_kwargs("repair"),
         )
         for call in calls
         if call["id"] not in answered
     ]
     if results or (head and isinstance(head[-1], ToolMessage)):
-        results.append(as_assistant("repair", say("broken_off")))
+        results.append(make_assistant_message("repair", say("broken_off")))
     return results
 
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 from wakeloop.errors import ArgumentError, ToolNameError
 from wakeloop.guesses.kinds import kind_of
 from wakeloop.loop.approval import KINDS, Decision, DecisionKind, Review, quote_words
-from wakeloop.model.answers import answer, sentence_of
-from wakeloop.model.timing import with_results
+from wakeloop.model.timing import update_results
+from wakeloop.model.tool_results import describe_tool_error, tool_result
 from wakeloop.prompts import fill
 from wakeloop.text.characters import shorten
 from wakeloop.thread.asking import put
@@ -64,9 +64,9 @@ class Reviews:
         if decision.kind == "approve":
             return call, None
         if decision.kind == "respond":
-            return call, {"messages": [answer(call, decision.words)]}
+            return call, {"messages": [tool_result(call, decision.words)]}
         text = fill("call_rejected", "", self.words, words=quote_words(decision))
-        return call, {"messages": [answer(call, f"Error: {text}", "error")]}
+        return call, {"messages": [tool_result(call, f"Error: {text}", "error")]}
 
     def told(self, written: Mapping[str, Any], ran: Mapping[str, Any], update: Any) -> Any:
         """Say in the result of a call that ran otherwise than the model wrote it how it ran."""
@@ -75,7 +75,7 @@ class Reviews:
         text = fill(
             "call_edited", "", self.words, args=json.dumps(ran["args"], ensure_ascii=False, default=str)
         )
-        return with_results(update, ran["id"], partial(_behind, text))
+        return update_results(update, ran["id"], partial(_behind, text))
 
 
 def _behind(text: str, result: ToolMessage) -> ToolMessage:
@@ -97,7 +97,7 @@ def _fitting(tool: BaseTool, decision: Decision) -> Decision:
     try:
         schema.model_validate(decision.args)
     except ValidationError as error:
-        raise Refused(sentence_of(error)) from None
+        raise Refused(describe_tool_error(error)) from None
     return decision
 
 

@@ -9,7 +9,7 @@ from wakeloop.errors import EditError
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.spending import report_spent
 from wakeloop.stream import Session
-from wakeloop.text.marks import by_model, by_user, opens, text_of
+from wakeloop.text.marks import is_model_reply, is_user_message, opens_activation, text_of
 from wakeloop.thread.held import Held, held, messages_of
 from wakeloop.todos.items import count_open
 
@@ -128,8 +128,8 @@ def answer_of(given: object) -> str:
         messages_of(given) if isinstance(given, list) else list(held(given).values.get("messages") or ())
     )
     for message in reversed(messages):
-        if by_user(message) or opens(message):
+        if is_user_message(message) or opens_activation(message):
             return ""
-        if by_model(message) and (text := text_of(message)):
+        if is_model_reply(message) and (text := text_of(message)):
             return text
     return ""

@@ -9,10 +9,10 @@ from langgraph.errors import GraphBubbleUp
 
 from wakeloop.errors import VerifyError
 from wakeloop.guesses.values import verdict_of
-from wakeloop.model.answers import said_by
-from wakeloop.model.redaction import secrets_of
+from wakeloop.model.redaction import collect_secrets
+from wakeloop.model.tool_results import error_text
 from wakeloop.stream import VerifyEvent
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.secrets import redact_text
 from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Board, Outcome, Question
 
@@ -62,8 +62,8 @@ class Verifier:
 
     def failed(self, error: Exception) -> str:
         """Name what a verifier raised; it may have asked a model of the same key."""
-        said = f"the verifier failed: {type(error).__name__}: {said_by(error)}"
-        return without_secrets(said, secrets_of(self.model))
+        said = f"the verifier failed: {type(error).__name__}: {error_text(error)}"
+        return redact_text(said, collect_secrets(self.model))
 
     def told(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[VerifyEvent]:
         """Yield what it said of each item that it was asked about, as events."""

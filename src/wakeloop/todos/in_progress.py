@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wakeloop.text.characters import name_of, one_line, shorten
+from wakeloop.text.characters import format_id, shorten, to_one_line
 from wakeloop.todos.items import Todo, count_open, count_running
 from wakeloop.todos.operations import Board, Outcome, Replace, Reset, Rules
 
@@ -25,7 +25,7 @@ def progress_fault(todos: Sequence[Todo], rules: Rules) -> str | None:
     if count_running(todos):
         running = [todo for todo in todos if todo["status"] == "in_progress"]
         names = " and ".join(
-            f"[{name_of(todo['id'])}] {shorten(one_line(todo['content']))}" for todo in running
+            f"[{format_id(todo['id'])}] {shorten(to_one_line(todo['content']))}" for todo in running
         )
         return f"only one item may be in progress, and these would be: {names}; close or reopen one first"
     return "exactly one item must be in progress unless all are completed, and none would be"

@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.text.characters import is_blank, one_line, short_id, shorten, whole
+from wakeloop.text.characters import fix_surrogates, is_blank, shorten, shorten_id, to_one_line
 
 Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -113,18 +113,20 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
         raise Refused(f"todos item {place} has no content; every item needs a text that is not blank")
     if status not in STATUSES:
         raise Refused(
-            f"todos item {place} ({shorten(one_line(content))}) has the status {shorten(repr(status))}; "
+            f"todos item {place} ({shorten(to_one_line(content))}) has the status {shorten(repr(status))}; "
             f"allowed are {', '.join(STATUSES)}"
         )
     if key is not None and not is_id(key):
         raise Refused(
-            f"todos item {place} ({shorten(one_line(content))}) has the id {shorten(repr(key))}; "
+            f"todos item {place} ({shorten(to_one_line(content))}) has the id {shorten(repr(key))}; "
             "an id is an integer or a text"
         )
     for name in ("reason", "evidence"):
         if not isinstance(item.get(name, ""), str | None):
-            raise Refused(f"todos item {place} ({shorten(one_line(content))}) has a {name} that is no text")
-    clean = {name: whole(item[name]) for name in KEPT if item.get(name) is not None}
+            raise Refused(
+                f"todos item {place} ({shorten(to_one_line(content))}) has a {name} that is no text"
+            )
+    clean = {name: fix_surrogates(item[name]) for name in KEPT if item.get(name) is not None}
     return {**clean, "status": status}
 
 
@@ -137,7 +139,7 @@ def is_id(key: object) -> bool:
 
 def brief(text: str, limit: int = TEXT_SHOWN) -> str:
     """A text as a nudge shows it: on one line, and beyond the limit with a count of what is cut off."""
-    line = one_line(text)
+    line = to_one_line(text)
     if len(line) <= limit:
         return line
     kept = line[: limit - ROOM].rstrip()
@@ -146,7 +148,7 @@ def brief(text: str, limit: int = TEXT_SHOWN) -> str:
 
 def abridged(todo: Todo) -> Todo:
     """An item as a nudge shows it: the same object where nothing is too long."""
-    key, short = short_id(todo["id"], ID_SHOWN), in_brief(todo)
+    key, short = shorten_id(todo["id"], ID_SHOWN), in_brief(todo)
     return short if key == todo["id"] else {**short, "id": key}
 
 
@@ -161,7 +163,7 @@ def in_brief(todo: Todo) -> Todo:
 
 
 def _is_long(text: str, limit: int) -> bool:
-    return len(text) > limit and len(one_line(text)) > limit
+    return len(text) > limit and len(to_one_line(text)) > limit
 
 
 class Refused(Exception):  # noqa: N818 - a ruling, not an error of the program

@@ -9,7 +9,7 @@ from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from wakeloop.text.characters import is_blank, name_of, one_line, shorten
+from wakeloop.text.characters import format_id, is_blank, shorten, to_one_line
 from wakeloop.todos.in_progress import Limit, limit_of
 from wakeloop.todos.items import LONGEST, Refused, Todo, count_closed, next_number
 from wakeloop.todos.operations import (
@@ -170,16 +170,16 @@ def _changed(board: Board, change: Change) -> tuple[Todo, Todo]:
     old = board.find(change.id) or (board.find(_bare(change.id)) if change.as_shown else None)
     if old is None:
         known = (
-            ", ".join(name_of(todo["id"]) for todo in islice(board.todos, 50)) or "none, the list is empty"
+            ", ".join(format_id(todo["id"]) for todo in islice(board.todos, 50)) or "none, the list is empty"
         )
         raise Refused(f"there is no item {shorten(repr(change.id))}; the ids are: {known}")
     reason = (change.reason or "").strip()
     if change.status == "blocked" and is_blank(reason):
-        raise Refused(f"item [{name_of(old['id'])}] can be blocked only with a reason; send one")
+        raise Refused(f"item [{format_id(old['id'])}] can be blocked only with a reason; send one")
     if is_exhausted(board, old) and change.status not in ("blocked", "cancelled"):
         raise Refused(
-            f"item [{name_of(old['id'])}] was refused {REFUSALS} times and stays blocked: "
-            f"{one_line(old.get('reason', ''))}"
+            f"item [{format_id(old['id'])}] was refused {REFUSALS} times and stays blocked: "
+            f"{to_one_line(old.get('reason', ''))}"
         )
     return old, with_status(old, change.status, reason, change.evidence)
 

@@ -4,7 +4,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from wakeloop.text.characters import is_blank, short_id, shorten
+from wakeloop.text.characters import is_blank, shorten, shorten_id
 from wakeloop.todos.items import ID_SHOWN, TEXT_SHOWN, Refused, Todo, brief, is_open, next_number
 from wakeloop.todos.operations import Board, Draft, Outcome, Question, Replace, Rules
 from wakeloop.todos.verdicts import Verdicts, is_exhausted, verify, with_status
@@ -51,7 +51,7 @@ def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     cut: dict[str, OrderedDict[str, Todo]] = {}
     ids, told = [todo["id"] for todo in board.todos], {draft.id for draft in drafts} - {None}
     unknown = told.difference(ids)  # an id may come back as a nudge shows it, a number as a text
-    whole = {str(short_id(key, ID_SHOWN)): key for key in ids if key not in told} if unknown else {}
+    whole = {str(shorten_id(key, ID_SHOWN)): key for key in ids if key not in told} if unknown else {}
     names = {str(key) for key in told}
     for todo in board.todos:
         if str(todo["id"]) not in names:

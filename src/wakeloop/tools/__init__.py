@@ -6,7 +6,7 @@ the command line. Names are imported when first used.
 
 from typing import TYPE_CHECKING
 
-from wakeloop.platform.lazy_faces import lazy
+from wakeloop.platform.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wakeloop.tools.files import FileLimits, file_tools
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FileLimits", "file_tools", "shell_tool"]
 
-__getattr__, __dir__ = lazy(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "wakeloop.tools.files": (

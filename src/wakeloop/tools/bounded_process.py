@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Event
 
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 
 CHUNK = 65_536
 POLL_EVERY = 0.01
@@ -42,7 +42,7 @@ class BoundedOutput:
         if not missing:
             return (self.head + self.tail).decode(errors="replace")
         start, end = self.head.decode(errors="replace"), self.tail.decode(errors="replace")
-        told = f"[{plural(missing, 'byte')} left out; write the output to a file to see all of it]"
+        told = f"[{pluralize(missing, 'byte')} left out; write the output to a file to see all of it]"
         return f"{start}\n{told}\n{end}"
 
 

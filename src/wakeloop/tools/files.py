@@ -9,7 +9,7 @@ from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.text.characters import is_seen, plural
+from wakeloop.text.characters import is_visible, pluralize
 from wakeloop.text.descriptions import describe
 from wakeloop.tools.folder import ConfinedFolder, TooBigError, explain_os_errors, quote_path
 
@@ -85,8 +85,8 @@ class FileTools:
         )
         if not names:
             return f"No files in {quote_path(path)} match {quote_path(pattern)}{more}."
-        lines = [name if is_seen(name) else ascii(name) for name in names]
-        page = self.page(lines, start, self.limits.entries, f"the {plural(len(names), 'file')}")
+        lines = [name if is_visible(name) else ascii(name) for name in names]
+        page = self.page(lines, start, self.limits.entries, f"the {pluralize(len(names), 'file')}")
         last = start + len(page) - 1
         head = f"Files {start} to {last} of {len(names)} in {quote_path(path)}{more}:"
         return "\n".join([head, *page, *format_continuation(last, len(names), "files")])
@@ -110,7 +110,7 @@ class FileTools:
             content,
             start,
             min(lines, self.limits.lines),
-            f"the {plural(len(content), 'line')} of {quote_path(path)}",
+            f"the {pluralize(len(content), 'line')} of {quote_path(path)}",
         )
         last = start + len(page) - 1
         head = f"Lines {start} to {last} of {len(content)} of {quote_path(path)}{odd}:"
@@ -132,7 +132,7 @@ class FileTools:
                 "write it as several files."
             )
         replaced = self.folder.write(path, data)
-        return f"{'Replaced' if replaced else 'Wrote'} {quote_path(path)}: {plural(len(data), 'byte')}."
+        return f"{'Replaced' if replaced else 'Wrote'} {quote_path(path)}: {pluralize(len(data), 'byte')}."
 
     @describe("Find a text in the files below a folder; each hit is path:line: the line.")
     def search_files(
@@ -157,7 +157,7 @@ class FileTools:
             hits += find_hits(name, text, query.lower(), wanted + 1 - len(hits))
             if len(hits) > wanted:
                 break
-        unsearched = f"({plural(unread, 'file')} {'was' if unread == 1 else 'were'} not searched"
+        unsearched = f"({pluralize(unread, 'file')} {'was' if unread == 1 else 'were'} not searched"
         notes = [f"{unsearched}: binary, too big or unreadable.)"] if unread else []
         if not whole:
             notes.append(
@@ -165,7 +165,7 @@ class FileTools:
             )
         if not hits:
             return "\n".join([f"No line in {quote_path(path)} holds {quote_path(query)}.", *notes])
-        page = self.page(hits, start, self.limits.hits, f"the {plural(len(hits), 'hit')}")
+        page = self.page(hits, start, self.limits.hits, f"the {pluralize(len(hits), 'hit')}")
         last = start + len(page) - 1
         return "\n".join(
             [

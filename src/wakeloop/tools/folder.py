@@ -12,7 +12,7 @@ from pathlib import Path
 
 from langchain_core.tools import ToolException
 
-from wakeloop.text.characters import is_seen
+from wakeloop.text.characters import is_visible
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
 SKIPPED = VERSION_CONTROL | frozenset(
@@ -42,7 +42,7 @@ class TooBigError(ToolException):
 
 def quote_path(path: object) -> str:
     """A path as a sentence shows it: quoted, on one line, not longer than a line."""
-    text = f"'{path}'" if is_seen(str(path)) else ascii(str(path))
+    text = f"'{path}'" if is_visible(str(path)) else ascii(str(path))
     return text if len(text) <= LONGEST_NAME else f"{text[:120]}…{text[-30:]}"
 
 

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from wakeloop.loop.approval import Decision, build_approval_request, quote_words
 from wakeloop.text.descriptions import describe
-from wakeloop.text.secrets import is_secret
+from wakeloop.text.secrets import is_secret_variable
 from wakeloop.thread.asking import put
 from wakeloop.tools import bounded_process
 from wakeloop.tools.bounded_process import BoundedOutput
@@ -117,4 +117,4 @@ def run_command(
 
 def without_secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment without variables that carry what looks like a key, a token or a password."""
-    return {name: value for name, value in environment.items() if not is_secret(name, value)}
+    return {name: value for name, value in environment.items() if not is_secret_variable(name, value)}

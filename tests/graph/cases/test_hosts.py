@@ -75,7 +75,7 @@ def test_c32_a_server_brings_its_own_saver(rig: Rig, monkeypatch: pytest.MonkeyP
     """The exported graph through every door, with the saver that a server puts in, and without."""
     model = ScriptedModel(write("a"), says("stop"), close(1), says("Done."), says("Hello."))
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:some-model")
-    monkeypatch.setattr(server, "model_named", lambda _: model)
+    monkeypatch.setattr(server, "create_model", lambda _: model)
     server.make_graph.cache_clear()
     exported = server.make_graph()
     rig.agent = exported.copy({"checkpointer": rig.saver})

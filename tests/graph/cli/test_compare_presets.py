@@ -14,7 +14,7 @@ from wakeloop import LoopSettings, preset
 from wakeloop.display import compare
 from wakeloop.errors import BenchError, SettingsError
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.text.plain_html import table
+from wakeloop.text.plain_html import html_table
 
 EVIL = "<b>$x$"
 USED = {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}
@@ -148,7 +148,7 @@ def test_the_table() -> None:
         [EVIL, "1/2", 1, 6, 2, 0, 0, 72, 0.06, "1.2 s", "settled"],
         ["lesson", "0/1", 0, 2, 0, 0, 0, 24, "", "1.2 s", "disabled"],
     ]
-    assert found._repr_html_() == table(head, cells)
+    assert found._repr_html_() == html_table(head, cells)
     assert "<b>" not in found._repr_html_()
     assert str(found).splitlines() == [
         "preset  closed  blocked  requests  wakes  reminders  corrections  tokens  cost  time   end",

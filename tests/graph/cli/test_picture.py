@@ -13,7 +13,7 @@ from processes import wakeloop
 
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel
-from wakeloop.text.drawing import as_text, edges_of, svg
+from wakeloop.text.drawing import draw_svg, draw_text, graph_edges
 
 TEXT = """\
 __start__
@@ -53,11 +53,11 @@ def graph() -> Graph:
 
 
 def test_as_text(graph: Graph) -> None:
-    assert list(as_text([*graph.nodes], edges_of(graph))) == TEXT.splitlines()
+    assert list(draw_text([*graph.nodes], graph_edges(graph))) == TEXT.splitlines()
 
 
 def test_as_an_svg_that_loads_nothing(graph: Graph) -> None:
-    picture = svg("a", graph.nodes, edges_of(graph))
+    picture = draw_svg("a", graph.nodes, graph_edges(graph))
     root = ET.fromstring(picture)
     kinds = [element.tag.rpartition("}")[2] for element in root.iter()]
     assert (kinds.count("path"), kinds.count("rect")) == (len(graph.edges) + 1, len(graph.nodes) + 1)
@@ -74,7 +74,7 @@ def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
         drawn = Graph(nodes=dict(graph.nodes), edges=list(graph.edges))
         for number in range(more):
             drawn.add_node(drawn.nodes["nag"], id=f"own<{number}>")
-        root = ET.fromstring(svg("a", drawn.nodes, edges_of(drawn)))
+        root = ET.fromstring(draw_svg("a", drawn.nodes, graph_edges(drawn)))
         width, height = int(root.get("width", 0)), int(root.get("height", 0))
         rects = [element.attrib for element in root.iter() if element.tag.endswith("rect")]
         boxes = [

@@ -20,7 +20,7 @@ from wakeloop.display.screen import Line
 from wakeloop.errors import ArgumentError, EditError, InputError
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.text.plain_html import table
+from wakeloop.text.plain_html import html_table
 
 AT = {"configurable": {"thread_id": "t"}}
 GO = {"messages": [("user", "go")]}
@@ -104,7 +104,7 @@ def timeless(line: str) -> str:
 
 def test_a_list() -> None:
     shown = show(DONE)
-    assert shown.html == "<p>1/2 closed, 1 blocked</p>\n" + table(
+    assert shown.html == "<p>1/2 closed, 1 blocked</p>\n" + html_table(
         HEAD, [("1", "a", "✔ completed"), ("2", "<img src=x onerror=alert(1)>&", "■ blocked: no key")]
     )
     assert TOLD in shown.html
@@ -129,7 +129,7 @@ def test_a_list() -> None:
 )
 def test_how_an_item_stands(status: str, more: dict[str, str], told: str) -> None:
     shown = show([{"id": 1, "content": "a", "status": status, **more}])
-    assert shown.html.partition("\n")[2] == table(HEAD, [("1", "a", told)])
+    assert shown.html.partition("\n")[2] == html_table(HEAD, [("1", "a", told)])
 
 
 def test_an_empty_list_and_one_without_ids() -> None:
@@ -221,7 +221,7 @@ def test_news_are_drawn_at_once_and_letters_as_often_as_an_eye_follows(cell: lis
 
 def test_a_drawing_in_a_run_looks_at_the_lines_that_it_shows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
-    monkeypatch.setattr(panel, "without_secrets", lambda text: looked.append(text) or text)
+    monkeypatch.setattr(panel, "redact_text", lambda text: looked.append(text) or text)
     drawn = TodoPanel(agent_of(), AT)
     drawn.lines.extend(Line("tool", f"tool: {number}") for number in range(KEPT))
     drawn.running = True

@@ -19,7 +19,7 @@ from wakeloop.loop.approval import KINDS
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.sessions import session_tools
 from wakeloop.testing import ScriptedModel, calls
-from wakeloop.text.marks import by_user
+from wakeloop.text.marks import is_user_message
 
 # the package asks LangGraph for a schema by its older name
 pytestmark = pytest.mark.filterwarnings("ignore:.*get_config_jsonschema.*")
@@ -148,7 +148,7 @@ async def test_a_history_that_comes_back_without_its_marks_is_told_by_its_ids() 
     await other.says("thanks", state={})
     told = [m.text for m in other.snapshot.values["messages"] if m.type == "human"]
     assert len(told) == 3
-    users = [m.text for m in other.snapshot.values["messages"] if by_user(m)]
+    users = [m.text for m in other.snapshot.values["messages"] if is_user_message(m)]
     assert (users, first_request(other.snapshot.values["messages"])) == (["go", "thanks"], "go")
 
 

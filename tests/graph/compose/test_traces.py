@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from tracing import OPENINFERENCE, OTEL, instrumented
 
 from wakeloop import create_todo_agent
-from wakeloop.platform.traces import as_agent
+from wakeloop.platform.traces import mark_as_agent
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -265,10 +265,10 @@ def test_nothing_of_it_is_stored() -> None:
 
 def test_a_config_stays_as_it_is_where_nobody_listens() -> None:
     agent = waking()
-    assert as_agent(THREAD, agent) is THREAD
+    assert mark_as_agent(THREAD, agent) is THREAD
     with instrumented(OTEL):
-        (handler,) = as_agent(THREAD, agent)["callbacks"].handlers  # type: ignore[index, union-attr]
-    assert as_agent(THREAD, agent.with_config(callbacks=[handler])) is not THREAD
+        (handler,) = mark_as_agent(THREAD, agent)["callbacks"].handlers  # type: ignore[index, union-attr]
+    assert mark_as_agent(THREAD, agent.with_config(callbacks=[handler])) is not THREAD
 
 
 def test_a_span_of_another_is_left_alone_where_no_tracer_listens() -> None:

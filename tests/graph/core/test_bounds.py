@@ -18,8 +18,8 @@ from wakeloop.loop.nudge import build_nudge
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls
-from wakeloop.text.characters import name_of, short_id
-from wakeloop.text.marks import added_to
+from wakeloop.text.characters import format_id, shorten_id
+from wakeloop.text.marks import added_length
 from wakeloop.todos.items import ID_SHOWN, STATUSES, Todo, brief
 from wakeloop.todos.operations import Board, Draft, Replace, Rules
 from wakeloop.todos.rounds import play_round
@@ -131,9 +131,9 @@ def test_a_reminder_is_short(name: str) -> None:
 
 @given(st.integers() | st.text(), st.integers(2, 60))
 def test_an_id_is_shown_in_its_room(key: int | str, limit: int) -> None:
-    short = short_id(key, limit)
-    assert len(name_of(short)) <= limit
-    assert short == key or len(name_of(key)) > limit
+    short = shorten_id(key, limit)
+    assert len(format_id(short)) <= limit
+    assert short == key or len(format_id(key)) > limit
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -206,7 +206,7 @@ def test_an_item_that_comes_back_as_it_was_cut_keeps_its_whole_text() -> None:
 
 def test_an_item_that_comes_back_with_its_id_as_it_was_cut_keeps_its_whole_id() -> None:
     long = "a" * 60
-    short = str(short_id(long, ID_SHOWN))
+    short = str(shorten_id(long, ID_SHOWN))
     assert short == "a" * 49 + "…"
     old = [{"id": long, "content": "first", "status": "pending"}]
     assert replaced(old, Draft("first", "completed", short)) == [{**old[0], "status": "completed"}]
@@ -258,7 +258,7 @@ def test_a_whole_run_over_the_longest_texts_stays_within_the_bound(name: str, it
     state = agent.invoke({}, thread)
     model.assert_done()
     assert state["todo_session"]["reason"] == "wake_budget"
-    injected = [(kind(m), added_to(m) or len(m.text)) for m in state["messages"] if kind(m) in TELLING]
+    injected = [(kind(m), added_length(m) or len(m.text)) for m in state["messages"] if kind(m) in TELLING]
     assert {name for name, _ in injected} == TELLING
     assert max(size for _, size in injected) <= bound(min(30, items))
     assert [todo["content"] for todo in state["todos"]] == [todo["content"] for todo in todos]

@@ -14,7 +14,7 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field, ValidationError
 
 from wakeloop import create_todo_agent
-from wakeloop.platform.direct_calls import Direct
+from wakeloop.platform.direct_calls import DirectTool
 from wakeloop.testing import ScriptedModel, calls, says
 
 
@@ -60,7 +60,7 @@ def returning(value: Any) -> StructuredTool:
 )
 def test_what_a_function_returns_reads_as_langchain_renders_it(value: Any) -> None:
     made = returning(value)
-    way = Direct.of(made)
+    way = DirectTool.from_tool(made)
     assert way is not None
     ours, theirs = way(call("work")), made.invoke(call("work"))
     assert (ours.content, ours.name, ours.tool_call_id, ours.status) == (
@@ -76,13 +76,13 @@ def test_what_a_function_returns_reads_as_langchain_renders_it(value: Any) -> No
     "args", [{"what": "tea"}, {"what": "tea", "times": "3"}, {"what": "a", "loud": True}]
 )
 def test_arguments_are_checked_and_defaults_filled(args: dict[str, Any]) -> None:
-    way = Direct.of(give)
+    way = DirectTool.from_tool(give)
     assert way is not None
     assert way(call("give", **args)).content == give.invoke(call("give", **args)).content
 
 
 def test_unfit_arguments_raise_as_they_do_there() -> None:
-    way = Direct.of(give)
+    way = DirectTool.from_tool(give)
     assert way is not None
     for attempt in (way, give.invoke):
         with pytest.raises(ValidationError):
@@ -93,14 +93,14 @@ def test_unfit_arguments_raise_as_they_do_there() -> None:
     "value", [ToolMessage("own", tool_call_id="c"), Command(update={"x": 1})], ids=["message", "command"]
 )
 def test_messages_and_commands_pass_through(value: Any) -> None:
-    way = Direct.of(returning(value))
+    way = DirectTool.from_tool(returning(value))
     assert way is not None
     assert way(call("work")) is value
 
 
 def test_several_of_them_pass_through() -> None:
     value = [ToolMessage("own", tool_call_id="c"), Command(update={"x": 1})]
-    way = Direct.of(returning(value))
+    way = DirectTool.from_tool(returning(value))
     assert way is not None
     assert way(call("work")) is value
 
@@ -165,7 +165,7 @@ SPECIAL = [
 
 @pytest.mark.parametrize("special", SPECIAL, ids=lambda t: t.name)
 def test_a_tool_that_langchain_has_something_to_add_to_has_no_direct_way(special: StructuredTool) -> None:
-    assert Direct.of(special) is None
+    assert DirectTool.from_tool(special) is None
 
 
 def test_tools_with_injected_arguments_run_through_a_tool_node() -> None:

@@ -7,8 +7,8 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from wakeloop import ReplyError, create_todo_agent
-from wakeloop.model.broken_stream import Hearing
-from wakeloop.model.storable import storable
+from wakeloop.model.reply_watcher import ReplyWatcher
+from wakeloop.model.storable_values import make_storable
 from wakeloop.testing import ScriptedModel, calls, says
 
 GO: Any = {"messages": [("user", "go")]}
@@ -76,8 +76,8 @@ async def test_a_call_that_the_server_could_not_read_is_asked_for_again(
 
 def test_who_does_not_stream_is_not_listened_to() -> None:
     config: Any = {"configurable": {}}
-    assert Hearing(config, streaming=False).config is config
-    assert len(Hearing(config, streaming=True).config["callbacks"]) == 1  # type: ignore[arg-type]
+    assert ReplyWatcher(config, streaming=False).config is config
+    assert len(ReplyWatcher(config, streaming=True).config["callbacks"]) == 1  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_who_does_not_stream_is_not_listened_to() -> None:
     ],
 )
 def test_what_is_stored_beside_a_reply(value: Any, kept: Any) -> None:
-    assert storable(value) == kept
+    assert make_storable(value) == kept
 
 
 def test_a_number_without_end_becomes_a_short_text() -> None:
-    assert len(storable(10**10_000)) == 100
+    assert len(make_storable(10**10_000)) == 100
 
 
 def test_what_lies_too_deep_is_left_out() -> None:
-    assert storable([[[1]]], 2) == [[[]]]
-    assert storable({"a": {"b": 1}}, 1) == {"a": {}}
+    assert make_storable([[[1]]], 2) == [[[]]]
+    assert make_storable({"a": {"b": 1}}, 1) == {"a": {}}

@@ -31,7 +31,7 @@ from pydantic import BaseModel
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, wire_faults
-from wakeloop.text.marks import parts_of
+from wakeloop.text.marks import split_result_text
 
 X = looks("x")
 LIST = calls(("todo_list", {}))
@@ -129,7 +129,7 @@ def test_the_walk(thread: Make) -> None:
 def suffixes(agent: Any) -> list[tuple[int, str]]:
     """What the graph has put behind results, and behind the how-manieth."""
     results = [m for m in agent.messages if isinstance(m, ToolMessage)]
-    return [(n, parts_of(m)[1].strip()) for n, m in enumerate(results, 1) if parts_of(m)[1]]
+    return [(n, split_result_text(m)[1].strip()) for n, m in enumerate(results, 1) if split_result_text(m)[1]]
 
 
 TOLD = (

@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from wakeloop import EditError, TodoState, build_todo_graph, create_todo_agent, update_todos
-from wakeloop.platform.cheap_copies import Newest
+from wakeloop.platform.cheap_copies import NewestChannel
 from wakeloop.stream import Session
 from wakeloop.testing import ScriptedModel
 
@@ -29,15 +29,15 @@ def test_two_agents_of_one_superstep_share_a_session() -> None:
 
 
 def test_a_session_is_absent_before_the_first_run() -> None:
-    channel = Newest(Session)
+    channel = NewestChannel(Session)
     assert not channel.is_available()
     assert channel.update([{"state": "idle"}, {"state": "dormant"}])
     assert channel.get() == {"state": "dormant"}
     assert not channel.update([])
     copied = channel.from_checkpoint(channel.checkpoint())
-    assert (copied.get(), type(copied)) == ({"state": "dormant"}, Newest)
+    assert (copied.get(), type(copied)) == ({"state": "dormant"}, NewestChannel)
     with pytest.raises(TypeError):
-        Newest()  # type: ignore[call-arg]
+        NewestChannel()  # type: ignore[call-arg]
 
 
 def guards(agent: Any) -> Any:

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import InputError, create_todo_agent, update_todos
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.text.characters import whole
+from wakeloop.text.characters import fix_surrogates
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from wakeloop.text.characters import whole
     ],
 )
 def test_halves_are_joined_or_replaced(given: object, sound: object) -> None:
-    assert whole(given) == sound
+    assert fix_surrogates(given) == sound
 
 
 @tool

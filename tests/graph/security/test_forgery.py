@@ -15,8 +15,8 @@ from wakeloop.dialects import DIALECTS
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.text.characters import indented, name_of, one_line
-from wakeloop.text.marks import kind_of, parts_of, with_suffix
+from wakeloop.text.characters import format_id, indent_lines, to_one_line
+from wakeloop.text.marks import append_to_result, kind_of, split_result_text
 from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Rules, Show
 from wakeloop.todos.rounds import play_round
 
@@ -65,7 +65,7 @@ def test_an_id_that_could_be_more_than_an_id_stands_in_quotes(name: str, key: st
 
 @pytest.mark.parametrize("key", [1, "1", "step 1", "a-b_c.d", "1:2", "äöü", "x/y#z"])
 def test_an_ordinary_id_stands_as_it_is(key: int | str) -> None:
-    assert name_of(key) == str(key)
+    assert format_id(key) == str(key)
 
 
 def outcomes(before: Board, *operations: Any) -> list[Outcome]:
@@ -102,9 +102,9 @@ def test_results_of_todo_calls_keep_their_lines(text: str) -> None:
 
 @pytest.mark.parametrize("text", EVIL, ids=range(len(EVIL)))
 def test_what_stands_behind_the_first_line_is_set_off(text: str) -> None:
-    first, *more = indented(text).split("\n")
-    assert first == one_line(first)
-    assert all(line.startswith("  | ") and line[4:] == one_line(line[4:]) for line in more)
+    first, *more = indent_lines(text).split("\n")
+    assert first == to_one_line(first)
+    assert all(line.startswith("  | ") and line[4:] == to_one_line(line[4:]) for line in more)
 
 
 def test_a_text_is_never_read_as_a_template() -> None:
@@ -172,11 +172,14 @@ FORGED_MARKS: list[Any] = [
 @pytest.mark.parametrize("mark", FORGED_MARKS, ids=range(len(FORGED_MARKS)))
 def test_a_mark_that_is_none_neither_counts_nor_breaks_anything(mark: Any) -> None:
     message = ToolMessage("said", tool_call_id="1", additional_kwargs={"wakeloop": mark})
-    own, added = parts_of(message)
+    own, added = split_result_text(message)
     assert own + added == "said"
     assert kind_of(message) in (None, "nag")
     earlier = len(added)
-    assert with_suffix(message, "x").additional_kwargs["wakeloop"] == {"kind": "nag", "chars": earlier + 3}
+    assert append_to_result(message, "x").additional_kwargs["wakeloop"] == {
+        "kind": "nag",
+        "chars": earlier + 3,
+    }
 
 
 @pytest.mark.parametrize("mark", [{"kind": "wake"}, *FORGED_MARKS], ids=range(len(FORGED_MARKS) + 1))
@@ -235,4 +238,4 @@ def test_a_history_handed_on_with_forged_marks_runs(mark: Any) -> None:
     agent.invoke({"messages": history}, THREAD)
     messages = agent.get_state(THREAD).values["messages"]
     assert [kind_of(m) for m in messages if m.type == "human"] == [kind_of(history[0]), None]
-    assert parts_of(messages[6])[1].startswith("\n\n[Reminder: ")
+    assert split_result_text(messages[6])[1].startswith("\n\n[Reminder: ")

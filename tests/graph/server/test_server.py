@@ -59,7 +59,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedModel]:
         says("Done."),
     )
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:some-model")
-    monkeypatch.setattr(server, "model_named", lambda name: scripted)
+    monkeypatch.setattr(server, "create_model", lambda name: scripted)
     server.make_graph.cache_clear()
     yield scripted
     server.make_graph.cache_clear()

@@ -10,8 +10,8 @@ import pytest
 from wakeloop import LoopSettings, preset
 from wakeloop.presets import PRESETS
 from wakeloop.settings import WholeSettings
-from wakeloop.text.drawing import PLACES, svg
-from wakeloop.text.plain_html import safe, table
+from wakeloop.text.drawing import PLACES, draw_svg
+from wakeloop.text.plain_html import escape_html, html_table
 
 HOSTILE = "<script>alert('x')</script>&\"\x1b[31m\u202e\x00"
 SAFE = "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;&quot;\\x1b[31m\\u202e\\x00"
@@ -36,12 +36,12 @@ def pretty(shown: Any) -> str:
 
 
 def test_a_text_is_escaped_and_shows_all_of_itself() -> None:
-    assert safe(HOSTILE) == SAFE
-    assert safe("a\nb") == "a\nb"
+    assert escape_html(HOSTILE) == SAFE
+    assert escape_html("a\nb") == "a\nb"
 
 
 def test_a_table() -> None:
-    assert table(("a", "b"), [(HOSTILE, 2), ("", 0.5)]) == (
+    assert html_table(("a", "b"), [(HOSTILE, 2), ("", 0.5)]) == (
         f"<table>\n<thead><tr><th {LEFT}>a</th><th {LEFT}>b</th></tr></thead>\n<tbody>\n"
         f"<tr><td {LEFT}>{SAFE}</td><td {RIGHT}>2</td></tr>\n"
         f"<tr><td {LEFT}></td><td {RIGHT}>0.5</td></tr>\n</tbody>\n</table>"
@@ -80,7 +80,7 @@ def test_settings_as_a_table_of_what_differs() -> None:
     varied = preset("cubepi").model_copy(update={"continuation_prompt": HOSTILE})
     shown = varied._repr_html_()
     assert shown.partition("\n")[0] == "<p>LoopSettings: preset <code>cubepi</code>, 1 changed</p>"
-    assert shown.partition("\n")[2] == table(
+    assert shown.partition("\n")[2] == html_table(
         ("setting", "here", "in cubepi"), [("continuation_prompt", repr(HOSTILE), "None")]
     )
     assert "<script" not in shown
@@ -99,7 +99,7 @@ def test_without_presets_in_use_the_built_in_values_are_the_base(monkeypatch: py
 
 
 def drawn(*given: Any) -> ET.Element:
-    return ET.fromstring(svg(*given))
+    return ET.fromstring(draw_svg(*given))
 
 
 def texts(picture: ET.Element) -> list[str]:
@@ -107,7 +107,7 @@ def texts(picture: ET.Element) -> list[str]:
 
 
 def test_a_small_graph_is_drawn_exactly() -> None:
-    assert svg("x", ["activate", "call_model"], [("activate", "call_model", "go")]) == (
+    assert draw_svg("x", ["activate", "call_model"], [("activate", "call_model", "go")]) == (
         '<svg xmlns="http://www.w3.org/2000/svg" width="830" height="250" viewBox="0 0 830 250"'
         ' font-family="sans-serif" font-size="13" role="img">\n<title>x</title>\n'
         '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>\n'

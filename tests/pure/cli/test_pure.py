@@ -19,7 +19,7 @@ from wakeloop.cli.threads import shortened
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.width import cells
 from wakeloop.display.words import ENDINGS, elapsed, ending, question
-from wakeloop.text.characters import escaped
+from wakeloop.text.characters import escape_invisible
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_nothing_that_a_terminal_obeys_is_left() -> None:
     assert clean(EVIL) == "abcdefghi\nj\nk\nl\tmno"
     assert one_line("a \n b", 3) == "a b"
     assert one_line("abcdef", 4) == "abc…"
-    assert escaped("rm x\x1b[8m") == "rm x\\x1b[8m"
-    assert "\u202e" not in escaped("\u202e")
+    assert escape_invisible("rm x\x1b[8m") == "rm x\\x1b[8m"
+    assert "\u202e" not in escape_invisible("\u202e")
     assert clean("\x1b[" + "1" * 5000) == "[" + "1" * 5000
 
 

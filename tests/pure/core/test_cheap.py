@@ -13,14 +13,14 @@ from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import fingerprint_call, fingerprint_earlier_calls, note_progress
-from wakeloop.model.named import as_prompt
-from wakeloop.platform.cheap_copies import Delta, Folded, has_slots
+from wakeloop.model.chat_models import to_prompt_value
+from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel, has_slots
 from wakeloop.testing import ScriptedModel
-from wakeloop.text.marks import as_user
+from wakeloop.text.marks import make_user_message
 
 THEIRS: dict[type, Any] = {
-    Delta: DeltaChannel(merge_messages),
-    Folded: BinaryOperatorAggregate(list, merge_entries),
+    CheapDeltaChannel: DeltaChannel(merge_messages),
+    CheapReducerChannel: BinaryOperatorAggregate(list, merge_entries),
 }
 
 
@@ -31,7 +31,7 @@ def parts(channel: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "channel",
-    [Delta(merge_messages, list, snapshot_frequency=7), Folded(list, merge_entries)],
+    [CheapDeltaChannel(merge_messages, list, snapshot_frequency=7), CheapReducerChannel(list, merge_entries)],
     ids=["delta", "folded"],
 )
 def test_a_copy_has_every_part_of_the_channel_and_goes_its_own_way(channel: Any) -> None:
@@ -40,7 +40,7 @@ def test_a_copy_has_every_part_of_the_channel_and_goes_its_own_way(channel: Any)
     assert type(copied) is type(channel)
     assert parts(copied) == parts(channel)
     assert set(parts(channel)) == set(parts(THEIRS[type(channel)]))
-    copied.update([[HumanMessage("x", id="1")] if type(channel) is Delta else ["x"]])
+    copied.update([[HumanMessage("x", id="1")] if type(channel) is CheapDeltaChannel else ["x"]])
     assert (len(copied.get()), channel.get()) == (1, [])
 
 
@@ -50,7 +50,7 @@ def test_where_a_release_has_other_slots_its_own_copy_stays() -> None:
 
     assert has_slots(DeltaChannel, "key", "typ", "value", "reducer", "snapshot_frequency")
     assert not has_slots(Later, "key", "typ", "value", "reducer", "snapshot_frequency")
-    assert {"copy" in vars(kind) for kind in (Delta, Folded)} == {True}
+    assert {"copy" in vars(kind) for kind in (CheapDeltaChannel, CheapReducerChannel)} == {True}
 
 
 class Own(ScriptedModel):
@@ -64,17 +64,17 @@ class Own(ScriptedModel):
 def test_a_chat_model_gets_the_value_that_langchain_makes_of_a_list() -> None:
     asked: list[Any] = [HumanMessage("go")]
     model = ScriptedModel([])
-    prompt = as_prompt(model, asked)
+    prompt = to_prompt_value(model, asked)
     assert prompt == ChatPromptValue(messages=asked) == BaseChatModel._convert_input(model, asked)
     assert prompt.to_messages()[0] is asked[0]
-    assert isinstance(as_prompt(model.bind(stop=["."]), asked), ChatPromptValue)
+    assert isinstance(to_prompt_value(model.bind(stop=["."]), asked), ChatPromptValue)
 
 
 def test_what_has_an_invoke_of_its_own_gets_the_list() -> None:
     asked: list[Any] = [HumanMessage("go")]
-    assert as_prompt(Own([]), asked) is asked
-    assert as_prompt(Own([]).bind(stop=["."]), asked) is asked
-    assert as_prompt(RunnableLambda(len), asked) is asked
+    assert to_prompt_value(Own([]), asked) is asked
+    assert to_prompt_value(Own([]).bind(stop=["."]), asked) is asked
+    assert to_prompt_value(RunnableLambda(len), asked) is asked
 
 
 def asks(*names: str, at: str = "1") -> list[Any]:
@@ -102,7 +102,7 @@ def test_nothing_is_noted_before_the_first_wake() -> None:
     note_progress(asks("x"), ledger, ())
     assert ledger == {"nag": False}
     ledger = {"waking": True, "nag": False}
-    note_progress([*asks("x"), as_user("wake", "go on"), *asks("x", at="2")], ledger, ())
+    note_progress([*asks("x"), make_user_message("wake", "go on"), *asks("x", at="2")], ledger, ())
     assert ledger == {"waking": True, "nag": False, "seen": fingerprint_call("x", {})}
     note_progress([*asks("y", at="3")], ledger, ())
     seen = fingerprint_call("x", {}) + fingerprint_call("y", {})

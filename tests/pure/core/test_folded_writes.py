@@ -10,7 +10,7 @@ from wakeloop import TodoState
 from wakeloop.channels.todo_list import fold_todos, merge_todos
 from wakeloop.channels.writes import AT_ONCE, ONE_BY_ONE, folded
 from wakeloop.middleware.agent_state import ChangesState, WakeLoopState
-from wakeloop.platform.cheap_copies import Delta, Folded
+from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
 
 A, B = ({"id": n, "content": text, "status": "pending"} for n, text in ((1, "a"), (2, "b")))
 HI, HO = HumanMessage("hi", id="hi"), AIMessage("ho", id="ho")
@@ -24,14 +24,20 @@ def channels_of(schema: type[Any]) -> dict[str, Any]:
         for name, hint in hints.items()
         if hasattr(hint, "__args__")
     }
-    return {name: of[-1] for name, of in marks.items() if of and isinstance(of[-1], Delta | Folded)}
+    return {
+        name: of[-1]
+        for name, of in marks.items()
+        if of and isinstance(of[-1], CheapDeltaChannel | CheapReducerChannel)
+    }
 
 
 @pytest.mark.parametrize("schema", [WakeLoopState, ChangesState, TodoState])
 def test_each_channel_of_a_state_is_folded_by_its_own_reducer(schema: type[Any]) -> None:
     channels = channels_of(schema)
-    at_once = {name: of.reducer for name, of in channels.items() if isinstance(of, Delta)}
-    one_by_one = {name: (of.typ, of.operator) for name, of in channels.items() if isinstance(of, Folded)}
+    at_once = {name: of.reducer for name, of in channels.items() if isinstance(of, CheapDeltaChannel)}
+    one_by_one = {
+        name: (of.typ, of.operator) for name, of in channels.items() if isinstance(of, CheapReducerChannel)
+    }
     if one_by_one.get("todos") == (list, fold_todos):  # which is one write of the same
         del one_by_one["todos"]
         at_once["todos"] = merge_todos

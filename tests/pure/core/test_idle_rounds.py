@@ -16,7 +16,7 @@ from wakeloop.loop.idle_rounds import (
     reach_unless_grown,
 )
 from wakeloop.testing import calls
-from wakeloop.text.marks import as_user, of_activation, with_suffix
+from wakeloop.text.marks import activation_messages, append_to_result, make_user_message
 
 NAMES = frozenset(("todo_write", "todo_list"))
 ITEMS: Any = [todo(1, "a"), todo(2, "b", "completed")]
@@ -108,7 +108,7 @@ def test_the_tools_own_part_is_compared_without_the_graphs_suffix(noted: bool) -
         history.look("x")
     last = history.messages[-1]
     assert isinstance(last, ToolMessage)
-    history.messages[-1] = with_suffix(with_suffix(last, "[one]"), "[two]")
+    history.messages[-1] = append_to_result(append_to_result(last, "[one]"), "[two]")
     assert history.look("x") == (2 if noted else 1)
     assert history.look("x", "saw\n\n[one]") == 0
 
@@ -121,7 +121,7 @@ def test_blocks_without_text_are_part_of_a_result() -> None:
     assert [history.look("x", image(data)) for data in ("1", "2", "1", "2", "3")] == [0, 0, 1, 2, 0]
     last = history.messages[-1]
     assert isinstance(last, ToolMessage)
-    history.messages[-1] = with_suffix(last, "[reminder]")
+    history.messages[-1] = append_to_result(last, "[reminder]")
     assert history.look("x", image("3")) == 1
 
 
@@ -151,7 +151,7 @@ def test_calls_before_the_activation_are_not_looked_at() -> None:
     history.look("x")
     history.messages += [AIMessage("done"), HumanMessage("again")]
     assert history.look("x") == 0
-    history.messages += [AIMessage("done"), as_user("wake", "go on")]
+    history.messages += [AIMessage("done"), make_user_message("wake", "go on")]
     assert history.look("x") == 1
 
 
@@ -284,6 +284,6 @@ def test_what_was_repeated_is_named() -> None:
 def test_the_messages_of_an_activation() -> None:
     parts = [
         HumanMessage("1"), AIMessage("2"), HumanMessage("3"), HumanMessage("4"), AIMessage("5"),
-        ToolMessage("6", tool_call_id="x"), HumanMessage("7"), as_user("nag", "8"), AIMessage("9"),
+        ToolMessage("6", tool_call_id="x"), HumanMessage("7"), make_user_message("nag", "8"), AIMessage("9"),
     ]  # fmt: skip
-    assert [m.text for m in of_activation(parts)] == list("9876543")
+    assert [m.text for m in activation_messages(parts)] == list("9876543")

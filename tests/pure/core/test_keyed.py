@@ -11,10 +11,10 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.channels.indexed_list import FORKED
 from wakeloop.model.legality import is_legal
-from wakeloop.model.wire_order import Lines, legal
+from wakeloop.model.wire_order import RepairTexts, make_legal
 from wakeloop.testing import calls, wire_faults
 
-LINES = Lines("(unanswered)", "(broken off)", "(no text)")
+LINES = RepairTexts("(unanswered)", "(broken off)", "(no text)")
 
 
 def said(key: str, text: str = "x") -> HumanMessage:
@@ -65,31 +65,31 @@ def history() -> Messages:
 def test_a_sound_history_is_remembered_by_its_copies() -> None:
     messages = history()
     assert messages.sound == 0
-    legal(messages, [], LINES)
+    make_legal(messages, [], LINES)
     assert messages.sound == copy(messages).sound == 3
 
 
 def test_a_message_that_is_replaced_is_looked_at_again() -> None:
     messages = history()
-    legal(messages, [], LINES)
+    make_legal(messages, [], LINES)
     changed: Any = merge_messages(
         messages, [[AIMessage("", id="r", tool_calls=calls(("look", {}, "2")).tool_calls)]]
     )
     assert changed.sound == 1
     assert messages.sound == 3
-    wire = legal([*changed, said("v")], [], LINES)
+    wire = make_legal([*changed, said("v")], [], LINES)
     assert wire_faults([wire]) == []
-    assert [m.text for m in legal(changed, [], LINES)] == ["x", "", "(unanswered)"]
+    assert [m.text for m in make_legal(changed, [], LINES)] == ["x", "", "(unanswered)"]
 
 
 def test_a_history_that_loses_messages_is_looked_at_anew() -> None:
     from langchain_core.messages import RemoveMessage
 
     messages = history()
-    legal(messages, [], LINES)
+    make_legal(messages, [], LINES)
     shorter: Any = merge_messages(messages, [[RemoveMessage("t")]])
     assert shorter.sound == 0
-    assert legal(shorter, [], LINES)[-1].text == "(unanswered)"
+    assert make_legal(shorter, [], LINES)[-1].text == "(unanswered)"
 
 
 @pytest.mark.parametrize("replaced", [0, 1])

@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage
 
 from wakeloop.dialects.parley import Parley
 from wakeloop.loop.replies import is_malformed
+from wakeloop.model.finish_reasons import reply_problem
 from wakeloop.model.reply import Reply, read_reply
-from wakeloop.model.signs import sign_of
 from wakeloop.testing import calls, malformed, says
 
 CUT = "Error: cut off"
@@ -67,7 +67,7 @@ def read(
     ],
 )
 def test_when_a_streamed_reply_is_cut(told: dict[str, Any], cut: bool) -> None:
-    assert (sign_of(AIMessage("x", response_metadata=told), must_finish=True) == "cut") is cut
+    assert (reply_problem(AIMessage("x", response_metadata=told), must_finish=True) == "cut") is cut
     assert read(AIMessage("x", response_metadata=told), must_finish=True).cut is cut
 
 

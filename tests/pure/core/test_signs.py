@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from wakeloop.model.no_call import NO_CALL
-from wakeloop.model.signs import SIGNS, UNREAD, sign_of, unread_call
+from wakeloop.model.finish_reasons import (
+    FINISH_REASONS,
+    UNREADABLE_CALL_ERRORS,
+    is_unreadable_call,
+    reply_problem,
+)
+from wakeloop.model.tool_choice import NO_CALL_CHOICES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
 ROWS = re.findall(
@@ -33,29 +38,29 @@ def reply(where: str, sign: str) -> AIMessage:
 
 @pytest.mark.parametrize(("where", "sign", "taken"), ROWS, ids=["-".join(row) for row in ROWS])
 def test_a_row_of_the_table(where: str, sign: str, taken: str) -> None:
-    assert sign_of(reply(where, sign)) == taken
+    assert reply_problem(reply(where, sign)) == taken
 
 
 def test_the_page_has_every_sign() -> None:
     on_page = {sign.strip("`").lower() for _, sign, _ in ROWS}
-    assert set(SIGNS) <= on_page
+    assert set(FINISH_REASONS) <= on_page
     assert len(ROWS) > 30
 
 
 def test_a_refusal_in_a_block() -> None:
-    assert sign_of(AIMessage([{"type": "refusal", "refusal": "No."}])) == "refused"
+    assert reply_problem(AIMessage([{"type": "refusal", "refusal": "No."}])) == "refused"
 
 
 @pytest.mark.parametrize(
     "told", [{}, {"finish_reason": "stop"}, {"stop_reason": "end_turn"}, {"finish_reason": 1}]
 )
 def test_a_whole_reply_has_no_sign(told: Any) -> None:
-    assert sign_of(AIMessage("x", response_metadata=told, additional_kwargs={"refusal": None})) is None
+    assert reply_problem(AIMessage("x", response_metadata=told, additional_kwargs={"refusal": None})) is None
 
 
 def test_the_page_has_every_client_that_is_told_to_call_none() -> None:
     rows = re.findall(r"^\| `(langchain_\w+\.\w+)`[^|]*\| `([^`]+)` \|", PAGE, re.MULTILINE)
-    assert {name: json.loads(value) for name, value in rows} == dict(NO_CALL)
+    assert {name: json.loads(value) for name, value in rows} == dict(NO_CALL_CHOICES)
 
 
 SAID = re.findall(r"^\| [^|]*\| `([^`]+)` \| (5xx|any) \| (?:tried|read) \|$", PAGE, re.MULTILINE)
@@ -70,16 +75,16 @@ class Failed(Exception):  # noqa: N818 - a client's
 
 
 def test_the_page_has_every_word_for_a_call_that_a_server_could_not_read() -> None:
-    assert {words.lower(): statuses == "any" for words, statuses in SAID} == dict(UNREAD)
+    assert {words.lower(): statuses == "any" for words, statuses in SAID} == dict(UNREADABLE_CALL_ERRORS)
 
 
 @pytest.mark.parametrize(("words", "statuses"), SAID)
 def test_a_call_that_the_server_could_not_read(words: str, statuses: str) -> None:
-    fit = [status for status in (None, -1, 400, 422, 500, 503) if unread_call(Failed(words, status))]
+    fit = [status for status in (None, -1, 400, 422, 500, 503) if is_unreadable_call(Failed(words, status))]
     assert fit == [None, -1, *([400, 422] if statuses == "any" else []), 500, 503]
 
 
 def test_what_is_no_error_of_a_server_is_no_call() -> None:
-    assert not unread_call(None)
-    assert not unread_call(KeyboardInterrupt("error parsing tool call"))
-    assert not unread_call(Failed("Failed to load the model", 500))
+    assert not is_unreadable_call(None)
+    assert not is_unreadable_call(KeyboardInterrupt("error parsing tool call"))
+    assert not is_unreadable_call(Failed("Failed to load the model", 500))

@@ -13,10 +13,10 @@ from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.loop.activation import begin_activation, continue_activation, find_budget_stop
 from wakeloop.loop.prices import Usage, check_price, compute_cost, find_price
 from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget, report_spent
-from wakeloop.model.timing import with_time
-from wakeloop.model.usage import characters_in, name_of, reported_in, usage_of
+from wakeloop.model.timing import record_duration
+from wakeloop.model.usage import count_characters, measure_usage, model_name_of, reported_usage
 from wakeloop.testing import ScriptedModel, calls
-from wakeloop.text.marks import TOOK, milliseconds, timed
+from wakeloop.text.marks import DURATION_KEY, call_duration_ms, with_duration
 
 PRICES = {
     "gpt": {"input": 2, "output": 8},
@@ -97,7 +97,7 @@ ROUND = calls(("look", {}, "a"), ("look", {}, "b"), ("todo_write", {}, "t"))
 
 
 def result(key: str, took: float = 0, status: Any = "success") -> ToolMessage:
-    return timed(ToolMessage("x", tool_call_id=key, status=status), took)
+    return with_duration(ToolMessage("x", tool_call_id=key, status=status), took)
 
 
 @pytest.mark.parametrize(
@@ -128,15 +128,15 @@ def test_only_a_round_is_counted_as_one() -> None:
 
 def test_a_result_tells_how_long_its_call_took() -> None:
     plain = ToolMessage("x", tool_call_id="a", response_metadata={"own": 1})
-    assert timed(plain, 0.0004) is plain
-    took = timed(plain, 1.25)
-    assert (took.response_metadata, milliseconds(took)) == ({"own": 1, TOOK: 1250}, 1250)
-    assert timed(took, 0).response_metadata == {"own": 1}  # what a tool wrote there itself
+    assert with_duration(plain, 0.0004) is plain
+    took = with_duration(plain, 1.25)
+    assert (took.response_metadata, call_duration_ms(took)) == ({"own": 1, DURATION_KEY: 1250}, 1250)
+    assert with_duration(took, 0).response_metadata == {"own": 1}  # what a tool wrote there itself
 
 
 @pytest.mark.parametrize("forged", [-5, "9", 1.5, None, True])
 def test_what_is_no_time_counts_as_none(forged: object) -> None:
-    assert milliseconds(ToolMessage("x", tool_call_id="a", response_metadata={TOOK: forged})) == 0
+    assert call_duration_ms(ToolMessage("x", tool_call_id="a", response_metadata={DURATION_KEY: forged})) == 0
 
 
 def test_every_form_of_a_result_is_timed() -> None:
@@ -148,10 +148,10 @@ def test_every_form_of_a_result_is_timed() -> None:
         [Command(update={"messages": [one], "x": 1}), Command(update={"x": 2})],
     ]
     for form in forms:
-        with_time(form, "a", 2)
+        record_duration(form, "a", 2)
         parts = form if isinstance(form, list) else [form]
         parts = [part.update if isinstance(part, Command) else part for part in parts]
-        took = [(m.tool_call_id, milliseconds(m)) for part in parts for m in part.get("messages", ())]
+        took = [(m.tool_call_id, call_duration_ms(m)) for part in parts for m in part.get("messages", ())]
         assert {("a", 2000)} <= set(took) <= {("a", 2000), ("b", 0)}
 
 
@@ -340,8 +340,8 @@ PLAIN = {"input_tokens": 90, "output_tokens": 10, "total_tokens": 100}
     ],
 )
 def test_what_clients_report(usage: Any, names: Any, used: Usage) -> None:
-    assert usage_of(reply(usage=usage, **names), unasked) == used
-    assert usage_of({"raw": reply(usage=usage, **names), "parsed": None}, unasked) == used  # in a format
+    assert measure_usage(reply(usage=usage, **names), unasked) == used
+    assert measure_usage({"raw": reply(usage=usage, **names), "parsed": None}, unasked) == used  # in a format
 
 
 def unasked() -> int:
@@ -349,14 +349,16 @@ def unasked() -> int:
 
 
 def test_more_cached_than_asked_is_no_more_than_asked() -> None:
-    assert reported_in(reply(usage={**PLAIN, "input_token_details": {"cache_read": 99}})) == Usage(90, 90, 10)
+    assert reported_usage(reply(usage={**PLAIN, "input_token_details": {"cache_read": 99}})) == Usage(
+        90, 90, 10
+    )
 
 
 SENT = Messages([HumanMessage("x" * 7), calls(("look", {"path": "y"})), ToolMessage("z", tool_call_id="1")])
 
 
 def sent() -> int:
-    return SENT.size(characters_in)
+    return SENT.size(count_characters)
 
 
 @pytest.mark.parametrize(
@@ -365,10 +367,10 @@ def sent() -> int:
 )
 def test_what_is_not_reported_is_estimated(usage: Any) -> None:
     said = reply("answer").model_copy(update={"usage_metadata": usage})
-    assert usage_of(said, sent) == Usage(7, 0, 2, estimated=True)  # 7 + 4 + 13 + 1 and 6 characters
-    assert usage_of(None, sent) == Usage(7, 0, 0, estimated=True)  # a reply that the client lost
+    assert measure_usage(said, sent) == Usage(7, 0, 2, estimated=True)  # 7 + 4 + 13 + 1 and 6 characters
+    assert measure_usage(None, sent) == Usage(7, 0, 0, estimated=True)  # a reply that the client lost
     blocks = AIMessage([{"type": "text", "text": "an"}, {"type": "text", "text": "swer"}])
-    assert usage_of(blocks, lambda: 0) == Usage(0, 0, 2, estimated=True)
+    assert measure_usage(blocks, lambda: 0) == Usage(0, 0, 2, estimated=True)
 
 
 def test_the_name_that_a_client_asks_for() -> None:
@@ -376,9 +378,9 @@ def test_the_name_that_a_client_asks_for() -> None:
         model: str = ""
         model_name: str = ""
 
-    assert name_of(ScriptedModel("x")) == ""
-    assert name_of(Named("x", model="models/one")) == "one"
-    assert name_of(Named("x", model="one", model_name="two")) == "two"
+    assert model_name_of(ScriptedModel("x")) == ""
+    assert model_name_of(Named("x", model="models/one")) == "one"
+    assert model_name_of(Named("x", model="one", model_name="two")) == "two"
 
 
 def test_a_history_is_measured_once() -> None:

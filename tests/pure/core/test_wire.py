@@ -16,11 +16,11 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from wakeloop.model.wire_order import Lines, legal, system_prompt
+from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_legal
 from wakeloop.testing import calls, malformed, prompt_faults, says, wire_faults
 from wakeloop.text.marks import text_of
 
-LINES = Lines("(unanswered)", "(broken off)", "(no text)")
+LINES = RepairTexts("(unanswered)", "(broken off)", "(no text)")
 
 
 def user(text: str = "u") -> HumanMessage:
@@ -36,7 +36,7 @@ def call(*keys: str, text: str = "") -> AIMessage:
 
 
 def sent(*messages: AnyMessage, head: Any = ()) -> list[tuple[str, str]]:
-    wire = legal(list(messages), list(head), LINES)
+    wire = make_legal(list(messages), list(head), LINES)
     ending = [] if not wire or wire[-1].type != "ai" else [user("end")]
     assert wire_faults([[*wire, *ending]]) == []
     return [(message.type, message.text) for message in wire]
@@ -44,7 +44,7 @@ def sent(*messages: AnyMessage, head: Any = ()) -> list[tuple[str, str]]:
 
 def test_a_legal_history_is_sent_as_it_is() -> None:
     history: list[AnyMessage] = [user(), user(), call("1", "2"), result("2"), result("1"), says("x"), user()]
-    wire = legal(history, [], LINES)
+    wire = make_legal(history, [], LINES)
     assert all(one is other for one, other in zip(wire, history, strict=True))
 
 
@@ -77,7 +77,9 @@ def test_an_assistants_block_of_any_shape(block: dict[str, Any], kept: object, k
     reply = AIMessage([{"type": "text", "text": "a"}, block], tool_calls=call(*keys).tool_calls)
     history = [user(), reply, *map(result, keys)]
     assert sent(*history) == [("human", "u"), ("ai", "a"), *(("tool", "r") for _ in keys)]
-    assert (block in legal(history, [], LINES)[1].content) is (kept is True or (bool(keys) and bool(kept)))
+    assert (block in make_legal(history, [], LINES)[1].content) is (
+        kept is True or (bool(keys) and bool(kept))
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_an_assistants_block_of_any_shape(block: dict[str, Any], kept: object, k
     ],
 )
 def test_half_a_pair_of_characters_is_never_sent(told: list[AnyMessage]) -> None:
-    wire = legal(told, [], LINES)
+    wire = make_legal(told, [], LINES)
     assert [json.dumps(message.model_dump(), ensure_ascii=False).encode() for message in wire]
     assert wire_faults([wire]) == []
 
@@ -125,7 +127,7 @@ def test_a_call_without_a_result_is_answered() -> None:
         ("tool", "b"),
         ("tool", "(unanswered)"),
     ]
-    wire = legal([user(), call("1")], [], LINES)
+    wire = make_legal([user(), call("1")], [], LINES)
     assert isinstance(wire[-1], ToolMessage)
     assert wire[-1].status == "error"
 
@@ -150,7 +152,7 @@ def test_assistants_in_a_row_are_joined() -> None:
 
 def test_assistants_of_blocks_are_joined_as_blocks() -> None:
     blocks: Any = [{"type": "text", "text": "b"}]
-    wire = legal([user(), says("a"), AIMessage(blocks), user()], [], LINES)
+    wire = make_legal([user(), says("a"), AIMessage(blocks), user()], [], LINES)
     assert wire[1].content == [{"type": "text", "text": "a"}, *blocks]
 
 
@@ -160,7 +162,7 @@ def test_an_empty_assistant_message_is_never_sent(content: Any) -> None:
 
 
 def test_a_call_that_could_not_be_parsed_is_sent_without_arguments() -> None:
-    wire = legal([user(), calls(malformed("look", "{", "1")), result("1")], [], LINES)
+    wire = make_legal([user(), calls(malformed("look", "{", "1")), result("1")], [], LINES)
     assert isinstance(wire[1], AIMessage)
     assert (wire[1].tool_calls[0]["args"], wire[1].invalid_tool_calls) == ({}, [])
 
@@ -170,10 +172,10 @@ def test_missing_and_repeated_ids_are_replaced_the_same_way_each_time() -> None:
         "", id="m", tool_calls=[{"name": "look", "args": {}, "id": key} for key in ("1", "1", None)]
     )
     history: list[AnyMessage] = [user(), odd, result("1", "a"), result("1", "b")]
-    assert [m.text for m in legal(history, [], LINES)] == ["u", "", "a", "b", "(unanswered)"]
-    assert wire_faults([legal(history, [], LINES)]) == []
+    assert [m.text for m in make_legal(history, [], LINES)] == ["u", "", "a", "b", "(unanswered)"]
+    assert wire_faults([make_legal(history, [], LINES)]) == []
     again = [*history, says("x"), user()]
-    assert prompt_faults([[SystemMessage("s"), *legal(h, [], LINES)] for h in (history, again)]) == []
+    assert prompt_faults([[SystemMessage("s"), *make_legal(h, [], LINES)] for h in (history, again)]) == []
 
 
 def test_the_same_id_may_be_used_by_two_replies() -> None:
@@ -196,7 +198,7 @@ def test_later_system_messages_are_left_out_or_sent_as_the_users() -> None:
 
 
 def prompt(given_: Any, messages: list[Any], instructions: str) -> Any:
-    made = system_prompt([*([SystemMessage(given_)] if given_ else []), *messages], instructions)
+    made = join_system_prompt([*([SystemMessage(given_)] if given_ else []), *messages], instructions)
     return None if made is None else made.content
 
 
@@ -253,7 +255,7 @@ ANY = st.one_of(
 def test_any_history_becomes_legal(history: list[AnyMessage]) -> None:
     history = [m.model_copy(update={"id": str(n)}) for n, m in enumerate(history)]
     before = [m.model_copy(deep=True) for m in history]
-    wire = legal(history, [SystemMessage("s")], LINES)
+    wire = make_legal(history, [SystemMessage("s")], LINES)
     ending = [user("end")] if wire and wire[-1].type == "ai" else []
     if (wire and wire[-1].type == "tool") or not wire:
         ending = []
@@ -273,12 +275,12 @@ def test_the_next_request_begins_with_this_one(history: list[AnyMessage], reply:
     grown: list[AnyMessage] = (
         [says("x"), user()] if reply == "text" else [call("n1", "n2"), result("n1"), result("n2")]
     )
-    requests = [[*head, *legal(h, head, LINES)] for h in (history, [*history, *grown])]
+    requests = [[*head, *make_legal(h, head, LINES)] for h in (history, [*history, *grown])]
     assert prompt_faults(requests) == []
 
 
 def test_roles_of_other_kinds_are_sent_as_the_users() -> None:
     history = [user("a"), ChatMessage("critic's words", role="critic"), FunctionMessage("f", name="f")]
-    wire = legal(history, [], LINES)
+    wire = make_legal(history, [], LINES)
     assert [(m.type, m.text) for m in wire] == [("human", "a"), ("human", "critic's words"), ("human", "f")]
     assert wire_faults([wire]) == []

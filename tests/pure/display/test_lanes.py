@@ -17,7 +17,7 @@ from wakeloop.display.page import Page, parts_in
 from wakeloop.display.past import Nested, Past, Step
 from wakeloop.display.prose import LONGEST, markdown, room_for, shown
 from wakeloop.loop.approval import build_approval_request
-from wakeloop.text.marks import as_user, with_suffix
+from wakeloop.text.marks import append_to_result, make_user_message
 
 ASKED = HumanMessage("Do it.", id="u")
 PLANNED = AIMessage("", id="p", tool_calls=[{"name": "todo_write", "args": {}, "id": "c1"}])
@@ -120,15 +120,15 @@ def test_a_snapshot_and_a_plain_channel_count_as_what_was_written() -> None:
 @pytest.mark.parametrize(
     ("message", "kind"),
     [
-        (as_user("wake", "Go on."), "wake"),
-        (as_user("guard", "Bring it up to date."), "guard"),
-        (as_user("retry", "Again."), "guard"),
-        (as_user("format", "As JSON."), "guard"),
-        (as_user("event", "A peer says."), "event"),
-        (as_user("activate", "Go on."), "kick"),
+        (make_user_message("wake", "Go on."), "wake"),
+        (make_user_message("guard", "Bring it up to date."), "guard"),
+        (make_user_message("retry", "Again."), "guard"),
+        (make_user_message("format", "As JSON."), "guard"),
+        (make_user_message("event", "A peer says."), "event"),
+        (make_user_message("activate", "Go on."), "kick"),
         (HumanMessage("More."), "request"),
         (ToolMessage("no", tool_call_id="c", status="error", name="look"), "failed"),
-        (with_suffix(ToolMessage("x", tool_call_id="c"), "Update the list."), "nag"),
+        (append_to_result(ToolMessage("x", tool_call_id="c"), "Update the list."), "nag"),
     ],
 )
 def test_the_graphs_own_words_are_told_from_the_others(message: Any, kind: str) -> None:
@@ -137,7 +137,7 @@ def test_the_graphs_own_words_are_told_from_the_others(message: Any, kind: str) 
 
 
 def test_a_reminder_behind_a_result_that_is_there_already_is_one_nag() -> None:
-    nagged = with_suffix(WRITTEN, "Update the list.")
+    nagged = append_to_result(WRITTEN, "Update the list.")
     later = nagged.model_copy(update={"artifact": "what a hook has put there"})
     shown = picture(
         past(

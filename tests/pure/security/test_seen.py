@@ -16,8 +16,8 @@ from wakeloop.cli.discovery import KEY_PROVIDERS
 from wakeloop.display.clean import clean
 from wakeloop.display.screen import SHOWN, Screen
 from wakeloop.display.words import call, item, question
-from wakeloop.text.characters import UNSEEN, escaped, is_seen, one_line
-from wakeloop.text.secrets import hidden, is_secret, without_secrets
+from wakeloop.text.characters import INVISIBLE, escape_invisible, is_visible, to_one_line
+from wakeloop.text.secrets import is_secret_variable, redact_json, redact_text
 from wakeloop.tools.folder import quote_path
 from wakeloop.tools.shell import without_secret_variables
 
@@ -37,15 +37,15 @@ def ignorable() -> list[str]:
 
 def test_every_character_that_shows_as_nothing_is_spelled_out_where_it_is_approved() -> None:
     for sign in [*ignorable(), "\u2800", "\U0001d159", "\u2028", "\x07"]:
-        assert not is_seen(sign), ascii(sign)
-        assert escaped(f"rm{sign}x") == f"rm{ascii(sign)[1:-1]}x"
+        assert not is_visible(sign), ascii(sign)
+        assert escape_invisible(f"rm{sign}x") == f"rm{ascii(sign)[1:-1]}x"
 
 
 def test_every_character_that_shows_as_nothing_is_taken_out_elsewhere_but_the_joiners() -> None:
     for sign in [*ignorable(), "\u2800"]:
         kept = sign if sign in JOINERS else ""
         assert clean(f"a{sign}b") == f"a{kept}b", ascii(sign)
-        assert one_line(f"a{sign}b") == f"a{kept}b", ascii(sign)
+        assert to_one_line(f"a{sign}b") == f"a{kept}b", ascii(sign)
 
 
 def test_the_table_holds_what_unicodedata_tells_of() -> None:
@@ -53,13 +53,13 @@ def test_the_table_holds_what_unicodedata_tells_of() -> None:
     formats = {chr(n) for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n)) == "Cf"}
     hieroglyphs = {chr(n) for n in range(0x13430, 0x13440)}  # join signs, and show how
     assert formats - hieroglyphs <= listed
-    assert re.compile(f"[{UNSEEN}]").search("".join(VISIBLE)) is None
+    assert re.compile(f"[{INVISIBLE}]").search("".join(VISIBLE)) is None
 
 
 def test_letters_of_any_script_are_seen() -> None:
     for text in ("é", "漢字", "한국어", "हिन्दी", "ไทย", "العربية", "👍", "a b", "«»", "π≈3"):
-        assert is_seen(text)
-        assert escaped(text) == text == clean(text)
+        assert is_visible(text)
+        assert escape_invisible(text) == text == clean(text)
 
 
 def test_a_question_hides_nothing_in_its_keys() -> None:
@@ -221,7 +221,7 @@ ORDINARY = [
 
 @pytest.mark.parametrize("name", SECRET)
 def test_a_command_is_not_given_what_counts_as_a_secret(name: str) -> None:
-    assert is_secret(name, SECRET[name])
+    assert is_secret_variable(name, SECRET[name])
     assert without_secret_variables({**PLAIN, name: SECRET[name]}) == PLAIN
 
 
@@ -252,19 +252,19 @@ def test_a_command_is_not_given_what_counts_as_a_secret(name: str) -> None:
     ],
 )
 def test_a_text_is_left_without_its_secrets(text: str, left: str) -> None:
-    assert without_secrets(text) == left
+    assert redact_text(text) == left
 
 
 def test_a_list_under_a_telling_name_goes_whole() -> None:
     told = {"password": ["a", ("b",)], "token": 5, "headers": {"Cookie": "a=b", "Accept": "*"}}
     left = {"password": ["…", ["…"]], "token": 5, "headers": {"Cookie": "…", "Accept": "*"}}
-    assert hidden(told) == left
+    assert redact_json(told) == left
     told = {"secret": {"a": ["b"], "n": 5, "on": True}, "credentials": {"user": "x"}, "token": "a word"}
     left = {"secret": {"a": ["…"], "n": "…", "on": True}, "credentials": {"user": "…"}, "token": "a word"}
-    assert hidden(told) == left
+    assert redact_json(told) == left
     counts = {"pass": 10, "fail": 2, "secret": 3, "-token": "300"}
-    assert hidden({**counts, "password": 12345}) == {**counts, "password": "…"}
-    assert hidden({"args": ["--token", "x1", "-n", "x1"], "github_token": "abcdefg1"}) == {
+    assert redact_json({**counts, "password": 12345}) == {**counts, "password": "…"}
+    assert redact_json({"args": ["--token", "x1", "-n", "x1"], "github_token": "abcdefg1"}) == {
         "args": ["--token", "…", "-n", "x1"],
         "github_token": "…",
     }
@@ -280,9 +280,9 @@ def test_what_is_hidden_is_hidden_wherever_it_stands_and_once(secret: str, befor
     for place in PLACES:
         one = secret.replace("/", "") if "@X@" in place else secret  # there a path begins
         text = f"{before} {place.replace('X', one)}\n{after}"
-        for left in (without_secrets(text), call("look", {"at": text}), item({**ITEM, "content": text})):
+        for left in (redact_text(text), call("look", {"at": text}), item({**ITEM, "content": text})):
             assert one not in left, (place, left)
-        assert without_secrets(without_secrets(text)) == without_secrets(text)
+        assert redact_text(redact_text(text)) == redact_text(text)
 
 
 WORDS = (
@@ -306,7 +306,7 @@ WORDS = (
 @given(st.lists(st.sampled_from(WORDS)))
 def test_words_about_secrets_are_none(words: list[str]) -> None:
     for text in (" ".join(words), ", ".join(words), "; ".join(words)):
-        assert without_secrets(text) == text
+        assert redact_text(text) == text
 
 
 def test_source_code_is_left_whole() -> None:
@@ -315,7 +315,7 @@ def test_source_code_is_left_whole() -> None:
         (str(file.relative_to(source)), before.strip())
         for file in sorted(source.rglob("*.py"))
         for text in [file.read_text(encoding="utf-8")]
-        for before, after in zip(text.splitlines(), without_secrets(text).splitlines(), strict=True)
+        for before, after in zip(text.splitlines(), redact_text(text).splitlines(), strict=True)
         if before != after
     ]
     assert changed == [("cli/discovery.py", f'"{key}": "{name}",') for key, name in KEY_PROVIDERS.items()]
@@ -346,7 +346,7 @@ def test_source_code_is_left_whole() -> None:
 )
 def test_what_looks_for_secrets_takes_no_time(piece: str) -> None:
     for head in ("", "password: ", "-----BEGIN PRIVATE KEY-----\n0123456789abcdef"):
-        without_secrets(head + piece * (300_000 // len(piece)))
+        redact_text(head + piece * (300_000 // len(piece)))
 
 
 # -- costs -------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from wakeloop.cli.chat.keyboard import Pipe
 from wakeloop.cli.recipe import text_of
 from wakeloop.cli.start import piped
 from wakeloop.config.files import read_markdown, read_yaml
-from wakeloop.model.named import openai_model
-from wakeloop.model.unmarked import aunmark, unmark, unmarked
+from wakeloop.model.byte_order_mark import astrip_mark_hook, strip_mark, strip_mark_hook
+from wakeloop.model.chat_models import create_openai_model
 
 MARK = "\ufeff"
 
@@ -75,7 +75,7 @@ def test_a_streamed_reply_keeps_its_first_event(size: int) -> None:
         server.told = (MARK.encode() + event("Hello ") + event("world") + b"data: [DONE]\n\n", size)  # type: ignore[attr-defined]
         Thread(target=server.handle_request).start()
         url, own = f"http://127.0.0.1:{server.server_port}/v1", stoppable_client(Event())
-        model = openai_model("m", api_key="none", base_url=url, streaming=True, **own)
+        model = create_openai_model("m", api_key="none", base_url=url, streaming=True, **own)
         assert model.invoke("hello").content == "Hello world"
 
 
@@ -87,8 +87,8 @@ async def test_a_client_of_ones_own_keeps_it_with_the_hooks(size: int) -> None:
         Thread(target=lambda: [server.handle_request() for _ in range(3)]).start()
         url = f"http://127.0.0.1:{server.server_port}/v1"
         more: Any = {"model": "m", "api_key": "none", "base_url": url, "streaming": True}
-        async with DefaultAsyncHttpxClient(event_hooks={"response": [aunmark]}) as waiting:
-            with DefaultHttpxClient(event_hooks={"response": [unmark]}) as client:
+        async with DefaultAsyncHttpxClient(event_hooks={"response": [astrip_mark_hook]}) as waiting:
+            with DefaultHttpxClient(event_hooks={"response": [strip_mark_hook]}) as client:
                 model = ChatOpenAI(**more, http_client=client, http_async_client=waiting)
                 assert model.invoke("hello").content == "Hello world"
                 assert (await model.ainvoke("hello")).content == "Hello world"
@@ -102,4 +102,4 @@ async def test_a_client_of_ones_own_keeps_it_with_the_hooks(size: int) -> None:
 def test_the_mark_is_taken_off_however_the_bytes_come(size: int, text: str) -> None:
     body = text.encode()
     parts = [body[start : start + size] for start in range(0, len(body), size)]
-    assert b"".join(unmarked(parts)) == text.removeprefix(MARK).encode()
+    assert b"".join(strip_mark(parts)) == text.removeprefix(MARK).encode()

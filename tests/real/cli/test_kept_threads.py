@@ -445,9 +445,9 @@ def test_a_chat_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
 def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
     from wakeloop.cli.failures import format_error
     from wakeloop.errors import ConcurrentRunError
-    from wakeloop.model.broken_stream import unreadable
+    from wakeloop.model.reply_watcher import unreadable_reply_error
 
-    assert format_error(unreadable("its role is 'user'")) == (
+    assert format_error(unreadable_reply_error("its role is 'user'")) == (
         "The model's reply could not be read (its role is 'user'), so nothing of it was stored: "
         "try again, and if it comes again look at the model's address and at what stands before its server."
     )

@@ -26,11 +26,11 @@ from wakeloop import ModelError, create_todo_agent
 from wakeloop.cli.failures import format_error
 from wakeloop.cli.recipe import Recipe
 from wakeloop.middleware import WakeLoopMiddleware
-from wakeloop.model.named import model_named, openai_model
-from wakeloop.model.redaction import redacted, secrets_of
+from wakeloop.model.chat_models import create_model, create_openai_model
+from wakeloop.model.redaction import collect_secrets, redact_error
 from wakeloop.server import EnvironmentModel
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.secrets import redact_text
 
 KEY = "sk-proj-0123456789abcdef"
 HEADER = "header-9876543210"
@@ -151,20 +151,20 @@ def test_a_reply_that_is_no_json_tells_no_key(echo: str, streaming: bool, tmp_pa
 
 
 def test_what_a_model_carries_is_found() -> None:
-    found = secrets_of(model(f"http://me:{PASSWORD}@h/v1?api_key={HEADER}x").bind_tools([]))
+    found = collect_secrets(model(f"http://me:{PASSWORD}@h/v1?api_key={HEADER}x").bind_tools([]))
     assert {KEY, HEADER, PASSWORD, PLAIN, BASIC, f"{HEADER}x", f"Bearer {KEY}"} == set(found)
     assert found == sorted(found, key=len, reverse=True)
-    assert secrets_of(ScriptedModel([])) == []
-    assert secrets_of(ChatOpenAI(model="m", api_key=SecretStr("short"))) == []
+    assert collect_secrets(ScriptedModel([])) == []
+    assert collect_secrets(ChatOpenAI(model="m", api_key=SecretStr("short"))) == []
 
 
 def test_the_servers_model_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:m")
     by_environment = EnvironmentModel().bind_tools([])
-    assert secrets_of(by_environment) == []
+    assert collect_secrets(by_environment) == []
     assert by_environment._real is not None
-    assert secrets_of(by_environment) == [KEY]
+    assert collect_secrets(by_environment) == [KEY]
     assert KEY not in repr(by_environment)
 
 
@@ -179,12 +179,12 @@ class OfItsOwnError(Exception):
 
 
 def test_words_that_cannot_be_changed_are_said_by_another_error() -> None:
-    new = redacted(OfItsOwnError(), [KEY])
+    new = redact_error(OfItsOwnError(), [KEY])
     assert isinstance(new, ModelError)
     assert str(new) == "OfItsOwnError: bad …"
     error = ValueError(f"of {KEY}")
     error.__cause__ = OfItsOwnError()
-    kept = redacted(error, [KEY])
+    kept = redact_error(error, [KEY])
     assert kept is error
     assert told("".join(traceback.format_exception(kept))) == []
     assert str(kept) == "of …"
@@ -194,7 +194,7 @@ def test_an_innocent_error_is_left_as_it_is() -> None:
     cause = KeyError("a", 5)
     error = OSError(2, "No such file", "x")
     error.__cause__ = cause
-    assert redacted(error, [KEY]) is error
+    assert redact_error(error, [KEY]) is error
     assert (error.args, error.__cause__, cause.args) == ((2, "No such file"), cause, ("a", 5))
 
 
@@ -202,7 +202,7 @@ def test_errors_in_a_ring_and_in_groups_are_all_looked_at() -> None:
     first, second = ValueError(KEY), ValueError(f"{KEY}!")
     first.__context__, second.__context__ = second, first
     group = ExceptionGroup("all", [first])
-    assert redacted(group, [KEY]) is group
+    assert redact_error(group, [KEY]) is group
     assert (first.args, second.args) == (("…",), ("…!",))
 
 
@@ -219,7 +219,7 @@ def test_errors_in_a_ring_and_in_groups_are_all_looked_at() -> None:
     ],
 )
 def test_what_looks_like_a_key_by_its_place_goes(text: str, clean: str) -> None:
-    assert without_secrets(text) == clean
+    assert redact_text(text) == clean
 
 
 class Carrier(ScriptedModel):
@@ -252,7 +252,7 @@ def test_a_recipe_and_a_models_failure_keep_no_key(monkeypatch: pytest.MonkeyPat
     assert told(written) == []
     assert Recipe.read(written).base_url == "http://h/v1?v=2"
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    for make in (lambda: openai_model("m", base_url=[url]), lambda: model_named(f"nowhere:{KEY}")):
+    for make in (lambda: create_openai_model("m", base_url=[url]), lambda: create_model(f"nowhere:{KEY}")):
         with pytest.raises(ModelError) as raised:
             make()
         whole = "".join(traceback.format_exception(raised.value))
@@ -264,7 +264,7 @@ def test_an_error_of_the_api_without_a_status_is_cleaned_in_all_its_parts() -> N
     import httpx
 
     error = APIError(f"m {KEY}", httpx.Request("POST", "http://h"), body={"a": [{"b": KEY}]})
-    assert redacted(error, [KEY]) is error
+    assert redact_error(error, [KEY]) is error
     assert (error.message, str(error), error.body) == ("m …", "m …", {"a": [{"b": "…"}]})
 
 

@@ -21,7 +21,7 @@ from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
 from wakeloop.display.words import question
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.text.characters import escaped
+from wakeloop.text.characters import escape_invisible
 
 CODES = [
     "\x1b[2J", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;ZXZpbA==\x07", "\x1b]0;title\x1b\\",
@@ -36,7 +36,7 @@ OBEYED |= set("\u200f\u200b\u2060\ufeff\u00ad\ufffa\U000e0041\ud800")
 
 
 @pytest.mark.parametrize("code", CODES, ids=ascii)
-@pytest.mark.parametrize("way", [clean, one_line, behind, escaped])
+@pytest.mark.parametrize("way", [clean, one_line, behind, escape_invisible])
 def test_no_code_passes(way: Any, code: str) -> None:
     assert not OBEYED & set(way(f"a{code}b{code}"))
 

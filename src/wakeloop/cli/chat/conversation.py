@@ -24,7 +24,7 @@ from wakeloop.cli.store import Place, Store, writing
 from wakeloop.cli.views import view_of
 from wakeloop.dialects import dialect_named
 from wakeloop.loop.overrides import apply_overrides, check_overrides
-from wakeloop.model.named import bound
+from wakeloop.model.chat_models import bind_tools
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import LoopSettings, WholeSettings
 from wakeloop.thread.editing import update_todos
@@ -96,7 +96,7 @@ class Conversation:
         if self.depends_on_auto_continue and dialect.active(
             apply_overrides(base, check_overrides(base, own))
         ):
-            bound(make_model(self.recipe, Event()), dialect.schemas(base))
+            bind_tools(make_model(self.recipe, Event()), dialect.schemas(base))
         self.keep()
         self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
 

@@ -15,7 +15,7 @@ from wakeloop.cli.thread_lookup import find_or_new
 from wakeloop.config.levels import config_folder, list_names
 from wakeloop.display.clean import one_line
 from wakeloop.display.words import ending
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 from wakeloop.thread.standing import counted
 
 Dot = Callable[[Conversation, Command], Iterable[str]]
@@ -104,7 +104,7 @@ def agent(talk: Conversation, command: Command) -> Iterable[str]:
     talk.reconfigure({"agent": command.rest})
     yield from who("agent", talk.recipe.agent, talk)
     if before.get("todos") or before.get("todo_goal"):
-        gone = plural(len(before.get("todos") or ()), "item")
+        gone = pluralize(len(before.get("todos") or ()), "item")
         talk.edit({"clear": True})
         yield f"Loading or leaving an agent clears the list: {gone} gone."
 

@@ -10,7 +10,7 @@ from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room
 from wakeloop.sessions.host import SessionStatus
-from wakeloop.text.characters import plural
+from wakeloop.text.characters import pluralize
 
 COLUMN_TITLES = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
 
@@ -18,7 +18,7 @@ COLUMN_TITLES = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QU
 def format_status(status: SessionStatus) -> str:
     """How a session stands, in a line."""
     why = status.error or status.reason or "not begun"
-    wakes = f"{status.wakes}/{plural(status.budget, 'wake')}"
+    wakes = f"{status.wakes}/{pluralize(status.budget, 'wake')}"
     return one_line(f"{status.thread}: {status.state}, {why}; {status.open} open, {wakes}", 500)
 
 

@@ -5,7 +5,7 @@ Names are imported when first used: DBOS takes a second.
 
 from typing import TYPE_CHECKING
 
-from wakeloop.platform.lazy_faces import lazy
+from wakeloop.platform.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wakeloop.sessions.dbos.dbos_host import DbosHost
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DbosHost", "SessionClient"]
 
-__getattr__, __dir__ = lazy(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "wakeloop.sessions.dbos.dbos_host": ("DbosHost",),

@@ -31,7 +31,7 @@ from wakeloop.sessions.langgraph_server.background_runner import OUTAGE_ERRORS, 
 from wakeloop.sessions.langgraph_server.server_runner import POLL_EVERY, ServerRunner
 from wakeloop.sessions.langgraph_server.server_store import ServerStore, iterate_pages, server_thread_id
 from wakeloop.sessions.questions import answer_fault, open_questions
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.secrets import redact_text
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -55,7 +55,7 @@ def explain_server_errors(method: Method) -> Method:
 
 def server_error(host: "ServerHost", what: str, look: str, error: Exception) -> SessionError:
     """Tell what is wrong with a server, and where to look."""
-    where = without_secrets(host.url)
+    where = redact_text(host.url)
     return SessionError(
         f"The server at {where} {what} ({describe_error(error)}): look at its address, and {look}."
     )

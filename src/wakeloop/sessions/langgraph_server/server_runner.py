@@ -22,7 +22,7 @@ from wakeloop.sessions.host_rules import (
 )
 from wakeloop.sessions.langgraph_server.server_store import ServerStore, server_thread_id
 from wakeloop.sessions.questions import open_questions
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.secrets import redact_text
 from wakeloop.thread.standing import LAST
 from wakeloop.thread.stopping import as_drained
 
@@ -192,8 +192,8 @@ def describe_failure(result: Any, status: str) -> str:
     """Return the words of a run that failed."""
     error = result.get("__error__") if isinstance(result, Mapping) else None
     if isinstance(error, Mapping):
-        return without_secrets(f"{error.get('error', 'Error')}: {error.get('message', '')}")
-    return without_secrets(str(error)) if error else f"The run ended as {status!r} on the server."
+        return redact_text(f"{error.get('error', 'Error')}: {error.get('message', '')}")
+    return redact_text(str(error)) if error else f"The run ended as {status!r} on the server."
 
 
 def questions_seen(item: Mapping[str, Any]) -> Sequence[str]:

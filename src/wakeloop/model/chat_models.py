@@ -11,10 +11,10 @@ from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.errors import ModelError
 from wakeloop.guesses.models import is_here
-from wakeloop.text.secrets import without_secrets
+from wakeloop.text.secrets import redact_text
 
 
-def model_named(name: str) -> BaseChatModel:
+def create_model(name: str) -> BaseChatModel:
     """Make a chat model from `"openai:NAME"`, a bare `NAME` (the same), or `"PROVIDER:NAME"`.
 
     OpenAI's come from langchain-openai and honour `OPENAI_API_KEY` and `OPENAI_BASE_URL`; other providers go
@@ -22,7 +22,7 @@ def model_named(name: str) -> BaseChatModel:
     """
     provider, colon, rest = name.partition(":")
     if not colon or provider == "openai":
-        return openai_model(rest if colon else name)
+        return create_openai_model(rest if colon else name)
     served = os.environ.get("OPENAI_BASE_URL")
     own = f" One that the server at OPENAI_BASE_URL has is written {f'openai:{name}'!r}." if served else ""
     try:
@@ -35,12 +35,12 @@ def model_named(name: str) -> BaseChatModel:
     try:
         return init_chat_model(name)  # type: ignore[no-any-return,unused-ignore]
     except ImportError as error:
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}.{own}") from None
+        raise ModelError(f"The model {name!r} cannot be made: {_describe_error(error)}.{own}") from None
     except Exception as error:  # noqa: BLE001 - its words may hold a key, so they are not passed on
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}.{own}") from None
+        raise ModelError(f"The model {name!r} cannot be made: {_describe_error(error)}.{own}") from None
 
 
-def openai_model(name: str, **options: Any) -> BaseChatModel:
+def create_openai_model(name: str, **options: Any) -> BaseChatModel:
     """Make a model of langchain-openai; usage is streamed also from servers of one's own.
 
     The client wants a key; a server on this machine does not. Raises `ModelError` where the package or the
@@ -65,10 +65,10 @@ def openai_model(name: str, **options: Any) -> BaseChatModel:
                 "There is no key for the model: set OPENAI_API_KEY "
                 "(any text will do for a server of your own, named by OPENAI_BASE_URL)."
             ) from None
-        raise ModelError(f"The model {name!r} cannot be made: {_one_line(error)}.") from None
+        raise ModelError(f"The model {name!r} cannot be made: {_describe_error(error)}.") from None
 
 
-def bound(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Runnable[Any, Any]:
+def bind_tools(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Runnable[Any, Any]:
     """Tell a model of its tools, and which to choose. Raises `ModelError` where it cannot call tools."""
     if not tools:
         return model
@@ -81,28 +81,32 @@ def bound(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Run
         ) from None
 
 
-def whole(voice: Runnable[Any, Any]) -> Runnable[Any, Any]:
+def without_streaming(voice: Runnable[Any, Any]) -> Runnable[Any, Any]:
     """Return a model that does not stream this request."""
     return voice.bind(stream=False)
 
 
-def as_prompt(voice: Runnable[Any, Any], messages: list[AnyMessage]) -> Any:
+def to_prompt_value(voice: Runnable[Any, Any], messages: list[AnyMessage]) -> Any:
     """Return messages as the value that LangChain makes of them, which saves that it looks at each.
 
     0.03 of a step at 100 items, 0.1 at 500. A model or binding with an `invoke` of its own gets the list.
     """
-    model = voice.bound if isinstance(voice, RunnableBinding) and _as_made(voice, RunnableBinding) else voice
-    plain = isinstance(model, BaseChatModel) and _as_made(model, BaseChatModel)
+    model = (
+        voice.bound
+        if isinstance(voice, RunnableBinding) and _has_standard_invoke(voice, RunnableBinding)
+        else voice
+    )
+    plain = isinstance(model, BaseChatModel) and _has_standard_invoke(model, BaseChatModel)
     return ChatPromptValue.model_construct(messages=messages) if plain else messages
 
 
-def _as_made(runnable: Runnable[Any, Any], kind: Any) -> bool:
+def _has_standard_invoke(runnable: Runnable[Any, Any], kind: Any) -> bool:
     """Tell whether a runnable is called the way its kind is."""
     made = type(runnable)
     return bool(made.invoke == kind.invoke and made.ainvoke == kind.ainvoke)
 
 
-def in_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:
+def bind_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:
     """Bind a format to a model; raw and parsed result come together."""
     make: Callable[..., Runnable[Any, Any]] = model.with_structured_output
     try:
@@ -113,6 +117,6 @@ def in_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:
         ) from None
 
 
-def _one_line(error: BaseException) -> str:
-    told = without_secrets(str(error), [os.environ.get("OPENAI_API_KEY") or "\0"])
+def _describe_error(error: BaseException) -> str:
+    told = redact_text(str(error), [os.environ.get("OPENAI_API_KEY") or "\0"])
     return " ".join(told.split()).rstrip(".")

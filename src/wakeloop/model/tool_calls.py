@@ -72,7 +72,7 @@ def legal_speaker(message: BaseMessage) -> str | None:
     return legal if legal.strip("_-") else None
 
 
-def id_from(*told: object) -> str:
+def derive_id(*told: object) -> str:
     """Derive a call's id, the same one each time: nine letters and digits."""
     number = int.from_bytes(blake2s(repr(told).encode("utf-8", "replace"), digest_size=8).digest())
     made = ""
@@ -82,7 +82,7 @@ def id_from(*told: object) -> str:
     return made
 
 
-def holding(message: AIMessage, made: Sequence[Pair]) -> dict[str, Any]:
+def set_calls(message: AIMessage, made: Sequence[Pair]) -> dict[str, Any]:
     """Return the fields of a message that is to hold these calls and no others.
 
     `made` pairs each call as it came with the call as it is kept; a block whose call is not among them goes.
@@ -92,11 +92,12 @@ def holding(message: AIMessage, made: Sequence[Pair]) -> dict[str, Any]:
         kept = {key: value for key, value in message.additional_kwargs.items() if key not in _OLD}
         update["additional_kwargs"] = kept
     if isinstance(message.content, list):
-        update["content"] = _agreeing(message.content, made, () if made else _adrift(message.content))
+        unfinished = () if made else _unfinished_server_calls(message.content)
+        update["content"] = _rewrite_blocks(message.content, made, unfinished)
     return update
 
 
-def agree(message: AIMessage) -> bool:
+def calls_agree(message: AIMessage) -> bool:
     """Tell whether a message holds the same calls everywhere, and none where only older servers had one."""
     extra = message.additional_kwargs
     if extra and ("function_call" in extra or ("tool_calls" in extra and not message.tool_calls)):
@@ -105,10 +106,10 @@ def agree(message: AIMessage) -> bool:
     if isinstance(content, str):
         return True
     waiting = {call["id"]: call for call in message.tool_calls}
-    if not waiting and _adrift(content):
+    if not waiting and _unfinished_server_calls(content):
         return False
     for block in content:
-        if (keys := _keys(block)) is None:
+        if (keys := _block_keys(block)) is None:
             continue
         key = block.get(keys.id)  # type: ignore[union-attr]
         call = waiting.pop(key, None) if isinstance(key, str | None) else None
@@ -117,11 +118,11 @@ def agree(message: AIMessage) -> bool:
     return True
 
 
-def _keys(block: object) -> _Keys | None:
+def _block_keys(block: object) -> _Keys | None:
     return _BLOCKS.get(str(block["type"])) if isinstance(block, dict) and "type" in block else None
 
 
-def _adrift(content: Sequence[Any]) -> list[Any]:
+def _unfinished_server_calls(content: Sequence[Any]) -> list[Any]:
     """Return the calls of a provider's own tools that came to no end.
 
     Where a message has calls of ours beside them, the provider goes on with them once those are answered.
@@ -131,7 +132,7 @@ def _adrift(content: Sequence[Any]) -> list[Any]:
     return [block for block in blocks if block.get("type") in _SERVED and block.get("id") not in ended]
 
 
-def _agreeing(content: Sequence[Any], made: Sequence[Pair], adrift: Sequence[Any]) -> str | list[Any]:
+def _rewrite_blocks(content: Sequence[Any], made: Sequence[Pair], adrift: Sequence[Any]) -> str | list[Any]:
     waiting = list(made)
     blocks: list[Any] = []
     gone = False
@@ -139,7 +140,7 @@ def _agreeing(content: Sequence[Any], made: Sequence[Pair], adrift: Sequence[Any
         if block in adrift:
             gone = True
             continue
-        if (keys := _keys(block)) is None:
+        if (keys := _block_keys(block)) is None:
             blocks.append(block)
             continue
         key = block.get(keys.id)
@@ -151,18 +152,18 @@ def _agreeing(content: Sequence[Any], made: Sequence[Pair], adrift: Sequence[Any
         waiting.remove(mine[0])
         if block["type"] in _UNPARSED:
             continue  # every client makes a block of a call that has none
-        blocks.append(_block(block, keys, mine[0][1]))
+        blocks.append(_rewrite_block(block, keys, mine[0][1]))
     while gone and blocks and isinstance(blocks[-1], dict) and blocks[-1].get("type") in _THOUGHTS:
         blocks.pop()  # what was thought before a call that is gone stands for nothing, and none takes it last
     return blocks or ""
 
 
-def _block(block: dict[str, Any], keys: _Keys, call: ToolCall) -> dict[str, Any]:
+def _rewrite_block(block: dict[str, Any], keys: _Keys, call: ToolCall) -> dict[str, Any]:
     """Return a block that holds this call; what else stands in it is kept."""
     new = {**block, keys.id: call["id"], "name": call["name"]}
     given = new.get(keys.args)
     if block["type"] == "function_call":
-        if not isinstance(given, str) or _parsed(given) != call["args"]:
+        if not isinstance(given, str) or _parse_json(given) != call["args"]:
             new[keys.args] = json.dumps(call["args"], ensure_ascii=False)
     elif block["type"] != "custom_tool_call":  # its input is a text, which the call holds under a name
         new[keys.args] = call["args"]
@@ -170,14 +171,14 @@ def _block(block: dict[str, Any], keys: _Keys, call: ToolCall) -> dict[str, Any]
     return new
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
 
 
-def renamed(message: BaseMessage) -> BaseMessage:
+def with_legal_speaker(message: BaseMessage) -> BaseMessage:
     """Return a message whose speaker's name every server takes."""
     if is_legal_speaker(message):
         return message

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-NO_CALL: Mapping[str, Any] = MappingProxyType(
+NO_CALL_CHOICES: Mapping[str, Any] = MappingProxyType(
     {
         "langchain_openai.BaseChatOpenAI": "none",
         "langchain_anthropic.ChatAnthropic": {"type": "none"},
@@ -19,20 +19,20 @@ NO_CALL: Mapping[str, Any] = MappingProxyType(
 (langchain-aws does that), or is unknown: there the tools stay bound, and a call in the reply is dropped."""
 
 
-def no_call(model: BaseChatModel) -> Any:
+def no_call_choice(model: BaseChatModel) -> Any:
     """Return the `tool_choice` that forbids calls, in this client's own form; None where it has none."""
-    return next((NO_CALL[name] for name in _classes(model) if name in NO_CALL), None)
+    return next((NO_CALL_CHOICES[name] for name in _class_names(model) if name in NO_CALL_CHOICES), None)
 
 
-def answers_whole(model: BaseChatModel) -> bool:
+def loses_plain_bodies(model: BaseChatModel) -> bool:
     """Tell whether a client takes `stream=False` for one request, and loses a body that is no stream."""
-    return is_openai(model) or "langchain_anthropic.ChatAnthropic" in _classes(model)
+    return is_openai(model) or "langchain_anthropic.ChatAnthropic" in _class_names(model)
 
 
 def is_openai(model: BaseChatModel) -> bool:
     """Tell whether a client is langchain-openai's, or made from it."""
-    return "langchain_openai.BaseChatOpenAI" in _classes(model)
+    return "langchain_openai.BaseChatOpenAI" in _class_names(model)
 
 
-def _classes(model: BaseChatModel) -> Iterator[str]:
+def _class_names(model: BaseChatModel) -> Iterator[str]:
     return (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(model).__mro__)

@@ -6,23 +6,26 @@ from typing import Any
 from langchain_core.messages import ToolCall
 from langchain_core.runnables import RunnableConfig
 
-from wakeloop.platform.direct_calls import unheard
+from wakeloop.platform.direct_calls import has_no_listeners
 from wakeloop.platform.runnables import Node
 
 
-class AnsweringNode(Node):
+class ToolAnsweringNode(Node):
     """A node that answers calls itself; whoever listens hears each as the run of a tool."""
 
-    def asked(self, state: Any) -> Sequence[ToolCall]:
+    def calls_to_answer(self, state: Any) -> Sequence[ToolCall]:
         """Return the calls that the node answers."""
         raise NotImplementedError
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
         """Run in a synchronous graph."""
-        if config is None or unheard(config):
+        if config is None or has_no_listeners(config):
             return super().invoke(input, config, **kwargs)
         heard: Any = config["callbacks"]
-        runs = [(call, heard.on_tool_start(*_shown(call), **_named(call))) for call in self.asked(input)]
+        runs = [
+            (call, heard.on_tool_start(*_run_start(call), **_run_details(call)))
+            for call in self.calls_to_answer(input)
+        ]
         try:
             update = super().invoke(input, config, **kwargs)
         except BaseException as error:
@@ -30,16 +33,17 @@ class AnsweringNode(Node):
                 run.on_tool_error(error, tool_call_id=call["id"])
             raise
         for call, run in runs:
-            run.on_tool_end(_result(update, call), name=call["name"])
+            run.on_tool_end(_find_result(update, call), name=call["name"])
         return update
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run in an asynchronous graph."""
-        if config is None or unheard(config):
+        if config is None or has_no_listeners(config):
             return await super().ainvoke(input, config, **kwargs)
         heard: Any = config["callbacks"]
         runs = [
-            (call, await heard.on_tool_start(*_shown(call), **_named(call))) for call in self.asked(input)
+            (call, await heard.on_tool_start(*_run_start(call), **_run_details(call)))
+            for call in self.calls_to_answer(input)
         ]
         try:
             update = await super().ainvoke(input, config, **kwargs)
@@ -48,18 +52,18 @@ class AnsweringNode(Node):
                 await run.on_tool_error(error, tool_call_id=call["id"])
             raise
         for call, run in runs:
-            await run.on_tool_end(_result(update, call), name=call["name"])
+            await run.on_tool_end(_find_result(update, call), name=call["name"])
         return update
 
 
-def _shown(call: ToolCall) -> tuple[dict[str, Any], str]:
+def _run_start(call: ToolCall) -> tuple[dict[str, Any], str]:
     return {"name": call["name"]}, str(call["args"])
 
 
-def _named(call: ToolCall) -> dict[str, Any]:
+def _run_details(call: ToolCall) -> dict[str, Any]:
     return {"inputs": call["args"], "tool_call_id": call["id"]}
 
 
-def _result(update: Any, call: ToolCall) -> Any:
+def _find_result(update: Any, call: ToolCall) -> Any:
     """Find a call's result in what the node wrote."""
     return next((m for m in update.get("messages", ()) if getattr(m, "tool_call_id", None) == call["id"]), "")

@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableParallel
 _TOOLS = frozenset(("tools", "toolConfig", "functions"))
 
 
-def with_tools(formatted: Runnable[Any, Any], more: Mapping[str, Any]) -> Runnable[Any, Any]:
+def bind_tools_to_format(formatted: Runnable[Any, Any], more: Mapping[str, Any]) -> Runnable[Any, Any]:
     """Return a chain that asks with these bound too; one whose format is a tool is returned as it is."""
     if not isinstance(formatted, RunnableSequence):
         return formatted
@@ -27,7 +27,7 @@ def with_tools(formatted: Runnable[Any, Any], more: Mapping[str, Any]) -> Runnab
     )
 
 
-def openai_tools(model: BaseChatModel, tools: list[Any], choice: Any) -> dict[str, Any]:
+def openai_tool_arguments(model: BaseChatModel, tools: list[Any], choice: Any) -> dict[str, Any]:
     """Return what binds tools beside a format on langchain-openai.
 
     Its chat completions go through openai's parser, which refuses tools that are not `strict`, though no

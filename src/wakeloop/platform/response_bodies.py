@@ -18,18 +18,18 @@ _WORDS = (
 _DEEPEST = 4
 
 
-def words_in(trace: TracebackType | None) -> str:
+def find_server_message(trace: TracebackType | None) -> str:
     """Return the words of the body that an exception was raised about; "" where there are none."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     for value in trace.tb_frame.f_locals.values() if trace is not None else ():
         first = value[0] if isinstance(value, list) and value else value
-        if isinstance(first, BaseModel | Mapping) and (words := _words(first)):
+        if isinstance(first, BaseModel | Mapping) and (words := _find_message(first)):
             return words
     return ""
 
 
-def parsed_in(trace: TracebackType | None) -> AIMessage | None:
+def find_unparsed_text(trace: TracebackType | None) -> AIMessage | None:
     """Return what openai's parser could make no format of: its text as far as it was read, and how it ended.
 
     None where it was not this parser that raised.
@@ -49,14 +49,14 @@ def parsed_in(trace: TracebackType | None) -> AIMessage | None:
     return None if text is None else AIMessage(text, response_metadata=told)
 
 
-def _words(body: Any, room: int = _DEEPEST) -> str:
+def _find_message(body: Any, room: int = _DEEPEST) -> str:
     """Return the first text under a key that errors have, however deep it lies."""
     if isinstance(body, str):
         return " ".join(body.split())
     if isinstance(body, list):
-        return next((words for part in body[:room] if (words := _words(part, room - 1))), "")
+        return next((words for part in body[:room] if (words := _find_message(part, room - 1))), "")
     if isinstance(body, BaseModel):  # what the client has no name for, too; one that was not made has none
         body = {**vars(body), **(getattr(body, "__pydantic_extra__", None) or {})}
     if not isinstance(body, Mapping) or not room:
         return ""
-    return next((words for key in _WORDS if (words := _words(body.get(key), room - 1))), "")
+    return next((words for key in _WORDS if (words := _find_message(body.get(key), room - 1))), "")

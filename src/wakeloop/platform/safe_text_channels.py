@@ -5,20 +5,20 @@ from typing import Any
 
 from langgraph.channels import BinaryOperatorAggregate, LastValue
 
-from wakeloop.text.characters import storable
+from wakeloop.text.characters import storable_text
 
 
-class Whole(LastValue[Any]):
+class SafeTextChannel(LastValue[Any]):
     """A plain channel; Postgres keeps a text that is its value as a text, and refuses a NUL in one."""
 
     __slots__ = ()
 
     def update(self, values: Sequence[Any]) -> bool:
         """Take the value; a text without what no saver holds."""
-        return super().update([storable(value) if isinstance(value, str) else value for value in values])
+        return super().update([storable_text(value) if isinstance(value, str) else value for value in values])
 
 
-class WholeFold(BinaryOperatorAggregate[Any]):
+class SafeTextReducerChannel(BinaryOperatorAggregate[Any]):
     """A channel with a reducer of the caller's; the same of what it makes."""
 
     __slots__ = ()
@@ -27,11 +27,11 @@ class WholeFold(BinaryOperatorAggregate[Any]):
         """Fold the values in."""
         changed = super().update(values)
         if isinstance(self.value, str):
-            self.value = storable(self.value)
+            self.value = storable_text(self.value)
         return changed
 
 
-def hold_whole_texts(channels: Iterable[object]) -> None:
+def use_safe_text_channels(channels: Iterable[object]) -> None:
     """Let the plain channels of a graph, a caller's own among them, keep texts that any saver holds.
 
     A write is stored before the value that it makes. Were the value refused then, the thread would raise on
@@ -39,6 +39,6 @@ def hold_whole_texts(channels: Iterable[object]) -> None:
     """
     for channel in channels:
         if type(channel) is LastValue:
-            channel.__class__ = Whole
+            channel.__class__ = SafeTextChannel
         elif type(channel) is BinaryOperatorAggregate:
-            channel.__class__ = WholeFold
+            channel.__class__ = SafeTextReducerChannel

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
 
-Sign = Literal["cut", "refused", "unfit"]
+Problem = Literal["cut", "refused", "unfit"]
 
-WHERE = ("finish_reason", "stop_reason", "stopReason", "done_reason", "finishReason", "status")
-SIGNS: Mapping[str, Sign] = MappingProxyType(
+REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "finishReason", "status")
+FINISH_REASONS: Mapping[str, Problem] = MappingProxyType(
     {
         # cut off: at the limit of the reply, or of the model's whole context
         "length": "cut",
@@ -48,7 +48,7 @@ SIGNS: Mapping[str, Sign] = MappingProxyType(
     }
 )
 
-UNREAD: Mapping[str, bool] = MappingProxyType(
+UNREADABLE_CALL_ERRORS: Mapping[str, bool] = MappingProxyType(
     {  # what a server says where it could not read the model's own call, by a status of 500 or in mid-stream
         "failed to parse tool call": False,
         "failed to parse input at pos": False,
@@ -63,15 +63,15 @@ UNREAD: Mapping[str, bool] = MappingProxyType(
 )
 
 
-def sign_of(message: AIMessage, *, must_finish: bool = False) -> Sign | None:
+def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem | None:
     """Read what a provider says of a reply; None for a whole one.
 
     `must_finish` tells that it was streamed, and that a stream has to say how it ended: langchain-openai
     raises nothing for one that just ends. Other providers and fakes send no reason.
     """
     told = message.response_metadata
-    signs = {SIGNS.get(_word(told.get(name))) for name in WHERE} if told else set()
-    if "refused" in signs or _filtered(told) or refusal_in(message):
+    signs = {FINISH_REASONS.get(_normalize_reason(told.get(name))) for name in REASON_KEYS} if told else set()
+    if "refused" in signs or _is_filtered(told) or refusal_text(message):
         return "refused"
     if "cut" in signs:
         return "cut"
@@ -83,7 +83,7 @@ def sign_of(message: AIMessage, *, must_finish: bool = False) -> Sign | None:
     return "cut" if must_finish and unfinished else None
 
 
-def unread_call(error: BaseException | None) -> bool:
+def is_unreadable_call(error: BaseException | None) -> bool:
     """Tell whether a request failed by the reply: the model wrote a call that the server could not read.
 
     A 4xx in most of these words is about what was sent, and stays an error.
@@ -92,23 +92,23 @@ def unread_call(error: BaseException | None) -> bool:
         return False
     sent = getattr(error, "status_code", None) in range(400, 500)
     words = f"{getattr(error, 'code', '')} {error}".lower()
-    return any(sign in words and (always or not sent) for sign, always in UNREAD.items())
+    return any(sign in words and (always or not sent) for sign, always in UNREADABLE_CALL_ERRORS.items())
 
 
-def _word(value: Any) -> str:
+def _normalize_reason(value: Any) -> str:
     """Return a sign in small letters: `FinishReason.SAFETY` and `SAFETY` are one."""
     return str(getattr(value, "name", value)).rpartition(".")[2].lower()
 
 
-def _filtered(told: Mapping[str, Any]) -> bool:
+def _is_filtered(told: Mapping[str, Any]) -> bool:
     """Tell whether the reason stands deeper: OpenAI's Responses, a prompt that Gemini did not let through."""
     why, prompt = told.get("incomplete_details"), told.get("prompt_feedback")
-    if isinstance(why, Mapping) and SIGNS.get(_word(why.get("reason"))) == "refused":
+    if isinstance(why, Mapping) and FINISH_REASONS.get(_normalize_reason(why.get("reason"))) == "refused":
         return True
     return isinstance(prompt, Mapping) and bool(prompt.get("block_reason"))
 
 
-def refusal_in(message: AIMessage) -> str:
+def refusal_text(message: AIMessage) -> str:
     """Return the words of a refusal, as OpenAI has them beside the text or in a block; "" for none."""
     beside = message.additional_kwargs.get("refusal")
     blocks = message.content if isinstance(message.content, list) else []

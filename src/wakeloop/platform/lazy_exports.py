@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 
-def lazy(
+def lazy_exports(
     package: str, modules: Mapping[str, Iterable[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], Any]]:
     """Return a package's `__getattr__` and `__dir__` (PEP 562); `modules` holds the names by their module.

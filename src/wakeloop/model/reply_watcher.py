@@ -15,11 +15,11 @@ from langchain_core.runnables.config import merge_configs
 from pydantic import ValidationError
 
 from wakeloop.errors import AGAIN, ReplyError
-from wakeloop.model.signs import sign_of, unread_call
-from wakeloop.platform.unread_bodies import parsed_in, words_in
+from wakeloop.model.finish_reasons import is_unreadable_call, reply_problem
+from wakeloop.platform.response_bodies import find_server_message, find_unparsed_text
 from wakeloop.text.characters import shorten
 
-Halves = Mapping[tuple[str | None, str | None], str]
+BrokenArguments = Mapping[tuple[str | None, str | None], str]
 
 _RAW = (ValueError, TypeError, LookupError, AttributeError, AssertionError)
 _READERS = frozenset(
@@ -39,18 +39,18 @@ _ENDED = {  # what clients raise for a reply in a format, by the name of the cla
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadableReply:
     """A reply that the client would not give out: why, in one line, and what it said as far as it was heard.
 
     `how` is `unfit`, `cut` or `refused`.
     """
 
     why: str
-    how: str = "unfit"
+    kind: str = "unfit"
     message: AIMessage | None = None
 
 
-class Hearing(BaseCallbackHandler):
+class ReplyWatcher(BaseCallbackHandler):
     """One request's ear: `with Hearing(config, streaming=…) as heard: model.invoke(sent, heard.config)`.
 
     What the client raises raw while it reads a reply leaves as `ReplyError`; errors with a name of their own
@@ -72,50 +72,59 @@ class Hearing(BaseCallbackHandler):
         *,
         streaming: bool,
         formats: bool = False,
-        asks_whole: bool = False,
+        retries_unstreamed: bool = False,
         finishes: bool = True,
     ) -> None:
-        self.config, self.formats, self.asks_whole, self.finishes = config, formats, asks_whole, finishes
+        self.config, self.formats, self.retries_unstreamed, self.finishes = (
+            config,
+            formats,
+            retries_unstreamed,
+            finishes,
+        )
         self.chunks: list[AIMessageChunk] = []
-        self.streamed = self.silent = False
-        self.unread: Unread | None = None
+        self.streamed = self.never_began = False
+        self.unreadable: UnreadableReply | None = None
         self.message: AIMessage | None = None
         callbacks: Any = config.get("callbacks")
         if streaming or formats or getattr(callbacks, "handlers", callbacks):  # nothing else is streamed
             self.config = merge_configs(config, {"callbacks": [self]})
 
     def __enter__(self) -> Self:
-        self.silent = False
+        self.never_began = False
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if (unread := self._asked_again(error, trace)) is not None:
-            self.unread = unread
+        if (unread := self._find_retryable(error, trace)) is not None:
+            self.unreadable = unread
             return True
-        if isinstance(error, _RAW) and _raised_in(trace) in _READERS:
-            if self.asks_whole and _NO_STREAM in str(error):
-                self.silent, self.asks_whole = True, False
+        if isinstance(error, _RAW) and _raising_package(trace) in _READERS:
+            if self.retries_unstreamed and _NO_STREAM in str(error):
+                self.never_began, self.retries_unstreamed = True, False
                 return True
-            raise unreadable(error, words_in(trace)) from error
+            raise unreadable_reply_error(error, find_server_message(trace)) from error
         return False
 
-    def _asked_again(self, error: BaseException | None, trace: TracebackType | None) -> Unread | None:
+    def _find_retryable(
+        self, error: BaseException | None, trace: TracebackType | None
+    ) -> UnreadableReply | None:
         """Return what is asked for again in the place of an error, or None where it has to leave."""
         if isinstance(error, ValidationError):
             places = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
             if places and places <= _CALLS:
-                return Unread(_said(error))
-        if unread_call(error):
-            return Unread("the server could not read it")
+                return UnreadableReply(_describe_cause(error))
+        if is_unreadable_call(error):
+            return UnreadableReply("the server could not read it")
         if not self.formats or error is None:
             return None
         kinds = [_ENDED[parent.__name__] for parent in type(error).__mro__ if parent.__name__ in _ENDED]
-        parsed = parsed_in(trace) if isinstance(error, ValueError) else None
+        parsed = find_unparsed_text(trace) if isinstance(error, ValueError) else None
         if kinds or parsed is not None or isinstance(error, OutputParserException):
-            said = self.message or _completion(error) or parsed or AIMessage("")
-            return Unread(_said(error), kinds[0] if kinds else sign_of(said) or "unfit", said)
+            said = self.message or _completion_text(error) or parsed or AIMessage("")
+            return UnreadableReply(
+                _describe_cause(error), kinds[0] if kinds else reply_problem(said) or "unfit", said
+            )
         return None
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
@@ -142,7 +151,7 @@ class Hearing(BaseCallbackHandler):
         return self.streamed and self.finishes
 
     @property
-    def halves(self) -> Halves:
+    def broken_arguments(self) -> BrokenArguments:
         """The arguments that are no whole JSON, joined as langchain joins them."""
         if not self.chunks:
             return {}
@@ -151,16 +160,16 @@ class Hearing(BaseCallbackHandler):
         return {(key, name): args for key, name, args in calls if not _is_json(args)}
 
 
-def an_assistants(message: Any) -> AIMessage:
+def require_ai_message(message: Any) -> AIMessage:
     """Return a reply. Raises `ReplyError` for a message in another role."""
     if not isinstance(message, AIMessage):
-        raise unreadable(f"its role is {message.type!r}, not the assistant's")
+        raise unreadable_reply_error(f"its role is {message.type!r}, not the assistant's")
     return message
 
 
-def unreadable(error: BaseException | str, words: str = "") -> ReplyError:
+def unreadable_reply_error(error: BaseException | str, words: str = "") -> ReplyError:
     """Name what no reply could be made of; `words` are the server's own, where it had some."""
-    said = f"the server says: {shorten(words, _NAMED)}" if words else _said(error)
+    said = f"the server says: {shorten(words, _NAMED)}" if words else _describe_cause(error)
     if "is not JSON serializable" in said:
         return ReplyError(f"The request could not be written ({said}): take out the message that holds it.")
     return ReplyError(
@@ -169,7 +178,7 @@ def unreadable(error: BaseException | str, words: str = "") -> ReplyError:
     )
 
 
-def _said(error: BaseException | str) -> str:
+def _describe_cause(error: BaseException | str) -> str:
     said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     if "<html" in said.lower() or "<!doctype html" in said.lower():
         return "a page of HTML came in its place"
@@ -177,14 +186,14 @@ def _said(error: BaseException | str) -> str:
     return shorten(" ".join(said.split()), _NAMED)
 
 
-def _completion(error: BaseException) -> AIMessage | None:
+def _completion_text(error: BaseException) -> AIMessage | None:
     """Return the text that openai's own error about a reply's end holds."""
     choices = getattr(getattr(error, "completion", None), "choices", None)
     text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
     return AIMessage(text) if isinstance(text, str) else None
 
 
-def _raised_in(trace: TracebackType | None) -> str:
+def _raising_package(trace: TracebackType | None) -> str:
     """Return the package whose code raised: the innermost frame's."""
     module = ""
     while trace is not None:

@@ -15,10 +15,10 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.platform.child_processes import free_locks_in_children
-from wakeloop.platform.whole_texts import hold_whole_texts
+from wakeloop.platform.safe_text_channels import use_safe_text_channels
 
 
-class WatchedGraph(StateGraph[Any, Any, Any, Any]):
+class SaverAwareGraph(StateGraph[Any, Any, Any, Any]):
     """A `StateGraph` that gives each compilation nodes of its own, with that compilation's saver.
 
     What it compiles to is of the class `compiles_to`.
@@ -32,18 +32,18 @@ class WatchedGraph(StateGraph[Any, Any, Any, Any]):
         own = copy(self)
         if isinstance(checkpointer, BaseCheckpointSaver):
             own.nodes = {**self.nodes}
-            stored = stored_in(self.channels)
+            stored = stored_channels(self.channels)
             for name, more in (("finalization_guard", {}), ("run_tools", {"stored": stored})):
                 spec = self.nodes[name]
                 runnable: Any = spec.runnable
                 own.nodes[name] = replace(spec, runnable=replace(runnable, saver=checkpointer, **more))
         compiled = StateGraph.compile(own, checkpointer, **kwargs)
         compiled.__class__ = self.compiles_to
-        hold_whole_texts(compiled.channels.values())
+        use_safe_text_channels(compiled.channels.values())
         self.compiled = own.compiled
         return compiled
 
 
-def stored_in(channels: Mapping[str, Any]) -> frozenset[str]:
+def stored_channels(channels: Mapping[str, Any]) -> frozenset[str]:
     """Name the channels whose values a checkpoint takes."""
     return frozenset(key for key, channel in channels.items() if not isinstance(channel, UntrackedValue))

@@ -6,6 +6,6 @@ from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.types import Overwrite
 
 
-def in_place_of(channel: object, value: Any) -> Any:
+def overwrite_value(channel: object, value: Any) -> Any:
     """Return what is written to a channel so that it holds this value, whatever its reducer would make."""
     return Overwrite(value) if isinstance(channel, BinaryOperatorAggregate | DeltaChannel) else value
