@@ -65,14 +65,14 @@ class ValidateTodos(ToolAnsweringNode):
         except StopIteration as done:
             return cast(dict[str, Any], done.value)
 
-    def find_todo_calls(self, state: TodoState) -> list[ToolCall]:
+    def calls_to_answer(self, state: TodoState) -> list[ToolCall]:
         """Find the round's todo calls in the last reply."""
         wanted = set(copy_ledger(state).get("todo_calls", ()))
         return [call for call in last_calls(state["messages"]) if call["id"] in wanted]
 
     def play_round(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round off the last reply; the update, or the notes that come before a plan is put."""
-        ledger, calls = copy_ledger(state), self.find_todo_calls(state)
+        ledger, calls = copy_ledger(state), self.calls_to_answer(state)
         notes: Ledger = {**ledger}
         todos, written = state["todos"], adopt_list(state["todos"], ledger)
         board = Board(
