@@ -48,8 +48,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c07": (
         "loop/gates.py",
-        "if limit and case.idle_wakes >= limit else None",
-        "if limit and case.idle_wakes > limit else None",
+        "return 0 < limit <= case.idle_wakes",
+        "return 0 < limit < case.idle_wakes",
     ),
     "c08": (
         "todos/items.py",
@@ -149,8 +149,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c27": (
         "loop/gates.py",
-        'return "step_limit" if case.steps_left < case.costs.wake else None',
-        "return None",
+        "return case.steps_left < case.costs.wake",
+        "return False",
     ),
     "c28": (
         "state.py",

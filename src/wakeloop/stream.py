@@ -3,7 +3,7 @@
 Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custom")` yields them.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
@@ -11,7 +11,6 @@ from wakeloop.todos.items import Todo
 
 Budget = Literal["request_budget", "token_budget", "cost_budget", "time_budget"]
 """What an activation may spend, in the order in which it is asked whether it is spent."""
-BUDGETS: frozenset[str] = frozenset(get_args(Budget))
 StopReason = Literal[
     "waiting",
     "settled",
@@ -34,7 +33,7 @@ EndReason = Literal[
     "handed_over",
     "ended_elsewhere",
 ]
-"""How a run ends: the first gate that answers, or what the guard, a reply, a tool or a middleware did."""
+"""How a run ends: a gate, or something else. Each has its record in `loop/gates.py`; a test compares."""
 
 
 class RequestSpending(TypedDict):

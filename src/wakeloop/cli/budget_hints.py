@@ -7,8 +7,8 @@ from wakeloop.cli.outcome import again
 from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.recipe_builder import LIMIT_OPTIONS, settings_from_recipe
 from wakeloop.cli.store import Place
-from wakeloop.display.words import LIMITS
 from wakeloop.errors import SettingsError
+from wakeloop.loop.gates import LIMITS
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.settings import canonical
 

@@ -39,7 +39,7 @@ def run_doctor(place: Place, given: Mapping[str, Any], say: Callable[[str], None
     say(f"versions: python {platform.python_version()}, {', '.join(map(format_version, PACKAGES))}")
     file = config_folder() / "config.yaml"
     say(f"config: {quote_path(file)}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
-    worst = SETTLED
+    worst: int = SETTLED
     try:
         say(describe_storage(place))
     except CommandError as error:  # the model is looked at none the less

@@ -19,9 +19,12 @@ from wakeloop.errors import (
     ToolNameError,
     WakeloopError,
 )
+from wakeloop.loop.gates import ExitCode
 from wakeloop.text.secrets import redact_text
 
-SETTLED, FAILED, USAGE, OPEN, WAITING, TERMINATED, INTERRUPTED = 0, 1, 2, 3, 4, 143, 130
+SETTLED, FAILED, USAGE = ExitCode.SETTLED, ExitCode.FAILED, ExitCode.USAGE
+OPEN, WAITING = ExitCode.OPEN, ExitCode.WAITING
+TERMINATED, INTERRUPTED = ExitCode.TERMINATED, ExitCode.INTERRUPTED
 MAX_SERVER_MESSAGE = 500  # characters of a server's words
 MIN_SECRET_LENGTH = 6  # a shorter value would be found in innocent words
 REFUSALS = {

@@ -20,6 +20,7 @@ from wakeloop.display.words import (
     trouble,
     wants_approval,
 )
+from wakeloop.loop.gates import ENDINGS
 from wakeloop.thread.standing import answer_of, counted, session_of
 from wakeloop.todos.items import is_open
 
@@ -32,19 +33,19 @@ MOST_ITEMS = 40  # of the list, at the end
 
 
 def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
-    """The exit code of a thread that stands like this, or was stopped by a signal.
-
-    With items open every end but a refusal is 3; with none, one that is not `settled` is 1.
-    """
+    """Return the exit code for a session, or for a run that a signal stopped."""
     if stopped is not None:
         return TERMINATED if stopped == signal.SIGTERM else INTERRUPTED
     if session["state"] == "waiting":
         return WAITING
-    if session["state"] == "running" or session["reason"] == "refused":
+    if session["state"] == "running":
         return FAILED
-    if session["open"]:
-        return OPEN
-    return SETTLED if session["reason"] in ("settled", None) else FAILED
+    if session["reason"] is None:
+        return OPEN if session["open"] else SETTLED
+    ended = ENDINGS.get(session["reason"])
+    if ended is None:  # a damaged thread
+        return OPEN if session["open"] else FAILED
+    return ended.exit_code_open if session["open"] else ended.exit_code
 
 
 def again(thread: str, place: Place, *more: str) -> str:

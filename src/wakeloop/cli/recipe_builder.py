@@ -19,8 +19,8 @@ from wakeloop.config.levels import (
     read_role,
     resolve_levels,
 )
-from wakeloop.display.words import LIMITS
 from wakeloop.guesses.prices import SHAPE
+from wakeloop.loop.gates import LIMITS
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings, WholeSettings
 

@@ -16,10 +16,10 @@ from wakeloop.dialects import dialect_named
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
-from wakeloop.display.words import ENDINGS
+from wakeloop.display.words import SENTENCES
 from wakeloop.thread.standing import counted, unfinished
 
-GOOD = ENDINGS["settled"]
+GOOD = SENTENCES["settled"]
 
 
 class Quiet(Plain):

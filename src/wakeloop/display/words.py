@@ -6,40 +6,15 @@ from typing import Any
 
 from wakeloop.display.clean import clean, one_line
 from wakeloop.loop.approval import PLAN_ACTION
+from wakeloop.loop.gates import ENDINGS
 from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import escape_invisible, is_visible, pluralize
 from wakeloop.text.secrets import redact_json, redact_text
 from wakeloop.todos.items import Todo, is_closed, is_open
 
-LIMITS = {
-    "request_budget": "max_requests",
-    "token_budget": "max_tokens",
-    "cost_budget": "max_cost",
-    "time_budget": "max_seconds",
-}
-"""The setting whose end is the reason of a run's end."""
-ENDINGS = {
-    "settled": "Settled: nothing on the list is open.",
+SENTENCES = {
+    **{name: one.sentence for name, one in ENDINGS.items()},
     "interrupted": "Waiting for your answer to a tool's question.",
-    "waiting": "Waiting for {on}.",
-    "disabled": "Idle with {open} open: it does not go on by itself (auto_continue off, or no budget).",
-    "drained": "Stopped with {open} open: the run was asked to come to rest.",
-    "step_limit": "The run came near the limit of supersteps and was parked, {open} open.",
-    "wake_budget": "Idle with {open} open: the {budget} of this activation {are} spent.",
-    "repeated_reply": "Idle with {open} open: the model said the same again over the same list.",
-    "stalled": "Idle with {open} open: several wakes in a row brought no progress.",
-    **{
-        reason: f"Out of budget with {{open}} open: {name} of this activation is spent."
-        for reason, name in LIMITS.items()
-    },
-    "looping": "Went round in a circle with {open} open: several rounds in a row brought nothing new.",
-    "guard_blocked": "Idle with {open} open, also after being asked; the model's explanation is above.",
-    "truncated": "The model's replies were cut off at the length limit again and again; {open} open.",
-    "empty_reply": "The model gave empty replies only; {open} open.",
-    "malformed_calls": "The model's tool calls were malformed again and again; {open} open.",
-    "refused": "The model refused, or its reply was filtered; what it said is above, {open} open.",
-    "handed_over": "Handed over to a parent graph, {open} open.",
-    "ended_elsewhere": "Another middleware, or a tool, ended the run with {open} open.",
     "damaged": "What is stored of it is damaged; this is what can be read, {open} open.",
 }
 UNFINISHED = "The run has not finished; {open} open."
@@ -60,7 +35,7 @@ def ending(session: Mapping[str, Any]) -> str:
     budget = blanks["budget"]
     blanks["named"], blanks["are"] = one_line(str(reason)), "is" if budget == 1 else "are"
     blanks["budget"] = pluralize(budget, "wake") if isinstance(budget, int) else budget
-    return ENDINGS.get(reason, "Ended: {named}; {open} open.").format(**blanks)
+    return SENTENCES.get(reason, "Ended: {named}; {open} open.").format(**blanks)
 
 
 def progress(todos: Sequence[Todo]) -> str:

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from wakeloop.loop.case import Case
 from wakeloop.loop.earned_wakes import count_earned_wakes
-from wakeloop.loop.gates import Case, disabled, over_budget, wake_budget
+from wakeloop.loop.gates import has_no_wakes_left, is_disabled
 from wakeloop.loop.ledger import THREAD_KEYS, Ledger
 from wakeloop.loop.progress import begin_measuring, count_settled
 from wakeloop.loop.spending import find_spent_budget
@@ -58,5 +59,7 @@ def find_budget_stop(
     spent: int, settings: LoopSettings, over: Budget | None = None, more: int = 0
 ) -> StopReason | None:
     """Tell why a subagent's result is not answered: the gates that rule on the budgets, in their order."""
-    case = Case(open=0, settings=settings, wakes=spent, over=over, earned=more)
-    return disabled(case) or over_budget(case) or wake_budget(case)
+    case = Case(open=0, settings=settings, wakes=spent, earned=more)
+    if is_disabled(case):
+        return "disabled"
+    return over or ("wake_budget" if has_no_wakes_left(case) else None)

@@ -1,169 +1,242 @@
-"""The reasons to stop, one small function each; pure."""
+"""Gates and endings: each way a run ends, as one record."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
 from typing import Literal
 
-from wakeloop.settings import LoopSettings
-from wakeloop.stream import BUDGETS, Budget, EndReason, StopReason
+from wakeloop.loop.case import Case
+from wakeloop.stream import Budget, EndReason, StopReason
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """Supersteps that must be left for what may follow; a node that sees 0 left raises whatever it does."""
+class ExitCode(IntEnum):
+    """What the command exits with."""
 
-    wake: int = 5  # guard, wake, call_model, a round, guard
-    correction: int = 4  # guard, call_model, a round, guard
-    round: int = 6  # call_model, its round, a nag, call_model, a round, guard
-    request: int = 3  # guard, call_model without tools, guard
-
-
-GRAPH = Costs()
-WITH_APPROVAL = Costs(
-    wake=7, correction=6, round=8
-)  # the list is put to a person, and what waited for it runs
+    SETTLED = 0
+    FAILED = 1
+    USAGE = 2
+    OPEN = 3
+    WAITING = 4
+    INTERRUPTED = 130
+    TERMINATED = 143
 
 
-def compute_hook_costs(hooks: int, ends: int) -> Costs:
-    """Return the costs where a round is three supersteps: a request, what follows it, the tools.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """Everything that is declared about one way in which a run ends.
 
-    `hooks` are the supersteps of others around each request, `ends` those of a run's end.
-    """
-    turn, round_ = 2 + hooks, 3 + hooks  # up to what follows a reply; and with the tools
-    return Costs(turn + round_ + ends + 1, turn + round_ + ends + 1, 2 * round_ + ends + 1, turn + ends + 1)
-
-
-BORNE = frozenset(("disabled", "drained", "step_limit", "wake_budget", "repeated_reply", "stalled"))
-"""The gates whose end bears a bad reply's reason, where its turn ended with one (rule 14)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """All that a ruling reads: plain values.
-
-    `open` counts items, of `items` in all; `wakes`, `idle_wakes` and `retries` (corrections) are spent in
-    this activation, `earned` are wakes beyond `max_wake_cycles`, `steps_left` are supersteps. `end` is what
-    has ended the run already, `again` why the reply is asked again, `fell` what a turn ended as whose last
-    reply was one bad one too many, `asking` what the last request was for where it was no ordinary one,
-    `called_by` the reason that called the guard, `unformatted` whether a format is still to be asked for,
-    `over` the budget that is spent, `reported` whether the activation's closing request was made, `listless`
-    whether tools ran, no list was ever written, and nothing was asked about that yet.
+    `sentence` tells a person; its blanks are `open`, `budget`, `are` and `on`. `meaning` tells the reader of
+    the docs when it happens. `state` is the session's; an idle session with nothing open is dormant. The two
+    exit codes are for a list with open items, and for one without.
     """
 
-    open: int
-    settings: LoopSettings
-    wakes: int = 0
-    idle_wakes: int = 0
-    waiting: bool = False
-    owed: bool = False
-    drained: bool = False
-    steps_left: int = 10_000
-    repeated: bool = False
-    end: EndReason | None = None
-    again: str | None = None
-    fell: EndReason | None = None
-    asking: str | None = None
-    called_by: EndReason | None = None
-    retries: int = 0
-    suppressed: bool = False
-    unformatted: bool = False
-    over: Budget | None = None
-    reported: bool = False
-    costs: Costs = GRAPH
-    earned: int = 0
-    listless: bool = False
-    items: int = 0
-
-    @property
-    def budget(self) -> int:
-        """The most wakes, as it stands (rule 2)."""
-        return self.settings.max_wake_cycles + self.earned
+    name: EndReason
+    sentence: str
+    meaning: str
+    state: Literal["waiting", "idle", "dormant"] = "idle"
+    exit_code_open: ExitCode = ExitCode.OPEN
+    exit_code: ExitCode = ExitCode.FAILED
 
 
-def choose_costs(settings: LoopSettings) -> Costs:
-    """Return what the graph needs under these settings."""
-    return GRAPH if settings.approve_plan == "off" else WITH_APPROVAL
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gate(Ending):
+    """An ending that is decided at the end of a turn: `stops` tells whether the case ends the run here.
+
+    `guarded`: with items open the guard may first ask for a correction. `bears_bad_reply`: where the turn
+    ended with one bad reply too many, the run ends with that reply's reason instead. `limit` names the
+    setting that limits a budget.
+    """
+
+    name: StopReason
+    stops: Callable[[Case], bool]
+    guarded: bool = False
+    bears_bad_reply: bool = False
+    limit: str | None = None
 
 
-def waiting(case: Case) -> StopReason | None:
-    """Parked on something that will wake it."""
-    return "waiting" if case.waiting else None
+# -- when each gate stops --------------------------------------------------------------------------------
 
 
-def settled(case: Case) -> StopReason | None:
-    """Nothing is open and no reply is owed."""
-    return None if case.open or case.owed else "settled"
+def is_waiting(case: Case) -> bool:
+    """Tell whether something else will wake the session: an answer, a peer, a subagent."""
+    return case.waiting
 
 
-def disabled(case: Case) -> StopReason | None:
-    """No re-entry is wanted, or the budget is 0."""
-    return None if case.settings.auto_continue and case.settings.max_wake_cycles else "disabled"
+def is_settled(case: Case) -> bool:
+    """Tell whether nothing is open and no reply is owed."""
+    return not (case.open or case.owed)
 
 
-def drained(case: Case) -> StopReason | None:
-    """The process is asked to come to rest."""
-    return "drained" if case.drained else None
+def is_disabled(case: Case) -> bool:
+    """Tell whether nothing ever wakes: it is switched off, or the budget is 0."""
+    return not (case.settings.auto_continue and case.settings.max_wake_cycles)
 
 
-def step_limit(case: Case) -> StopReason | None:
-    """Too few supersteps are left for one more turn."""
-    return "step_limit" if case.steps_left < case.costs.wake else None
+def is_draining(case: Case) -> bool:
+    """Tell whether the process was asked to stop."""
+    return case.drained
 
 
-def over_budget(case: Case) -> StopReason | None:
-    """What the activation may spend is spent (rule 19)."""
-    return case.over
+def is_near_step_limit(case: Case) -> bool:
+    """Tell whether too few supersteps are left for one more turn."""
+    return case.steps_left < case.costs.wake
 
 
-def wake_budget(case: Case) -> StopReason | None:
-    """The activation's wakes are spent."""
-    return "wake_budget" if case.wakes >= case.budget else None
+def has_no_wakes_left(case: Case) -> bool:
+    """Tell whether the activation's wakes are spent."""
+    return case.wakes >= case.budget
 
 
-def repeated_reply(case: Case) -> StopReason | None:
-    """The same text over the same list as at the last wake (loki)."""
-    return "repeated_reply" if case.settings.stop_on_repeat and case.repeated else None
+def repeats_reply(case: Case) -> bool:
+    """Tell whether the model gave the same text over the same list as at the last wake."""
+    return case.settings.stop_on_repeat and case.repeated
 
 
-def stalled(case: Case) -> StopReason | None:
-    """Too many wakes in a row without progress."""
+def is_stalled(case: Case) -> bool:
+    """Tell whether too many wakes in a row made no progress."""
     limit = case.settings.max_idle_wakes
-    return "stalled" if limit and case.idle_wakes >= limit else None
+    return 0 < limit <= case.idle_wakes
 
 
-def find_obstacle(case: Case, steps: int) -> StopReason | None:
-    """Tell why not one more request may follow: a drain, fewer than `steps` left, or a spent budget."""
-    if case.drained:
-        return "drained"
-    return "step_limit" if case.steps_left < steps else case.over
+def _budget_gate(name: Budget, limit: str) -> Gate:
+    """Return the gate of one budget of rule 19; which of them is spent is counted elsewhere."""
+    return Gate(
+        name=name,
+        stops=lambda case: case.spent_budget == name,
+        sentence=f"Out of budget with {{open}} open: {limit} of this activation is spent.",
+        meaning=f"`{limit}` is reached (rule 19)",
+        limit=limit,
+    )
 
 
-def find_earlier_end(case: Case) -> EndReason | None:
-    """Return what has ended the run already; where that was in mid-turn, the first gate has a say."""
-    asks = case.end is None and case.again is not None and case.asking != "explain"
-    reason = case.over if asks else case.end
-    return waiting(case) or reason if reason in BUDGETS or reason == "looping" else reason
+# -- the records -----------------------------------------------------------------------------------------
+
+GATES = (  # in the order in which they are asked
+    Gate(
+        name="waiting",
+        stops=is_waiting,
+        sentence="Waiting for {on}.",
+        meaning="`waiting_on` is not empty",
+        state="waiting",
+        exit_code_open=ExitCode.WAITING,
+        exit_code=ExitCode.WAITING,
+    ),
+    Gate(
+        name="settled",
+        stops=is_settled,
+        sentence="Settled: nothing on the list is open.",
+        meaning="nothing is open, and no reply is owed",
+        state="dormant",
+        exit_code=ExitCode.SETTLED,
+    ),
+    Gate(
+        name="disabled",
+        stops=is_disabled,
+        sentence="Idle with {open} open: it does not continue by itself (auto_continue off, or no budget).",
+        meaning="`auto_continue` is off, or the budget is 0",
+        guarded=True,
+        bears_bad_reply=True,
+    ),
+    Gate(
+        name="drained",
+        stops=is_draining,
+        sentence="Stopped with {open} open: the process was asked to stop.",
+        meaning="the process was asked to stop",
+        bears_bad_reply=True,
+    ),
+    Gate(
+        name="step_limit",
+        stops=is_near_step_limit,
+        sentence="Stopped with {open} open: the limit on supersteps was near.",
+        meaning="fewer than 5 supersteps are left",
+        bears_bad_reply=True,
+    ),
+    _budget_gate("request_budget", "max_requests"),
+    _budget_gate("token_budget", "max_tokens"),
+    _budget_gate("cost_budget", "max_cost"),
+    _budget_gate("time_budget", "max_seconds"),
+    Gate(
+        name="wake_budget",
+        stops=has_no_wakes_left,
+        sentence="Idle with {open} open: the {budget} of this activation {are} spent.",
+        meaning="the wakes are spent",
+        guarded=True,
+        bears_bad_reply=True,
+    ),
+    Gate(
+        name="repeated_reply",
+        stops=repeats_reply,
+        sentence="Idle with {open} open: the model repeated its reply, and the list is unchanged.",
+        meaning="with `stop_on_repeat`: the same text over the same list as at the last wake",
+        guarded=True,
+        bears_bad_reply=True,
+    ),
+    Gate(
+        name="stalled",
+        stops=is_stalled,
+        sentence="Idle with {open} open: several wakes in a row made no progress.",
+        meaning="`max_idle_wakes` wakes in a row without progress",
+        guarded=True,
+        bears_bad_reply=True,
+    ),
+)
+
+OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by a tool, by other middleware
+    Ending(
+        name="looping",
+        sentence="Going in circles with {open} open: several rounds in a row brought nothing new.",
+        meaning="`max_idle_rounds` idle rounds in a row (rule 18)",
+    ),
+    Ending(
+        name="guard_blocked",
+        sentence="Idle with {open} open, even after a correction; the model's explanation is above.",
+        meaning="the model explained what is left (rule 8)",
+    ),
+    Ending(
+        name="truncated",
+        sentence="The model's replies kept hitting the length limit; {open} open.",
+        meaning="cut off until the last retry (rule 14)",
+    ),
+    Ending(
+        name="empty_reply",
+        sentence="The model gave only empty replies; {open} open.",
+        meaning="empty until the last retry (rule 14)",
+    ),
+    Ending(
+        name="malformed_calls",
+        sentence="The model's tool calls were malformed every time; {open} open.",
+        meaning="malformed until the last retry (rule 14)",
+    ),
+    Ending(
+        name="refused",
+        sentence="The model refused, or its reply was filtered; its words are above, {open} open.",
+        meaning="the model refused, or its reply was filtered (rule 14)",
+        exit_code_open=ExitCode.FAILED,
+    ),
+    Ending(
+        name="handed_over",
+        sentence="Handed over to a parent graph, {open} open.",
+        meaning="a tool went to the parent (rule 15)",
+    ),
+    Ending(
+        name="ended_elsewhere",
+        sentence="Other middleware, or a tool, ended the run with {open} open.",
+        meaning="another middleware ended the run: a call limit, a guardrail "
+        "([next to others](middleware.md#next-to-other-middleware))",
+    ),
+)
+
+ENDINGS: Mapping[str, Ending] = MappingProxyType({one.name: one for one in (*GATES, *OTHER_ENDINGS)})
+GUARDED = frozenset(gate.name for gate in GATES if gate.guarded)
+BEARS_BAD_REPLY = frozenset(gate.name for gate in GATES if gate.bears_bad_reply)
+LIMITS: Mapping[str, str] = MappingProxyType({gate.name: gate.limit for gate in GATES if gate.limit})
+"""The setting that limits each budget."""
 
 
-def format_or_end(case: Case, reason: EndReason) -> Literal["format", EndReason]:
-    """Ask for the answer in the caller's format where a run is settled."""
-    if reason == "settled" and case.unformatted:
-        return find_obstacle(case, case.costs.request) or "format"
-    return reason
-
-
-def may_ask(case: Case) -> bool:
-    """Tell whether a turn's end without any list is asked what is left: before gate 2, and for no cycle."""
-    left = case.listless and case.settings.auto_continue and not case.suppressed and not case.waiting
-    return left and not find_obstacle(case, case.costs.correction)
-
-
-def may_correct_loop(case: Case) -> bool:
-    """Tell whether rounds that brought nothing are followed by a correction (rule 18)."""
-    left = case.settings.auto_continue and case.retries < case.settings.guard_retries and not case.suppressed
-    return left and bool(case.open) and not find_obstacle(case, case.costs.correction)
-
-
-def may_report(case: Case) -> bool:
-    """Tell whether the one closing request may follow the end by a budget."""
-    wanted = case.settings.on_budget == "report" and case.settings.auto_continue and not case.reported
-    return wanted and bool(case.open) and not case.drained and case.steps_left >= case.costs.request
+def find_first_gate(case: Case) -> StopReason | None:
+    """Return the name of the first gate that stops the run; None where the graph wakes the model."""
+    for gate in GATES:
+        if gate.stops(case):
+            return gate.name
+    return None

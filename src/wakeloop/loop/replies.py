@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from wakeloop.loop.gates import Costs, choose_costs
+from wakeloop.loop.case import Costs, choose_costs
 from wakeloop.loop.ledger import ROUND_KEYS, Ledger, drop_keys
 from wakeloop.loop.plan import may_need_approval
 from wakeloop.loop.reminders import count_stale_rounds, is_nag_due

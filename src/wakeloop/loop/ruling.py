@@ -7,81 +7,85 @@ which spends one of the activation's `max_wake_cycles`: `wake_budget` is the gat
 
 from typing import Literal
 
-from wakeloop.loop.gates import (
-    BORNE,
-    Case,
-    disabled,
-    drained,
-    find_earlier_end,
+from wakeloop.loop.case import Case
+from wakeloop.loop.extra_requests import (
     find_obstacle,
     format_or_end,
-    may_ask,
+    may_ask_for_list,
     may_correct_loop,
     may_report,
-    over_budget,
-    repeated_reply,
-    settled,
-    stalled,
-    step_limit,
-    waiting,
-    wake_budget,
 )
-from wakeloop.stream import BUDGETS, EndReason, StopReason
+from wakeloop.loop.gates import BEARS_BAD_REPLY, GUARDED, LIMITS, find_first_gate, is_settled
+from wakeloop.stream import EndReason
 
 Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", "ask", EndReason]
 """What follows: another turn, one more request of some kind, or the end of that name."""
 
-GATES = (waiting, settled, disabled, drained, step_limit, over_budget, wake_budget, repeated_reply, stalled)
-GUARDED = frozenset(("wake_budget", "repeated_reply", "stalled"))
-
 
 def rule(case: Case) -> Ruling:
-    """Say what follows; before an end by a spent budget that may be the one closing request."""
+    """Say what follows the end of a turn."""
     ruling = rule_without_report(case)
-    if case.fell is not None and ruling in BORNE:
-        return case.fell
-    return "report" if ruling in BUDGETS and may_report(case) else ruling
+    if case.bad_reply_end is not None and ruling in BEARS_BAD_REPLY:
+        return case.bad_reply_end
+    return "report" if ruling in LIMITS and may_report(case) else ruling
 
 
 def rule_without_report(case: Case) -> Ruling:
-    """Say what follows, were there no closing request.
-
-    What has ended the run already (rounds that brought nothing may be corrected), what is asked again, the
-    end of a correction's turn (for which only the first two gates and a spent budget have a say), the gates.
-    """
-    if (end := find_earlier_end(case)) is not None:
+    """Say what follows, were there no closing request before an end by a spent budget."""
+    end = find_earlier_end(case)
+    if end is not None:
         return "correct" if end == "looping" and may_correct_loop(case) else end
     if case.asking == "explain":
         return "guard_blocked"
     if case.again is not None:
         return find_obstacle(case, case.costs.correction) or "retry"
-    if case.asking == "format" or may_ask(case):
-        return "settled" if case.asking == "format" else "ask"
+    return rule_on_turn(case)
+
+
+def rule_on_turn(case: Case) -> Ruling:
+    """Say what follows a turn that ended with a sound reply."""
+    if case.asking == "format":
+        return "settled"
+    if may_ask_for_list(case):
+        return "ask"
     reason = find_stop(case)
     if reason is None:
         return "wake"
     return correct_or_end(case, reason) if is_guarded(case, reason) else format_or_end(case, reason)
 
 
+def find_earlier_end(case: Case) -> EndReason | None:
+    """Return what has ended the run already.
+
+    Where that happened in the middle of a turn, a session that waits for somebody is `waiting` all the same:
+    the answer will wake it.
+    """
+    asks_again = case.end is None and case.again is not None and case.asking != "explain"
+    reason = case.spent_budget if asks_again else case.end
+    in_mid_turn = reason in LIMITS or reason == "looping"
+    return "waiting" if in_mid_turn and case.waiting else reason
+
+
 def find_stop(case: Case) -> EndReason | None:
-    """Return why the run would end, were there no guard; None where it wakes."""
-    if case.called_by is not None:
-        return waiting(case) or settled(case) or case.over or case.called_by
-    return find_first_gate(case)
+    """Return why the run would end, were there no guard; None where it wakes.
 
-
-def find_first_gate(case: Case) -> StopReason | None:
-    """Return the first gate's answer; None where the graph wakes."""
-    return next((reason for gate in GATES if (reason := gate(case))), None)
+    After a correction's turn only the first two gates and a spent budget are asked again: else the gate that
+    called the guard has answered already.
+    """
+    if case.called_by is None:
+        return find_first_gate(case)
+    if case.waiting:
+        return "waiting"
+    return "settled" if is_settled(case) else case.spent_budget or case.called_by
 
 
 def is_guarded(case: Case, reason: EndReason) -> bool:
-    """Tell whether the guard has a say in an end: open items, and a budget of 0 or one of the last gates."""
+    """Tell whether the guard has a say in this end."""
     if case.called_by is not None:
         return reason == case.called_by
     if case.suppressed or not case.open:
         return False
-    return reason in GUARDED or (reason == "disabled" and case.settings.auto_continue)
+    return reason in GUARDED and case.settings.auto_continue
 
 
 def correct_or_end(case: Case, reason: EndReason) -> Ruling:

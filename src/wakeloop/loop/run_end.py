@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from wakeloop.loop.case import Case
 from wakeloop.loop.earned_wakes import count_earned_wakes
-from wakeloop.loop.gates import Case
+from wakeloop.loop.gates import ENDINGS
 from wakeloop.loop.ledger import RUN_KEYS, Ledger, drop_keys
 from wakeloop.loop.spending import report_spent
 from wakeloop.settings import LoopSettings
@@ -14,7 +15,7 @@ from wakeloop.todos.items import Todo, count_open
 
 def choose_state(reason: EndReason, open_count: int) -> Literal["waiting", "dormant", "idle"]:
     """Return the state that an ending leaves a session in."""
-    if reason == "waiting":
+    if ENDINGS[reason].state == "waiting":
         return "waiting"
     return "idle" if open_count else "dormant"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage
 
+from wakeloop.loop.case import Case, choose_costs
 from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
-from wakeloop.loop.gates import Case, choose_costs
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import count_settled, is_repeated, judge_wake
 from wakeloop.loop.replies import take_bad_reply_end
@@ -25,7 +25,7 @@ def build_case(
     `more` is what only the graph knows: `waiting`, `owed`, `drained`, `steps_left`, `unformatted`, and
     `costs` where they are not the graph's own.
     """
-    fell = take_bad_reply_end(notes, settings, count_open(todos))
+    bad_reply_end = take_bad_reply_end(notes, settings, count_open(todos))
     again, asking = notes.get("again"), notes.get("asking")
     if not again and asking != "format":
         judge_wake(notes, todos)
@@ -42,14 +42,14 @@ def build_case(
         repeated=settings.stop_on_repeat and is_repeated(notes, messages, todos),
         end=notes.get("end"),
         again=again,
-        fell=fell,
+        bad_reply_end=bad_reply_end,
         asking=asking,
         called_by=notes.get("called_by"),
         retries=notes.get("todo_guard_retries", {}).get(GUARD, 0),
         suppressed=notes.get("todo_guard_suppressed", False),
-        over=find_spent_budget(notes, settings),
+        spent_budget=find_spent_budget(notes, settings),
         reported=notes.get("reported", False),
-        listless=never_had_list(notes),
+        lacks_list=never_had_list(notes),
         **{"costs": choose_costs(settings), **more},
     )
 

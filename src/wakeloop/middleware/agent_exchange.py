@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import SystemMessage
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.gates import Costs
+from wakeloop.loop.case import Costs
 from wakeloop.loop.replies import note_format_reply
 from wakeloop.model.finish_reasons import reply_problem
 from wakeloop.model.reply import drop_calls

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.gates import Case, Costs, compute_hook_costs
+from wakeloop.loop.case import Case, Costs, compute_hook_costs
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import note_step_limit

@@ -9,7 +9,7 @@ from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.gates import Costs
+from wakeloop.loop.case import Costs
 from wakeloop.model.bindings import BoundModel, ModelBindings
 from wakeloop.model.invocation import ainvoke_model, invoke_model
 from wakeloop.model.redaction import RedactingNode

@@ -11,7 +11,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.gates import Case, Costs, choose_costs
+from wakeloop.loop.case import Case, Costs, choose_costs
 from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger

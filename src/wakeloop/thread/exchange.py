@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
+from wakeloop.loop.case import Costs
 from wakeloop.loop.earned_wakes import note_list
-from wakeloop.loop.gates import Costs
 from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
 from wakeloop.loop.overrides import settings_in_force

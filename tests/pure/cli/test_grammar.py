@@ -51,7 +51,7 @@ SENTENCES: dict[str, Callable[[int], str]] = {
         reason: lambda n, reason=reason: words.ending(
             {"state": "idle", "reason": reason, "open": n, "budget": n}
         )
-        for reason in words.ENDINGS
+        for reason in words.SENTENCES
     },
     "spending": lambda n: words.spending(spent(n)),  # type: ignore[arg-type]
     "trouble": lambda n: words.trouble(

@@ -18,7 +18,7 @@ from wakeloop.cli.thread_lookup import match_prefix
 from wakeloop.cli.threads import shortened
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.width import cells
-from wakeloop.display.words import ENDINGS, elapsed, ending, question
+from wakeloop.display.words import SENTENCES, elapsed, ending, question
 from wakeloop.text.characters import escape_invisible
 
 
@@ -120,7 +120,7 @@ def test_every_exception_is_a_sentence() -> None:
     assert error_exit_code(CommandError("x", 4)) == 4
 
 
-@pytest.mark.parametrize("reason", list(ENDINGS))
+@pytest.mark.parametrize("reason", list(SENTENCES))
 def test_every_reason_has_a_sentence(reason: str) -> None:
     for session in ({"open": 2, "budget": 25}, {"open": 0}):
         assert ending({"state": "idle", "reason": reason, **session}).endswith(".")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from wakeloop.display.live import Live
 from wakeloop.display.screen import Screen
-from wakeloop.display.words import LIMITS, ending, nearest, spending, trouble
+from wakeloop.display.words import ending, nearest, spending, trouble
+from wakeloop.loop.gates import LIMITS
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import BUDGETS
+from wakeloop.stream import Budget
 
 ONE: Any = {
     "requests": 1,
@@ -70,7 +71,7 @@ def test_the_budget_nearest_to_its_end(name: str | None, share: float, told: str
 
 
 def test_every_budget_has_its_setting() -> None:
-    assert set(LIMITS) == BUDGETS
+    assert list(LIMITS) == list(get_args(Budget))
     assert set(LIMITS.values()) < set(LoopSettings.model_fields)
 
 
@@ -103,7 +104,7 @@ def test_a_session_without_counts_tells_no_failed_calls() -> None:
         ("token_budget", "Out of budget with 2 open: max_tokens of this activation is spent."),
         ("cost_budget", "Out of budget with 2 open: max_cost of this activation is spent."),
         ("time_budget", "Out of budget with 2 open: max_seconds of this activation is spent."),
-        ("looping", "Went round in a circle with 2 open: several rounds in a row brought nothing new."),
+        ("looping", "Going in circles with 2 open: several rounds in a row brought nothing new."),
     ],
 )
 def test_the_endings_of_a_bound(reason: str, told: str) -> None:

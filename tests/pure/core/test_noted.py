@@ -8,7 +8,7 @@ from agents import settings, todo
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from wakeloop.loop.activation import begin_activation, begin_wake, continue_activation, find_budget_stop
-from wakeloop.loop.gates import Case, Costs
+from wakeloop.loop.case import Case, Costs
 from wakeloop.loop.progress import count_settled, fingerprint_call, judge_wake, note_progress
 from wakeloop.loop.replies import drop_round_notes, is_malformed, note_format_reply, note_reply, note_retry
 from wakeloop.loop.run_end import build_session, drop_run_notes, find_waiting_party

@@ -7,7 +7,8 @@ from agents import todo
 from langgraph.types import Send
 from test_todos import board, playing
 
-from wakeloop.loop.gates import Case, find_obstacle
+from wakeloop.loop.case import Case
+from wakeloop.loop.extra_requests import find_obstacle
 from wakeloop.loop.progress import fingerprint_call
 from wakeloop.routes import after_call_model, after_guard, after_round
 from wakeloop.settings import LoopSettings

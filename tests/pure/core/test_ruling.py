@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 from agents import settings
 
-from wakeloop.loop.gates import Case, Costs
+from wakeloop.loop.case import Case, Costs
 from wakeloop.loop.ruling import Ruling, rule
 
 DONE = [  # what a reply or a tool has brought about: `end`, `again`, `asking`
@@ -18,8 +18,8 @@ DONE = [  # what a reply or a tool has brought about: `end`, `again`, `asking`
     {"end": "cost_budget", "asking": "report"},
     {"end": "truncated", "again": "cut"},
     {"again": "unread", "asking": "explain"},
-    {"fell": "truncated"},  # the last of bad replies, with open items
-    {"listless": True},
+    {"bad_reply_end": "truncated"},  # the last of bad replies, with open items
+    {"lacks_list": True},
     {"again": "empty"},
     {"again": "format: x", "asking": "format"},
     {"asking": "format"},
@@ -86,8 +86,8 @@ def guarded(reason: str, steps: int, guard: Any, flag: dict[str, bool]) -> str:
 def wanted(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str, bool]) -> str:
     """Read the rules aloud, the first that holds; then whether the closing request is made."""
     ruling = unreported(done, steps, guard, switches, flag)
-    if ruling in BORNE and "fell" in done:
-        return str(done["fell"])
+    if ruling in BORNE and "bad_reply_end" in done:
+        return str(done["bad_reply_end"])
     reports = flag["open"] and switches[0] and steps >= 3 and not flag["drained"]
     reports = reports and not flag["repeated"] and not flag["idle"]  # they stand for `reported` and `stop`
     return "report" if ruling in BUDGETS and reports else ruling
@@ -116,7 +116,7 @@ def unreported(done: Any, steps: int, guard: Any, switches: Any, flag: dict[str,
         (done.get("again"), few(steps, 4, flag) or "retry"),
         (done.get("asking") == "format", "settled"),
         (flag["waiting"], "waiting"),
-        (done.get("listless") and may_ask and few(steps, 4, flag) is None, "ask"),
+        (done.get("lacks_list") and may_ask and few(steps, 4, flag) is None, "ask"),
         (closed and flag["unformatted"], few(steps, 3, flag) or "format"),
         (closed, "settled"),
         (has_a_say, guarded(reason, steps, guard, flag)),
@@ -149,7 +149,7 @@ def test_every_ruling(done: Any, guard: Any) -> None:
                 continue
             case = Case(
                 open=int(flag["open"]), owed=flag["owed"], waiting=flag["waiting"], drained=flag["drained"],
-                over="time_budget" if flag["over"] else None, reported=flag["repeated"],
+                spent_budget="time_budget" if flag["over"] else None, reported=flag["repeated"],
                 settings=silent if flag["idle"] else loop, wakes=25 if flag["spent"] else 24,
                 idle_wakes=3 if flag["idle"] else 2,
                 repeated=flag["repeated"], suppressed=flag["suppressed"], unformatted=flag["unformatted"],

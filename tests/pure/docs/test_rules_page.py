@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from wakeloop.stream import EndReason
+from wakeloop.loop.gates import ENDINGS, GATES, OTHER_ENDINGS
 
 TESTS = Path(__file__).parents[2]
 PAGE = (TESTS.parent / "docs" / "rules.md").read_text(encoding="utf-8")
@@ -38,9 +37,16 @@ def test_a_rule_is_held_by_tests_that_there_are(section: str) -> None:
     assert [f"{file}::{test}" for file, test in named if test not in functions(file)] == []
 
 
-def test_every_ending_stands_in_the_table_in_the_order_of_the_gates() -> None:
-    rows = re.findall(r"^\| \d* ?\| `(\w+)` \|", SECTIONS["Gates"], re.MULTILINE)
-    assert rows == list(get_args(EndReason))
+def test_the_table_of_endings_is_that_of_the_records() -> None:
+    rows = [f"| {n} | `{one.name}` | {one.state} | {one.meaning} |" for n, one in enumerate(GATES, 1)]
+    rows += [f"| | `{one.name}` | {one.state} | {one.meaning} |" for one in OTHER_ENDINGS]
+    assert "\n".join(["|---|---|---|---|", *rows, "", ""]) in SECTIONS["Gates"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/concepts.md"])
+def test_a_page_that_names_the_endings_names_them_all(page: str) -> None:
+    text = (TESTS.parent / page).read_text(encoding="utf-8")
+    assert [name for name in ENDINGS if f"`{name}`" not in text] == []
 
 
 def test_the_code_of_a_rule_is_where_the_page_says() -> None:

@@ -138,7 +138,7 @@ def test_a_resume_where_nothing_is_open_keeps_another_end_than_the_good_one(db: 
     before = json.loads(wakeloop("show", "t-1", "--json")[1])
     assert before["session"]["reason"] == "empty_reply"
     code, out, _ = wakeloop("resume", "t-1")
-    assert (code, out.splitlines()[0]) == (1, "The model gave empty replies only; 0 open.")
+    assert (code, out.splitlines()[0]) == (1, "The model gave only empty replies; 0 open.")
     assert json.loads(wakeloop("show", "t-1", "--json")[1]) == before
 
 

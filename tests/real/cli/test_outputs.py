@@ -52,7 +52,7 @@ def test_quiet_tells_of_another_end_and_how_to_go_on(does) -> None:
     code, out, err = does([PLAN, *[Reply("Later.")] * 9], "-q", "--set", "max_wake_cycles=0")
     assert (code, out) == (3, "Later.\n")
     assert err.splitlines() == [
-        "Idle with 1 open: it does not go on by itself (auto_continue off, or no budget).",
+        "Idle with 1 open: it does not continue by itself (auto_continue off, or no budget).",
         "To go on: wakeloop resume mine",
     ]
 

@@ -1,0 +1,85 @@
+"""What a ruling reads: one case of plain values."""
+
+from dataclasses import dataclass
+
+from wakeloop.settings import LoopSettings
+from wakeloop.stream import Budget, EndReason
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Supersteps that must be left for what may follow.
+
+    A node that sees none left makes LangGraph raise, whatever the node does. So the graph ends by itself
+    while a few are left.
+    """
+
+    wake: int = 5  # guard, wake, call_model, a round, guard
+    correction: int = 4  # guard, call_model, a round, guard
+    round: int = 6  # call_model, its round, a nag, call_model, a round, guard
+    request: int = 3  # guard, call_model without tools, guard
+
+
+GRAPH = Costs()
+WITH_APPROVAL = Costs(wake=7, correction=6, round=8)  # two more: a person approves the list, then calls run
+
+
+def choose_costs(settings: LoopSettings) -> Costs:
+    """Return what the graph needs under these settings."""
+    return GRAPH if settings.approve_plan == "off" else WITH_APPROVAL
+
+
+def compute_hook_costs(hooks: int, end_hooks: int) -> Costs:
+    """Return the costs in `create_agent`, where a round takes three supersteps: request, hook, tools.
+
+    `hooks` counts the supersteps of other middleware around each request, `end_hooks` those at a run's end.
+    """
+    turn = 2 + hooks
+    round_ = turn + 1
+    end = end_hooks + 1
+    both = turn + round_ + end
+    return Costs(wake=both, correction=both, round=2 * round_ + end, request=turn + end)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Everything that a ruling reads, as plain values.
+
+    Counts of this activation: `wakes`, `idle_wakes` (in a row), `retries` (corrections), and `earned`, the
+    wakes beyond `max_wake_cycles`. `steps_left` counts supersteps, `open` items of `items` in all.
+
+    Where the run stands: `end` has ended it already; `again` says why the reply is requested again;
+    `bad_reply_end` is what a turn ended as whose last reply was one bad reply too many; `asking` is what an
+    extra request was for; `called_by` is the reason that called the guard; `spent_budget` is the budget that
+    is used up; `reported` tells that the closing request was made; `unformatted` that a format is still to be
+    requested; `lacks_list` that tools ran without a list and nobody asked about that yet.
+    """
+
+    open: int
+    settings: LoopSettings
+    wakes: int = 0
+    idle_wakes: int = 0
+    waiting: bool = False
+    owed: bool = False
+    drained: bool = False
+    steps_left: int = 10_000
+    repeated: bool = False
+    end: EndReason | None = None
+    again: str | None = None
+    bad_reply_end: EndReason | None = None
+    asking: str | None = None
+    called_by: EndReason | None = None
+    retries: int = 0
+    suppressed: bool = False
+    unformatted: bool = False
+    spent_budget: Budget | None = None
+    reported: bool = False
+    costs: Costs = GRAPH
+    earned: int = 0
+    lacks_list: bool = False
+    items: int = 0
+
+    @property
+    def budget(self) -> int:
+        """The most wakes, as it stands now (rule 2)."""
+        return self.settings.max_wake_cycles + self.earned

@@ -1,0 +1,46 @@
+"""Which extra requests may follow a turn or a run's end."""
+
+from typing import Literal
+
+from wakeloop.loop.case import Case
+from wakeloop.stream import EndReason, StopReason
+
+
+def find_obstacle(case: Case, steps: int) -> StopReason | None:
+    """Return what forbids one more request: a drain, fewer than `steps` supersteps, or a spent budget."""
+    if case.drained:
+        return "drained"
+    return "step_limit" if case.steps_left < steps else case.spent_budget
+
+
+def format_or_end(case: Case, reason: EndReason) -> Literal["format", EndReason]:
+    """Ask for the answer in the caller's format where a run is settled."""
+    if reason == "settled" and case.unformatted:
+        return find_obstacle(case, case.costs.request) or "format"
+    return reason
+
+
+def may_ask_for_list(case: Case) -> bool:
+    """Tell whether the model is asked what is left, after a turn that worked without any list.
+
+    This comes before `settled` is decided: without a list nothing is open, and nobody knows what is missing.
+    """
+    quiet = case.suppressed or case.waiting or not case.settings.auto_continue
+    return case.lacks_list and not quiet and not find_obstacle(case, case.costs.correction)
+
+
+def may_correct_loop(case: Case) -> bool:
+    """Tell whether rounds that brought nothing are followed by a correction (rule 18)."""
+    if not case.open or case.suppressed or not case.settings.auto_continue:
+        return False
+    return case.retries < case.settings.guard_retries and not find_obstacle(case, case.costs.correction)
+
+
+def may_report(case: Case) -> bool:
+    """Tell whether the one closing request may follow the end by a budget.
+
+    The budget that is spent does not forbid this request: it is the one that is made in spite of it.
+    """
+    if not case.open or case.reported or case.drained or not case.settings.auto_continue:
+        return False
+    return case.settings.on_budget == "report" and case.steps_left >= case.costs.request
