@@ -33,7 +33,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs if not need.startswith("wakeloop")}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: screenshots effect reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
+.PHONY: tables screenshots effect reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ screenshots: $(VENV)/with-dev ## Take the pictures of README and docs anew: a pa
 
 docs: $(VENV)/with-dev ## Build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+tables: $(VENV)/with-dev ## Write the tables of the docs that follow from the package
+	PYTHONPATH=tests $(BIN)/python tests/tables.py
 
 notebooks: $(VENV)/with-dev ## Run the notebooks and compare with the outputs they keep
 	$(BIN)/python notebooks/run.py
