@@ -248,13 +248,13 @@ class Checker:
                 code = run_process(command, copy, SECONDS, output, errors=errors, env=env)
             except OSError as error:
                 raise SettingsError(f"The check of {self.folder} could not be run: {error}.") from None
-        self.words = next(iter(errors.text().strip().splitlines()[-1:]), "").strip()
+        self.words = next(iter(errors.render().strip().splitlines()[-1:]), "").strip()
         if code is None:
             raise SettingsError(
                 f"The check of {self.folder} did not end within {pluralize(SECONDS, 'second')}."
             )
         if code < 0:
             raise SettingsError(f"The check of {self.folder} was ended by signal {-code}.")
-        lines = [(name.strip(), word == "ok") for word, name in _LINE.findall(output.text())]
+        lines = [(name.strip(), word == "ok") for word, name in _LINE.findall(output.render())]
         failed = code != 0 and all(passed for _, passed in lines)  # it may have broken off
         return [*lines, ("the check", not failed)] if failed or not lines else lines

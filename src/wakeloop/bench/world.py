@@ -62,7 +62,7 @@ class World:
 
     @describe("Append text to the end of a text file; a missing file is made.")
     def append_file(self, path: FilePath, content: Annotated[str, "The text to append."]) -> str:
-        is_new = not self.folder.inside(path).exists()
+        is_new = not self.folder.resolve(path).exists()
         before = b"" if is_new else self.folder.read(path, self.limits.read)
         after = before + content.encode("utf-8", errors="replace")
         self.folder.write(path, after)
@@ -72,7 +72,7 @@ class World:
     def move_file(
         self, source: FilePath, target: Annotated[str, "The new path, relative to the root folder."]
     ) -> str:
-        old, new = self.folder.inside(source), self.folder.inside(target)
+        old, new = self.folder.resolve(source), self.folder.resolve(target)
         with explain_os_errors(source):
             if not old.is_file():
                 raise FileNotFoundError(source)
@@ -86,12 +86,12 @@ class World:
     @describe("Delete a file.")
     def delete_file(self, path: FilePath) -> str:
         with explain_os_errors(path):
-            self.folder.inside(path).unlink()
+            self.folder.resolve(path).unlink()
         return f"Deleted {quote_path(path)}."
 
     @describe("Run a Python file of the folder, such as a test; returns exit code and output.")
     def run_python(self, path: FilePath) -> str:
-        real = self.folder.inside(path)
+        real = self.folder.resolve(path)
         with explain_os_errors(path):
             if not real.is_file():
                 raise FileNotFoundError(path)
@@ -111,4 +111,4 @@ def run_python(args: Sequence[str], folder: Path, stdin: str = "") -> tuple[int,
     code = run_process(command, folder, _SECONDS, said, env=bare, typed=stdin)
     if code is None:
         return -1, f"It was ended after {_SECONDS} seconds."
-    return code, said.text().replace("\r\n", "\n")
+    return code, said.render().replace("\r\n", "\n")

@@ -107,7 +107,7 @@ class Links:
         if not way:
             return self.missing_anchor(anchor, part.text) if anchor and not part.cell else ""
         try:
-            real = self.folder.inside(str(PurePosixPath(self.at).parent / way))
+            real = self.folder.resolve(str(PurePosixPath(self.at).parent / way))
         except ToolException:
             return ""
         if not os.path.exists(real):  # noqa: PTH110 - Path.exists raises for names too long
@@ -123,7 +123,7 @@ class Links:
     def text_of(self, real: Path) -> str | None:
         """The text of a linked Markdown file, None where it cannot be read."""
         try:
-            parts = source("linked.md", self.folder.read(self.folder.name(real), MOST_BYTES)).parts
+            parts = source("linked.md", self.folder.read(self.folder.relative_name(real), MOST_BYTES)).parts
         except ToolException:
             return None
         return parts[0].text if parts else ""

@@ -66,7 +66,7 @@ def session_tools(
     if unknown := [name for name in wanted if name not in TOOL_NAMES]:
         raise ToolNameError(f"There is no session tool {unknown[0]!r}; there are {', '.join(TOOL_NAMES)}.")
     made = SessionTools(host, agents, limits or SubagentLimits())
-    return [made.tool(name) for name in wanted]
+    return [made.make_tool(name) for name in wanted]
 
 
 def subagent_depth(thread_id: str) -> int:
@@ -79,11 +79,11 @@ def subagent_depth(thread_id: str) -> int:
 class SessionTools:
     """The tools over one host; each is a method under what the model reads of it."""
 
-    given: SessionHost | Callable[[], SessionHost]
+    host_or_factory: SessionHost | Callable[[], SessionHost]
     agents: Mapping[str, str] | None
     limits: SubagentLimits
 
-    def tool(self, name: str) -> BaseTool:
+    def make_tool(self, name: str) -> BaseTool:
         """Return one of them as a LangChain tool."""
         method = getattr(self, name)
         told = " ".join((method.__doc__ or "").split())
@@ -101,8 +101,8 @@ class SessionTools:
 
     @describe("Ask another agent something. The reply comes as a message after your turn has ended.")
     def talk_to_agent(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        call = SessionToolCall.of(runtime)
-        text, to = _require_text(message, "message"), self.address(agent, call)
+        call = SessionToolCall.from_runtime(runtime)
+        text, to = _require_text(message, "message"), self.resolve_address(agent, call)
         chain = call.chain
         if to in chain:
             circle = " → ".join([*chain[chain.index(to) :], to])
@@ -110,71 +110,71 @@ class SessionTools:
                 f"{to} waits for an answer itself ({circle}), so it cannot be asked; "
                 "answer first, or go on with what you have"
             )
-        key = call.key
+        key = call.event_id
         event: WakeEvent = {"kind": "peer_message", "id": key, "text": text, "sender": call.thread}
         self.send(to, {**event, "correlation_id": key, "chain": chain})
         waits = {"id": key, "on": "peer", "from": to}
-        return call.done(
+        return call.make_result(
             f"Asked {to}. The reply will come as a message: do what you can without it, then end your turn.",
             waiting_on=[waits],
         )
 
     @describe("Tell another agent something, without waiting for an answer.")
     def send_message(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> str:
-        call = SessionToolCall.of(runtime)
-        text, to = _require_text(message, "message"), self.address(agent, call)
-        self.send(to, {"kind": "peer_message", "id": call.key, "text": text, "sender": call.thread})
+        call = SessionToolCall.from_runtime(runtime)
+        text, to = _require_text(message, "message"), self.resolve_address(agent, call)
+        self.send(to, {"kind": "peer_message", "id": call.event_id, "text": text, "sender": call.thread})
         return f"Sent to {to}."
 
     @describe("Answer the agent that has waited longest for a reply of yours.")
     def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        call = SessionToolCall.of(runtime)
+        call = SessionToolCall.from_runtime(runtime)
         text = _require_text(message, "message")
         owed = [entry for entry in find_owed_replies(call.state) if isinstance(entry, Mapping)]
-        if call.place >= len(owed):
+        if call.position >= len(owed):
             raise ToolException("no reply is owed; use send_message to tell an agent something unasked")
-        letter = make_answer(owed[call.place], call.thread, text)
+        letter = make_answer(owed[call.position], call.thread, text)
         self.send(letter.thread, letter.event)
-        return call.done(f"Replied to {letter.thread}.", owed_replies=remove_answered([letter]))
+        return call.make_result(f"Replied to {letter.thread}.", owed_replies=remove_answered([letter]))
 
     @describe("Start a subagent on a task. Returns its handle at once; the result comes as a message.")
     def spawn_subagent(
         self, task: str, runtime: ToolRuntime[Any, Any], agent: str | None = None
     ) -> Command[Any]:
-        call = SessionToolCall.of(runtime)
+        call = SessionToolCall.from_runtime(runtime)
         text, depth = _require_text(task, "task"), subagent_depth(call.thread) + 1
-        kind = self.kind(agent or find_agent(call.thread, self.host.agents))
+        kind = self.check_agent(agent or find_agent(call.thread, self.host.agents))
         if depth > self.limits.depth:
             raise ToolException(
                 f"subagents may not start subagents deeper than {self.limits.depth}; do the task yourself"
             )
-        children = call.children
-        if len(children) + call.place >= self.limits.children:
+        children = call.subagents
+        if len(children) + call.position >= self.limits.children:
             raise ToolException(
                 f"no more than {pluralize(self.limits.children, 'subagent')} may be at work at once; "
                 "wait for one of them first"
             )
-        handle = f"{kind}:sub{depth}-{call.key[:HANDLE_LENGTH]}"
-        event: WakeEvent = {"kind": "peer_message", "id": call.key, "text": text, "sender": call.thread}
+        handle = f"{kind}:sub{depth}-{call.event_id[:HANDLE_LENGTH]}"
+        event: WakeEvent = {"kind": "peer_message", "id": call.event_id, "text": text, "sender": call.thread}
         wants = {"correlation_id": handle, "wants": "subagent_done", "chain": call.chain}
         self.send(handle, {**event, **wants})  # type: ignore[typeddict-item]
-        return call.done(f"Started {handle}.", todo_subagents=[{"id": handle}])
+        return call.make_result(f"Started {handle}.", todo_subagents=[{"id": handle}])
 
     @describe("Wait for these subagents: after this turn your list wakes you only when all have finished.")
     def wait_for(self, handles: list[str], runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        call = SessionToolCall.of(runtime)
+        call = SessionToolCall.from_runtime(runtime)
         wanted = list(dict.fromkeys(handles))
         if not wanted:
             raise ToolException("handles is empty; name at least one subagent")
-        running = [handle for handle in wanted if handle in call.children]
-        over = [handle for handle in wanted if handle not in running and call.heard(handle)]
+        running = [handle for handle in wanted if handle in call.subagents]
+        over = [handle for handle in wanted if handle not in running and call.has_result_from(handle)]
         if strange := [handle for handle in wanted if handle not in running and handle not in over]:
-            at_work = ", ".join(call.children) or "none"
+            at_work = ", ".join(call.subagents) or "none"
             raise ToolException(f"there is no subagent {strange[0]!r}; at work: {at_work}")
         told = f" Finished already, see their messages: {', '.join(over)}." if over else ""
         if not running:
-            return call.done(f"Nothing to wait for.{told}")
-        return call.done(
+            return call.make_result(f"Nothing to wait for.{told}")
+        return call.make_result(
             f"Waiting for {', '.join(running)}.{told} End your turn; the results will come as messages.",
             waiting_on=[{"id": handle, "on": "subagent"} for handle in running],
         )
@@ -184,7 +184,9 @@ class SessionTools:
     @property
     def host(self) -> SessionHost:
         """The host, asked for at each call: none is kept with a thread."""
-        return self.given if isinstance(self.given, SessionHost) else self.given()
+        return (
+            self.host_or_factory if isinstance(self.host_or_factory, SessionHost) else self.host_or_factory()
+        )
 
     def send(self, thread_id: str, event: WakeEvent) -> None:
         """Send an event; what the host refuses is the tool's error."""
@@ -193,24 +195,24 @@ class SessionTools:
         except SessionError as error:
             raise ToolException(str(error)) from None
 
-    def address(self, agent: str, call: SessionToolCall) -> str:
+    def resolve_address(self, agent: str, call: SessionToolCall) -> str:
         """Return the thread that a name stands for: an agent's own, one of its others, or a known peer's."""
         to = _require_text(agent, "agent")
         if to == call.thread:
             raise ToolException(f"{to} is your own name; a session cannot write to itself")
-        if self.agents is None and self.known(to):
+        if self.agents is None and self.is_known_thread(to):
             return to
-        self.kind(to.partition(":")[0])
+        self.check_agent(to.partition(":")[0])
         return to
 
-    def kind(self, name: str) -> str:
+    def check_agent(self, name: str) -> str:
         """Return the name of an agent that may be addressed, or refuse."""
         allowed = self.host.agents if self.agents is None else self.agents
         if name not in allowed:
             raise ToolException(f"there is no agent {name!r}; there are: {', '.join(sorted(allowed))}")
         return name
 
-    def known(self, thread_id: str) -> bool:
+    def is_known_thread(self, thread_id: str) -> bool:
         """Tell whether the host knows a thread."""
         try:
             self.host.status(thread_id)

@@ -72,7 +72,9 @@ class SessionStatus:
     asks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0) -> "SessionStatus":
+    def from_snapshot(
+        cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0
+    ) -> "SessionStatus":
         """Read it from a thread's newest checkpoint."""
         session = counted(snapshot)
         return cls(
@@ -90,7 +92,7 @@ class SessionStatus:
         )
 
     @classmethod
-    def unread(cls, thread: str, error: Exception, queued: int = 0) -> "SessionStatus":
+    def from_error(cls, thread: str, error: Exception, queued: int = 0) -> "SessionStatus":
         """Tell of a thread that cannot be read, and hide no other by it."""
         agent, strange = thread.partition(":")[0], isinstance(error, SessionError)
         told = str(error) if strange else f"What is stored of it cannot be read: {describe_error(error)}."

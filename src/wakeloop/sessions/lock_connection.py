@@ -20,7 +20,7 @@ SERVER_KEEPALIVE = tuple(
     for name, value in (("idle", 10), ("interval", 5), ("count", 3))
 )
 CLOSE_TRIES, CLOSE_PAUSE = 50, 0.02  # looks whether the former connection is gone, and seconds between them
-END_FORMER = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+END_PREVIOUS = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE application_name = %s AND pid <> pg_backend_pid()"""
 
 
@@ -35,27 +35,27 @@ class LockConnection:
         self.connection: psycopg.Connection[Any] | None = None
         self.made = 0  # how often: what was seen over another one says nothing of the time between
 
-    def take_again(self) -> None:
+    def reacquire(self) -> None:
         """Take what the former connection held."""
 
     def close(self) -> None:
         """Close it for good."""
         self.closed.set()
         with self.guard:
-            self._drop()
+            self._disconnect()
 
-    def _ask(self, query: str, *values: object) -> bool:
-        row = self._row(query, *values)
+    def _check_reconnecting(self, query: str, *values: object) -> bool:
+        row = self._fetch_reconnecting(query, *values)
         return bool(row and row[0])
 
-    def _row(self, query: str, *values: object) -> Any:
+    def _fetch_reconnecting(self, query: str, *values: object) -> Any:
         try:
             return self._fetch(query, *values)
         except psycopg.OperationalError:
             self._connect()
             return self._fetch(query, *values)
 
-    def _answer(self, query: str, *values: object) -> bool:
+    def _check(self, query: str, *values: object) -> bool:
         row = self._fetch(query, *values)
         return bool(row and row[0])
 
@@ -66,7 +66,7 @@ class LockConnection:
 
     def _connect(self) -> None:
         """Make the connection anew."""
-        self._drop()
+        self._disconnect()
         if self.closed.is_set():
             raise psycopg.OperationalError("the locks are closed")
         name: Any = {"application_name": self.name}
@@ -75,21 +75,21 @@ class LockConnection:
         try:
             for setting in SERVER_KEEPALIVE:  # a machine that vanished is noticed by the server, too
                 self._fetch(setting)
-            self._end_former()
-            self.take_again()
+            self._end_previous()
+            self.reacquire()
         except BaseException:
-            self._drop()  # half of the locks are none
+            self._disconnect()  # half of the locks are none
             raise
 
-    def _end_former(self) -> None:
+    def _end_previous(self) -> None:
         """Wait for the former connection's end: half dead, or dying slowly, it holds the locks still."""
         for _ in range(CLOSE_TRIES):
-            if not self._answer(END_FORMER, self.name):
+            if not self._check(END_PREVIOUS, self.name):
                 return
             time.sleep(CLOSE_PAUSE)
         raise psycopg.OperationalError("the former connection has not ended yet")
 
-    def _drop(self) -> None:
+    def _disconnect(self) -> None:
         if self.connection is not None:
             self.connection.close()
         self.connection = None

@@ -58,7 +58,7 @@ def set_up_tables(saver: HasSetup, url: str) -> None:
         saver: What makes its tables itself, such as a `PostgresSaver`.
         url: The database, `postgresql://…`.
     """
-    with closing(Locks(url)) as locks, locks.setting_up():
+    with closing(Locks(url)) as locks, locks.hold_setup():
         saver.setup()
 
 
@@ -102,45 +102,45 @@ class Locks(LockConnection):
 
     # -- holding -------------------------------------------------------------------------------------------
 
-    def thread(self, thread: str) -> AbstractContextManager[None]:
+    def hold_thread(self, thread: str) -> AbstractContextManager[None]:
         """Hold a thread for the length of a run; wait while another process holds it."""
-        return self.held_alone(thread_lock_name(thread), self.grace)
+        return self.hold(thread_lock_name(thread), self.grace)
 
-    def setting_up(self) -> AbstractContextManager[None]:
+    def hold_setup(self) -> AbstractContextManager[None]:
         """Hold what makes tables: of several processes that begin at once, one after another."""
-        return self.held_alone("wakeloop set-up")
+        return self.hold("wakeloop set-up")
 
     @contextmanager
-    def held_alone(self, name: str, grace: float = 0.0) -> Iterator[None]:
+    def hold(self, name: str, grace: float = 0.0) -> Iterator[None]:
         """Hold a lock; try again while another has it, since an index is never built while a query waits."""
         number = lock_number(name)
-        if not self.take(number):
-            self.wait(number, grace)
+        if not self.acquire(number):
+            self.wait_for_lock(number, grace)
         try:
             yield
         finally:
-            self.give(number)
+            self.release(number)
 
-    def wait(self, number: int, grace: float) -> None:
+    def wait_for_lock(self, number: int, grace: float) -> None:
         """Take a lock that another has, once it may be taken."""
         found, over = LockObservation(), self.made
         while True:
             time.sleep(min(RETRY_EVERY, self.beat))
             try:
-                holder = self.holder(number)
+                holder = self.find_holder(number)
                 if over != self.made:
                     over, found.since = self.made, None  # nobody looked meanwhile
-                if found.is_free(holder, self.lives, grace) and self.take(number, over):
+                if found.is_free(holder, self.is_connected, grace) and self.acquire(number, over):
                     return
             except psycopg.OperationalError:
                 if self.closed.is_set():
                     raise
 
     @contextmanager
-    def worker(self, worker: str, over: int | None = None) -> Iterator[bool]:
+    def hold_worker(self, worker: str, over: int | None = None) -> Iterator[bool]:
         """Hold a worker's name, which shows that it lives; False where another process has it."""
         number = lock_number(worker_lock_name(worker))
-        taken = self.take(number, over)
+        taken = self.acquire(number, over)
         if taken:
             self.names.add(number)
         try:
@@ -148,9 +148,9 @@ class Locks(LockConnection):
         finally:
             if taken:
                 self.names.discard(number)
-                self.give(number)
+                self.release(number)
 
-    def take(self, number: int, over: int | None = None) -> bool:
+    def acquire(self, number: int, over: int | None = None) -> bool:
         """Take a lock, unless it is held: in this process (Postgres would count it twice) or in another.
 
         What was seen free `over` a connection is taken over the same one, else its owner may not be back yet.
@@ -158,13 +158,13 @@ class Locks(LockConnection):
         with self.guard:
             if number in self.held or over not in (None, self.made):
                 return False
-            ask = self._ask if over is None else self._answer  # which makes no new connection
+            ask = self._check_reconnecting if over is None else self._check  # which makes no new connection
             if not ask(TRY_LOCK, number):
                 return False
             self.held.add(number)
             return True
 
-    def give(self, number: int) -> None:
+    def release(self, number: int) -> None:
         """Let go of a lock; one whose connection is gone is free already."""
         with self.guard:
             self.held.discard(number)
@@ -173,11 +173,11 @@ class Locks(LockConnection):
                 self.lost.discard(number)
                 return
             try:
-                self._answer("SELECT pg_advisory_unlock(%s)", number)
+                self._check("SELECT pg_advisory_unlock(%s)", number)
             except psycopg.OperationalError:
-                self._drop()
+                self._disconnect()
 
-    def confirm(self, thread: str, is_mine: Callable[[], bool]) -> None:
+    def confirm_held(self, thread: str, is_mine: Callable[[], bool]) -> None:
         """Make sure that a thread is still held; take it again where the connection broke.
 
         Args:
@@ -191,49 +191,51 @@ class Locks(LockConnection):
         """
         number = lock_number(thread_lock_name(thread))
         if time.monotonic() - self.seen > self.grace / 4:  # else nobody can have taken it
-            self.look_after()
+            self.check_connection()
         if number in self.lost or (number in self.doubtful and not is_mine()):
             raise TakenOverError(thread)
         self.doubtful.discard(number)
 
     # -- the connection ------------------------------------------------------------------------------------
 
-    def keep(self) -> None:
+    def keep_alive(self) -> None:
         """Look after the connection until `close`: one that broke is made anew at once, with its locks."""
         while not self.closed.wait(self.beat):
             with suppress(psycopg.Error):  # the server is away: again at once
-                self.look_after()
+                self.check_connection()
 
-    def look_after(self) -> None:
+    def check_connection(self) -> None:
         """See whether the connection lives, else make it anew; try again for names that others have."""
         with self.guard:
             if self.closed.is_set():
                 return
             now = time.monotonic()
-            self._ask("SELECT true")
-            self.lost -= {number for number in self.lost & self.names if self._answer(TRY_LOCK, number)}
+            self._check_reconnecting("SELECT true")
+            self.lost -= {number for number in self.lost & self.names if self._check(TRY_LOCK, number)}
             self.seen = now
 
-    def holder(self, number: int) -> Holder | None:
+    def find_holder(self, number: int) -> Holder | None:
         """Return who has a lock, without touching it."""
         with self.guard:
-            found: Holder | None = self._row(FIND_HOLDER, number & LOW_BITS, number >> 32 & LOW_BITS)
+            found: Holder | None = self._fetch_reconnecting(
+                FIND_HOLDER, number & LOW_BITS, number >> 32 & LOW_BITS
+            )
             return found
 
-    def holder_of(self, worker: str) -> Holder | None:
+    def find_worker(self, worker: str) -> Holder | None:
         """Return who has a worker's name."""
-        return self.holder(lock_number(worker_lock_name(worker)))
+        return self.find_holder(lock_number(worker_lock_name(worker)))
 
-    def lives(self, holder: Holder) -> bool:
+    def is_connected(self, holder: Holder) -> bool:
         """Tell whether a holder is still connected."""
         with self.guard:
-            return self._ask(IS_CONNECTED, *holder)
+            return self._check_reconnecting(IS_CONNECTED, *holder)
 
-    def take_again(self) -> None:
+    def reacquire(self) -> None:
         """Take the locks over a new connection; what another has by then is lost."""
         now = time.monotonic()
         for number in self.held - self.lost:
-            if not self._answer(TRY_LOCK, number):
+            if not self._check(TRY_LOCK, number):
                 self.lost.add(number)
         if now - self.seen >= self.grace:
             self.doubtful |= self.held

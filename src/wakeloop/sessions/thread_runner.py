@@ -75,31 +75,31 @@ class ThreadRunner:
     host: SessionHost
     report: Callable[[str], None] = field(default=lambda _thread: None)
 
-    def take(self, graph: Graph, thread: str, control: RunControl, *, patient: bool = False) -> None:
+    def run_waiting(self, graph: Graph, thread: str, control: RunControl, *, patient: bool = False) -> None:
         """Make runs until nothing waits that the thread can take now.
 
         Raises `GraphDrained` for a drain, and one of `away()` where a database did not answer: call it again.
         A run that met that is given up, as for any other error, unless `patient`.
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        while (given := self.due(graph, thread, config, control)) is not None:
+        while (given := self.plan_next_run(graph, thread, config, control)) is not None:
             named = graph.with_config(metadata={RUN_KEY: given.name})
-            failure = self.play(named, config, given, control, patient=patient)
+            failure = self.execute(named, config, given, control, patient=patient)
             after = graph.get_state(config)
-            self.mailbox.note(thread, open_questions(after))
+            self.mailbox.note_questions(thread, open_questions(after))
             if failure is not None:  # noted before the thread is ended, which no longer shows it then
                 back = find_unread_events(after, given.taken, given.question)
                 if given.question is not None:
-                    self.mailbox.unname(thread, back)
-                self.mailbox.put_back(thread, back, failure)
+                    self.mailbox.drop_question(thread, back)
+                self.mailbox.requeue(thread, back, failure)
             close_run(named, thread, self.host, failure)
             if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
-                self.go_on_later(named, thread, given.name)
-            self.mailbox.settle(thread, given.name, failure)
+                self.wake_after_drain(named, thread, given.name)
+            self.mailbox.settle_run(thread, given.name, failure)
             try:
                 self.report(thread)
             except Exception as error:  # noqa: BLE001 - the run has ended well: it is not made again
-                self.mailbox.settle(thread, given.name, f"report: {describe_error(error)}")
+                self.mailbox.settle_run(thread, given.name, f"report: {describe_error(error)}")
 
     def give_up(self, thread: str, error: Exception) -> None:
         """Note what was raised around a run; what waits is kept, and tried again with the next event.
@@ -107,25 +107,25 @@ class ThreadRunner:
         Who waits for an answer to it is told.
         """
         words = describe_error(error)
-        left = [letter.event for letter in self.mailbox.waiting(thread) if letter.error is None]
+        left = [letter.event for letter in self.mailbox.list_waiting(thread) if letter.error is None]
         for event in left:
             send_answer(self.host, make_refusal(event, thread, words))
-        self.mailbox.put_back(thread, [event["id"] for event in left], words)
+        self.mailbox.requeue(thread, [event["id"] for event in left], words)
 
-    def due(
+    def plan_next_run(
         self, graph: Graph, thread: str, config: RunnableConfig, control: RunControl
     ) -> "PlannedRun | None":
         """Say what the thread is run with next; note what is taken before it is done."""
         while True:
             if control.drain_requested:
                 raise GraphDrained
-            letters = self.mailbox.waiting(thread)
+            letters = self.mailbox.list_waiting(thread)
             if letters and all(letter.error is not None for letter in letters):
                 return None  # what was given up waits for the next event
             snapshot = graph.get_state(config)
             if begun := [letter.event for letter in letters if letter.run is not None]:
-                return self.begun(begun, snapshot)
-            chosen = self.choose(thread, letters, snapshot)
+                return self.plan_begun_run(begun, snapshot)
+            chosen = self.choose_input(thread, letters, snapshot)
             if not chosen.run:
                 return None
             if not chosen.taken:  # a run that somebody else left
@@ -135,26 +135,26 @@ class ThreadRunner:
             taken = [letter for letter in letters if letter.event in chosen.taken]
             if question := chosen.question:  # noted with the answer
                 taken = [replace(taken[0], event={**taken[0].event, "correlation_id": question})]
-            if self.mailbox.begin(taken[0].id, taken):  # else one of them was withdrawn meanwhile
+            if self.mailbox.claim(taken[0].id, taken):  # else one of them was withdrawn meanwhile
                 return PlannedRun(
                     taken[0].id, chosen.input, tuple(letter.event for letter in taken), question
                 )
 
-    def choose(self, thread: str, letters: list[StoredEvent], snapshot: StateSnapshot) -> NextInput:
+    def choose_input(self, thread: str, letters: list[StoredEvent], snapshot: StateSnapshot) -> NextInput:
         """Choose what the next run takes; refuse answers to what is not asked."""
-        notes = self.mailbox.note(thread, open_questions(snapshot))
+        notes = self.mailbox.note_questions(thread, open_questions(snapshot))
         numbered = [(letter.number, letter.event) for letter in letters]
         chosen = choose_next_input(
             snapshot, [event for _, event in numbered], find_early_events(notes, numbered)
         )
         for event, why in chosen.refused:
-            self.mailbox.refuse(thread, event["id"], why)
+            self.mailbox.refuse_event(thread, event["id"], why)
         if chosen.refused and not chosen.run:
             with suppress(Exception):  # whoever is told may fail: nothing has run
                 self.report(thread)
         return chosen
 
-    def begun(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> "PlannedRun":
+    def plan_begun_run(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> "PlannedRun":
         """See how far a run came that was begun before."""
         nothing = PlannedRun(taken[0]["id"], nothing=True)
         if (snapshot.metadata or {}).get(RUN_KEY) == nothing.name:
@@ -165,7 +165,7 @@ class ThreadRunner:
             return nothing
         return PlannedRun(nothing.name, chosen.input, tuple(taken), chosen.question)
 
-    def play(
+    def execute(
         self, graph: Graph, config: RunnableConfig, given: "PlannedRun", control: RunControl, *, patient: bool
     ) -> str | None:
         """Run the graph; return the words of the error for which the run is given up."""
@@ -187,7 +187,7 @@ class ThreadRunner:
             return redact_text(f"{type(failure).__name__}: {failure}")
         return None
 
-    def go_on_later(self, graph: Graph, thread: str, name: str) -> None:
+    def wake_after_drain(self, graph: Graph, thread: str, name: str) -> None:
         """Wake a thread whose run was ended by a drain, once there is a host again."""
         session = session_of(graph.get_state({"configurable": {"thread_id": thread}}))
         if must_resume(session):

@@ -24,7 +24,7 @@ class SessionToolCall:
     message: AIMessage
 
     @classmethod
-    def of(cls, runtime: ToolRuntime[Any, Any]) -> Self:
+    def from_runtime(cls, runtime: ToolRuntime[Any, Any]) -> Self:
         """Read it off the run. Raises `ToolException` without a thread."""
         config = runtime.config
         own = (config.get("configurable") or {}).get("thread_id")
@@ -40,12 +40,12 @@ class SessionToolCall:
         raise ToolException("this call is not in the conversation")
 
     @property
-    def key(self) -> str:
+    def event_id(self) -> str:
         """The id of what this call sends: the same whenever the call is run again."""
         return derive_id(self.thread, self.message.id or "", self.id)
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """How many calls of this tool stand before this one in its message."""
         return [c["id"] for c in self.message.tool_calls if c["name"] == self.name].index(self.id)
 
@@ -57,16 +57,16 @@ class SessionToolCall:
         return [*dict.fromkeys(t for t in waiting if t and t != self.thread), self.thread]
 
     @property
-    def children(self) -> list[str]:
+    def subagents(self) -> list[str]:
         """The handles of the subagents at work."""
         return [str(entry["id"]) for entry in self.state.get("todo_subagents") or ()]
 
-    def heard(self, handle: str) -> bool:
+    def has_result_from(self, handle: str) -> bool:
         """Tell whether a subagent's result has come in, as far as this is remembered."""
         ledger = self.state.get("todo_ledger") or {}
         return derive_answer_id(self.thread, handle) in ledger.get("events", ())
 
-    def done(self, text: str, **update: Any) -> Command[Any]:
+    def make_result(self, text: str, **update: Any) -> Command[Any]:
         """Answer the call, and write to channels."""
         result = ToolMessage(text, name=self.name, tool_call_id=self.id)
         return Command(update={"messages": [result], **update})

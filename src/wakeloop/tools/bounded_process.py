@@ -36,7 +36,7 @@ class BoundedOutput:
         keep = self.limit - self.limit // 2
         del self.tail[: max(len(self.tail) - keep, 0)]
 
-    def text(self) -> str:
+    def render(self) -> str:
         """What was kept, with a line where something is missing."""
         missing = self.total - len(self.head) - len(self.tail)
         if not missing:

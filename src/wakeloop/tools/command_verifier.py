@@ -45,7 +45,7 @@ def command_verifier(
             return None
         if code is None:
             return f"the check took longer than {timeout:g} s"
-        last = next((line for line in reversed(output.text().splitlines()) if line.strip()), "")
+        last = next((line for line in reversed(output.render().splitlines()) if line.strip()), "")
         return shorten(last.strip(), 300) or f"the check ended with exit code {code}"
 
     return verify

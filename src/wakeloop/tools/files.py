@@ -86,7 +86,7 @@ class FileTools:
         if not names:
             return f"No files in {quote_path(path)} match {quote_path(pattern)}{more}."
         lines = [name if is_visible(name) else ascii(name) for name in names]
-        page = self.page(lines, start, self.limits.entries, f"the {pluralize(len(names), 'file')}")
+        page = self.cut_page(lines, start, self.limits.entries, f"the {pluralize(len(names), 'file')}")
         last = start + len(page) - 1
         head = f"Files {start} to {last} of {len(names)} in {quote_path(path)}{more}:"
         return "\n".join([head, *page, *format_continuation(last, len(names), "files")])
@@ -98,7 +98,7 @@ class FileTools:
         start: Start = 1,
         lines: Annotated[int, "How many lines to show at most."] = FileLimits.lines,
     ) -> str:
-        text, odd = self.text(path)
+        text, odd = self.read_text(path)
         content = text.split("\n")
         if content[-1] == "":
             content.pop()
@@ -106,7 +106,7 @@ class FileTools:
             return f"{quote_path(path)} is empty."
         if lines < 1:
             raise ToolException(f"lines must be at least 1, not {lines}.")
-        page = self.page(
+        page = self.cut_page(
             content,
             start,
             min(lines, self.limits.lines),
@@ -144,13 +144,13 @@ class FileTools:
     ) -> str:
         if not query or "\n" in query:
             raise ToolException("query must be a text of one line that is not empty.")
-        names, whole = self.candidates(path)
+        names, whole = self.search_candidates(path)
         hits: list[str] = []
         unread = 0
         wanted = start - 1 + self.limits.hits
         for name in (name for name in names if matches_pattern(name, pattern)):
             try:
-                text, _ = self.text(name)
+                text, _ = self.read_text(name)
             except ToolException:
                 unread += 1
                 continue
@@ -165,7 +165,7 @@ class FileTools:
             )
         if not hits:
             return "\n".join([f"No line in {quote_path(path)} holds {quote_path(query)}.", *notes])
-        page = self.page(hits, start, self.limits.hits, f"the {pluralize(len(hits), 'hit')}")
+        page = self.cut_page(hits, start, self.limits.hits, f"the {pluralize(len(hits), 'hit')}")
         last = start + len(page) - 1
         return "\n".join(
             [
@@ -176,13 +176,13 @@ class FileTools:
             ]
         )
 
-    def candidates(self, path: str) -> tuple[list[str], bool]:
+    def search_candidates(self, path: str) -> tuple[list[str], bool]:
         """The names a search goes through: a file alone, or all below a folder."""
         with explain_os_errors(path):
-            real = self.folder.inside(path)
-            return ([self.folder.name(real)], True) if real.is_file() else self.folder.walk(path)
+            real = self.folder.resolve(path)
+            return ([self.folder.relative_name(real)], True) if real.is_file() else self.folder.walk(path)
 
-    def text(self, path: str) -> tuple[str, str]:
+    def read_text(self, path: str) -> tuple[str, str]:
         """A file's text with plain line ends, and a remark where bytes were not UTF-8."""
         try:
             data = self.folder.read(path, self.limits.read)
@@ -194,7 +194,7 @@ class FileTools:
         odd = " (bytes that are not UTF-8 show as \ufffd)" if "\ufffd" in text else ""
         return text.replace("\r\n", "\n").replace("\r", "\n"), odd
 
-    def page(self, lines: Sequence[str], start: int, most: int, whole: str) -> list[str]:
+    def cut_page(self, lines: Sequence[str], start: int, most: int, whole: str) -> list[str]:
         """The lines from number `start` on that fit into one result: at least one, cut where need be."""
         if not 1 <= start <= len(lines):
             raise ToolException(f"start must be from 1 to {len(lines)} for {whole}, not {start}.")

@@ -85,7 +85,7 @@ class ConfinedFolder:
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", self.root.resolve())
 
-    def inside(self, path: str) -> Path:
+    def resolve(self, path: str) -> Path:
         """Where a path leads, with `..` and links resolved; refused if that is not the root or below it."""
         try:
             real = Path(os.path.realpath(self.root / path))
@@ -98,18 +98,18 @@ class ConfinedFolder:
             )
         return real
 
-    def name(self, real: Path) -> str:
+    def relative_name(self, real: Path) -> str:
         """A resolved path as the tools name it: relative to the root, with `/`."""
         return real.relative_to(self.root).as_posix()
 
     @contextmanager
-    def parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
+    def open_parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
         """An open descriptor of the folder that holds `real`, reached without following any link."""
-        with self.opened(real.relative_to(self.root).parts[:-1], make=make) as folder:
+        with self.open_folder(real.relative_to(self.root).parts[:-1], make=make) as folder:
             yield folder
 
     @contextmanager
-    def opened(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    def open_folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """An open descriptor of a folder below the root, reached without following any link."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
         current = os.open(self.root, flags)
@@ -127,10 +127,10 @@ class ConfinedFolder:
 
     def read(self, path: str, most: int) -> bytes:
         """The bytes of a regular file of at most `most` bytes."""
-        real = self.inside(path)
+        real = self.resolve(path)
         if real == self.root:
             raise ToolException(f"{quote_path(path)} is a folder, not a file; list_files lists it.")
-        with explain_os_errors(path), self.parent(real) as parent:
+        with explain_os_errors(path), self.open_parent(real) as parent:
             # looked at first: to open a device or a pipe may do something already
             self.check_regular(os.stat(real.name, dir_fd=parent, follow_symlinks=False), path, links=True)
             descriptor = os.open(real.name, os.O_RDONLY | ANY_LINK_REFUSED, dir_fd=parent)
@@ -161,12 +161,12 @@ class ConfinedFolder:
 
     def write(self, path: str, data: bytes) -> bool:
         """Put the bytes in place in one step; True if a file was replaced."""
-        real = self.inside(path)
+        real = self.resolve(path)
         if VERSION_CONTROL & {part.casefold() for part in real.relative_to(self.root).parts}:
             raise ToolException(f"{quote_path(path)} belongs to version control, where nothing is written.")
         if real == self.root:
             raise ToolException(f"{quote_path(path)} is a folder, not a file; give the name of a file.")
-        with explain_os_errors(path), self.parent(real, make=True) as parent:
+        with explain_os_errors(path), self.open_parent(real, make=True) as parent:
             before: os.stat_result | None = None
             with suppress(FileNotFoundError):
                 before = os.stat(real.name, dir_fd=parent, follow_symlinks=False)
@@ -208,7 +208,7 @@ class ConfinedFolder:
         while waiting and left > 0:
             parts = waiting.pop()
             try:
-                here, files, folders = self.entries(parts, left)
+                here, files, folders = self.list_entries(parts, left)
             except OSError:
                 continue  # gone, not ours to see, or a link by now: what can be listed is listed
             left -= len(here)
@@ -218,9 +218,9 @@ class ConfinedFolder:
             waiting += [(*parts, name) for name in reversed(folders) if name not in SKIPPED]
         return names, left > 0
 
-    def entries(self, parts: Sequence[str], most: int) -> tuple[list[str], list[str], list[str]]:
+    def list_entries(self, parts: Sequence[str], most: int) -> tuple[list[str], list[str], list[str]]:
         """The names in a folder, in order, at most so many: all, the regular files', the folders'."""
-        with self.opened(parts) as folder, os.scandir(folder) as entries:
+        with self.open_folder(parts) as folder, os.scandir(folder) as entries:
             here = sorted(islice(entries, most), key=lambda entry: entry.name)
             files = [entry.name for entry in here if entry.is_file(follow_symlinks=False)]
             folders = [entry.name for entry in here if entry.is_dir(follow_symlinks=False)]
@@ -228,7 +228,7 @@ class ConfinedFolder:
 
     def existing_folder(self, path: str) -> Path:
         """A resolved path that is a folder now."""
-        real = self.inside(path)
+        real = self.resolve(path)
         with explain_os_errors(path):
             if not real.is_dir():
                 wrong = "is a file, not a folder" if real.exists() else "does not exist in the folder"

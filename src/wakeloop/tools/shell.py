@@ -82,7 +82,7 @@ class Shell:
             else f"ended after the limit of {self.timeout:g} s"
         )
         how = why if code is None else f"exit code {code}"
-        return f"[{how}]\n{output.text() or '(no output)'}"
+        return f"[{how}]\n{output.render() or '(no output)'}"
 
 
 def approval_request(command: str) -> dict[str, Any]:

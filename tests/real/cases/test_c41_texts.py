@@ -102,9 +102,9 @@ async def test_c41_over_the_asynchronous_saver(postgres: str) -> None:
 
 def test_c41_a_hosts_note_of_why_a_run_was_given_up(postgres: str) -> None:
     mailbox = Mailbox(create_engine(postgres.replace("postgresql://", "postgresql+psycopg://")))
-    mailbox.create()
-    mailbox.put("1", {"kind": "human", "id": "e", "text": "x\x00y"})
-    mailbox.begin("run", mailbox.waiting("1"))
-    mailbox.settle("1", "run", f"ValueError: {BAD}")
-    assert mailbox.sessions("1") == [("1", 0, f"ValueError: {KEPT}")]
+    mailbox.create_tables()
+    mailbox.add_event("1", {"kind": "human", "id": "e", "text": "x\x00y"})
+    mailbox.claim("run", mailbox.list_waiting("1"))
+    mailbox.settle_run("1", "run", f"ValueError: {BAD}")
+    assert mailbox.list_sessions("1") == [("1", 0, f"ValueError: {KEPT}")]
     mailbox.engine.dispose()

@@ -322,7 +322,7 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
     assert row == f"{key}  clock    0 0 1 1 *  {due}  Happy new year"
     with SessionStorage(shared.db).open_post() as post:  # its time has come
         past = datetime.now(UTC) - timedelta(seconds=1)
-        post.mailbox.next_due(key, past)
+        post.mailbox.set_due(key, past)
         post.set_timer(key, past)
     until(lambda: shared.ps("clock"), shared.servers[0])
     until(lambda: shared.settled("clock"), shared.servers[0])

@@ -65,7 +65,7 @@ def test_an_event_after_a_page_of_settled_ones_is_taken(host: ServerHost, name: 
     assert host.send(name, {"kind": "human", "id": "e0", "text": "text 0"}) == "e0"  # a repeat is known still
     told(host, name, "the last", "last")
     assert texts(host, name).count("text 0") == 1
-    assert list(host.kept.waiting(name)) == []
+    assert list(host.store.list_waiting(name)) == []
 
 
 @pytest.mark.usefixtures("small")
@@ -83,8 +83,8 @@ def test_more_than_a_page_waits(host: ServerHost, name: str) -> None:
 def test_more_than_a_page_of_threads_and_schedules_is_listed(host: ServerHost, name: str) -> None:
     threads = [f"{name}-{number}" for number in range(5)]
     for thread in threads:
-        host.kept.make(thread)
-    assert set(threads) <= set(host.kept.threads())
+        host.store.ensure_thread(thread)
+    assert set(threads) <= set(host.store.list_threads())
     keys = [host.schedule(name, f"{number} 0 1 1 *", "tick") for number in range(5)]
     assert [schedule.id for schedule in host.schedules(name)] == sorted(keys)
     assert [host.cancel(key) for key in keys] == [True] * 5
@@ -134,7 +134,7 @@ def test_one_answer_is_given_to_one_question(
     host.send(name, {"kind": "human", "text": "again"})  # the answer makes the model ask once more
     until(lambda: host.background.at_work == {})
     other.catch_up()
-    until(lambda: other.background.at_work == {} and not other.kept.waiting(name))
+    until(lambda: other.background.at_work == {} and not other.store.list_waiting(name))
     snapshot = other.snapshot(name)
     assert [m.text for m in snapshot.values["messages"] if m.type == "tool"] == ["again"]
     assert [one.value for one in snapshot.interrupts] == ["which?"]
@@ -149,11 +149,11 @@ def test_an_input_is_taken_once(
     killed(when)
     host.send(name, {"kind": "human", "text": "hello"})
     until(lambda: host.background.at_work == {})
-    assert [(item["taken"], item["run"]) for item in host.kept.waiting(name)] == [
-        (True, item["event"]["id"]) for item in host.kept.waiting(name)
+    assert [(item["taken"], item["run"]) for item in host.store.list_waiting(name)] == [
+        (True, item["event"]["id"]) for item in host.store.list_waiting(name)
     ]
     other.catch_up()
-    until(lambda: not other.kept.waiting(name))
+    until(lambda: not other.store.list_waiting(name))
     assert texts(other, name) == ["hello", "read: hello"]
     runs: Any = other.client.runs.list(server_thread_id(name))
     assert len(runs) == 1
@@ -165,9 +165,9 @@ def test_two_hosts_that_see_one_event_run_it_once(host: ServerHost, other: Serve
         host.send(name, {"kind": "human", "text": f"text {number}"})
     host.background.draining.clear()
     for each in (host, other):
-        each.background.ring(name)
+        each.background.request_run(name)
     until(lambda: host.background.at_work == {} == other.background.at_work)
-    until(lambda: not host.kept.waiting(name))
+    until(lambda: not host.store.list_waiting(name))
     assert [t for t in texts(host, name) if t.startswith("text")] == [f"text {n}" for n in range(4)]
 
 
@@ -341,10 +341,10 @@ def test_an_address_or_a_graph_that_is_not_there_is_a_sentence(
 
 def test_a_thread_that_goes_while_all_are_listed_hides_no_other(host: ServerHost, name: str) -> None:
     for thread in ("gone", "here"):
-        host.kept.make(f"{name}-{thread}")
-    found = host.kept.threads()
+        host.store.ensure_thread(f"{name}-{thread}")
+    found = host.store.list_threads()
     host.client.threads.delete(server_thread_id(f"{name}-gone"))
-    host.kept.threads = lambda: found  # type: ignore[method-assign]
+    host.store.threads = lambda: found  # type: ignore[method-assign]
     assert {f"{name}-gone", f"{name}-here"} & {s.thread for s in host.list()} == {f"{name}-here"}
     with pytest.raises(SessionError, match="There is no session"):
         host.snapshot(f"{name}-gone")
@@ -366,7 +366,7 @@ def test_an_event_that_is_cancelled_under_a_run_does_not_come_back(
     host.send(name, {"kind": "human", "id": f"{name}-1", "text": "one"})
     host.send(name, {"kind": "human", "id": f"{name}-2", "text": "two"})
     host.background.draining.clear()
-    read, left = host.kept.waiting, [f"{name}-1"]
+    read, left = host.store.list_waiting, [f"{name}-1"]
 
     def waiting(thread: str) -> Any:
         found = read(thread)
@@ -374,8 +374,8 @@ def test_an_event_that_is_cancelled_under_a_run_does_not_come_back(
             assert host.cancel(left.pop()) is True
         return found
 
-    monkeypatch.setattr(host.kept, "waiting", waiting)
-    host.background.ring(name)
+    monkeypatch.setattr(host.store, "list_waiting", waiting)
+    host.background.request_run(name)
     until(lambda: host.background.at_work == {})
     assert texts(host, name) == ["two", "read: two"]
     assert host.send(name, {"kind": "human", "id": f"{name}-1", "text": "one"}) == f"{name}-1"
@@ -395,7 +395,7 @@ def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
         with pytest.raises(Killed):
             host.cancel(key)
     other.catch_up()
-    until(lambda: other.background.at_work == {} and not other.kept.waiting(name))
+    until(lambda: other.background.at_work == {} and not other.store.list_waiting(name))
     until(lambda: texts(other, asker)[:1])
     assert "cancelled before it was read" in texts(other, asker)[0]
     assert texts(other, name) == []
@@ -411,13 +411,13 @@ def test_what_a_run_has_taken_is_not_cancelled(
 ) -> None:
     key = f"{name}-1"
     host.send(name, {"kind": "human", "id": key, "text": "slow"})
-    until(lambda: host.kept.run(name, key) is not None)
+    until(lambda: host.store.find_run(name, key) is not None)
     if late:
-        found = host.kept.item(name, key)
+        found = host.store.find_event(name, key)
         assert found is not None
-        monkeypatch.setattr(host.kept, "item", lambda thread, _: {**found, "taken": thread != name})
+        monkeypatch.setattr(host.store, "find_event", lambda thread, _: {**found, "taken": thread != name})
     assert host.cancel(key) is False
-    assert host.kept.seen(name, key) is None
+    assert host.store.find_settled(name, key) is None
     until(lambda: texts(host, name)[-1:] == ["read: waited"])
 
 

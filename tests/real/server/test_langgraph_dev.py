@@ -141,7 +141,7 @@ def test_a_cron_posts_to_the_inbox(client: Any, thread: str) -> None:
 
 
 def quiet(host: ServerHost, thread: str) -> None:
-    until(lambda: not host.kept.waiting(thread))
+    until(lambda: not host.store.list_waiting(thread))
 
 
 def texts(host: ServerHost, thread: str) -> list[str]:
@@ -207,12 +207,12 @@ def test_an_answer_is_for_the_question_that_it_names_or_came_after(
         assert "the session asks nothing now" in str(other.status(name).error)
         other.background.draining.set()
         other.send(name, {"kind": "human", "text": "ask"})
-        item = other.kept.waiting(name)[0]
+        item = other.store.list_waiting(name)[0]
         early = {**item, "event": {**item["event"], "id": "early", "text": "yes"}, "order": item["order"] + 1}
     with ServerHost(url, {"main": "main"}) as third:
         until(lambda: third.status(name).reason == "interrupted")
-        third.kept.put(name, early)  # as one that was sent while the run was under way
-        third.background.ring(name)
+        third.store.put_event(name, early)  # as one that was sent while the run was under way
+        third.background.request_run(name)
         time.sleep(0.5)
         assert (third.status(name).state, third.status(name).queued) == ("waiting", 1)
         third.send(name, {"kind": "human", "text": "that"})
@@ -311,7 +311,7 @@ def test_the_run_of_a_host_that_died_is_seen_to_its_end_by_the_next(
     cut(host, monkeypatch, Killed())
     asker = asked(host, name)
     until(lambda: host.background.at_work == {} and host.snapshot(name).values.get("owed_replies"))
-    assert [item["taken"] for item in host.kept.waiting(name)] == [True]
+    assert [item["taken"] for item in host.store.list_waiting(name)] == [True]
     with pytest.raises(SessionError, match="nothing was ever sent"):
         host.status(asker)
     with ServerHost(url, {"main": "main"}) as other:

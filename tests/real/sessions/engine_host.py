@@ -69,7 +69,7 @@ class Engine(DbosHost):
             if self.locks is None:
                 yield
                 return
-            with self.locks.thread(thread):
+            with self.locks.hold_thread(thread):
                 yield
 
     def reported(self, status: SessionStatus) -> None:
@@ -82,8 +82,8 @@ class Engine(DbosHost):
             self.story.accepted.setdefault(key, (thread_id, {**event, "id": key}))  # type: ignore[typeddict-item]
         return key
 
-    def cancelled(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
-        answer = super().cancelled(thread, event)
+    def make_cancellation(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
+        answer = super().make_cancellation(thread, event)
         if self.story is not None and answer is not None:
             self.story.accepted.setdefault(answer[1]["id"], answer)
         return answer
@@ -141,8 +141,8 @@ class EngineHost(Stage):
         return self.engine.list()
 
     def turn(self, thread_id: str) -> bool:
-        waiting = [(one.number, one.event) for one in self.engine.mailbox.waiting(thread_id)]
-        notes = self.engine.mailbox.note(thread_id, open_questions(self.snapshot(thread_id)))
+        waiting = [(one.number, one.event) for one in self.engine.mailbox.list_waiting(thread_id)]
+        notes = self.engine.mailbox.note_questions(thread_id, open_questions(self.snapshot(thread_id)))
         step = choose_next_input(
             self.snapshot(thread_id), [event for _, event in waiting], find_early_events(notes, waiting)
         )

@@ -72,7 +72,7 @@ class MemoryHost(Stage):
         if thread_id not in {to for to, _ in self.numbers}:
             raise SessionError(f"Nothing was ever sent to the thread {thread_id!r}.")
         waiting = sum(to == thread_id for to, _ in self.queue)
-        return SessionStatus.of(
+        return SessionStatus.from_snapshot(
             thread_id, find_agent(thread_id, self.made), self.snapshot(thread_id), waiting
         )
 

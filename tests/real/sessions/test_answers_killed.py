@@ -25,7 +25,7 @@ CONFIG: Any = {"configurable": {"thread_id": "main"}}
 @pytest.mark.parametrize("point", POINTS)
 def test_one_yes_approves_one_command(point: str, named: bool, tmp_path: Path) -> None:
     mailbox = Frail(open_engine(f"sqlite:///{tmp_path / 'sessions.db'}"))
-    mailbox.create()
+    mailbox.create_tables()
 
     def runs(name: str) -> Any:
         def reply(_: Any) -> Any:
@@ -37,18 +37,18 @@ def test_one_yes_approves_one_command(point: str, named: bool, tmp_path: Path) -
     model = ScriptedModel([runs("a"), runs("b"), runs("b")])
     agent: Any = create_todo_agent(model, tools=[shell_tool(tmp_path)], checkpointer=InMemorySaver())
     work = ThreadRunner(mailbox, Sender(mailbox))  # type: ignore[arg-type]
-    mailbox.put("main", {"kind": "human", "id": "go", "text": "go"})
-    work.take(agent, "main", RunControl())
+    mailbox.add_event("main", {"kind": "human", "id": "go", "text": "go"})
+    work.run_waiting(agent, "main", RunControl())
     [question] = agent.get_state(CONFIG).interrupts
     yes: Any = {"kind": "human", "id": "yes", "text": "yes"}
-    mailbox.put("main", {**yes, "correlation_id": question.id} if named else yes)
+    mailbox.add_event("main", {**yes, "correlation_id": question.id} if named else yes)
     Frail.point = point
     for _ in range(2):
         with suppress(Killed):
-            work.take(agent, "main", RunControl())
+            work.run_waiting(agent, "main", RunControl())
     assert Frail.point is None  # it died there
     [next_one] = agent.get_state(CONFIG).interrupts
     assert next_one.value["action_requests"][0]["args"]["command"] == "touch b"
     assert [(tmp_path / name).exists() for name in "ab"] == [True, False]
-    assert mailbox.waiting("main") == []
+    assert mailbox.list_waiting("main") == []
     mailbox.engine.dispose()

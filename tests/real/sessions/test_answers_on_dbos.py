@@ -51,13 +51,13 @@ def test_an_answer_by_name_from_a_process_that_knows_names_alone_is_judged_by_th
         closing(SessionClient(url, {"main": None})) as post,
     ):  # type: ignore[dict-item]
         post.send("t", {"kind": "human", "text": "go"})
-        until(lambda: host.status("t").asks and not host.mailbox.waiting("t"))
+        until(lambda: host.status("t").asks and not host.mailbox.list_waiting("t"))
         post.send("t", {**YES, "correlation_id": "another"})
         until(lambda: host.status("t").error)
         assert str(host.status("t").error).startswith(
             "The answer is refused: it is for the question 'another'"
         )
-        assert (host.mailbox.waiting("t"), (tmp_path / "ran").exists()) == ([], False)
+        assert (host.mailbox.list_waiting("t"), (tmp_path / "ran").exists()) == ([], False)
         post.send("t", {**YES, "correlation_id": host.status("t").asks[0]})
         assert host.wait("t", timeout=30)
         assert (host.status("t").error, (tmp_path / "ran").exists()) == (None, True)
@@ -85,7 +85,7 @@ def test_a_question_that_another_program_has_left_is_not_answered_by_what_was_se
         post.send("t", YES)
         agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "t"}})
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
-        until(lambda: host.mailbox.note("t", host.status("t").asks))
+        until(lambda: host.mailbox.note_questions("t", host.status("t").asks))
         time.sleep(0.3)
         assert (host.status("t").state, (tmp_path / "ran").exists()) == ("waiting", False)
         host.send("t", {"kind": "human", "text": "no"})
@@ -106,10 +106,10 @@ def test_an_answer_whose_run_was_given_up_waits_as_a_text(
         raising.append(KeyError("gone"))
         host.send("t", {**YES, "id": "yes", "correlation_id": host.status("t").asks[0]})
         assert host.wait("t", timeout=30)
-        [letter] = host.mailbox.waiting("t")
+        [letter] = host.mailbox.list_waiting("t")
         assert (letter.id, letter.event.get("correlation_id")) == ("yes", None)
         host.send("t", {"kind": "kick"})
-        until(lambda: host.status("t").asks and not host.mailbox.waiting("t"))
+        until(lambda: host.status("t").asks and not host.mailbox.list_waiting("t"))
         host.send("t", {"kind": "human", "text": "no"})
         assert host.wait("t", timeout=30)
     assert not [name for name in "ab" if (tmp_path / name).exists()]

@@ -45,7 +45,7 @@ def cut(locks: Locks, url: str) -> None:
 def kept(locks: Locks) -> Iterator[Locks]:
     """Locks that are looked after."""
     with closing(locks):
-        threading.Thread(target=locks.keep, daemon=True).start()
+        threading.Thread(target=locks.keep_alive, daemon=True).start()
         yield locks
 
 
@@ -54,7 +54,7 @@ def entering(locks: Locks, thread: str = "x") -> threading.Event:
     entered = threading.Event()
 
     def wait() -> None:
-        with suppress(psycopg.OperationalError), locks.thread(thread):
+        with suppress(psycopg.OperationalError), locks.hold_thread(thread):
             entered.set()
 
     threading.Thread(target=wait, daemon=True).start()
@@ -72,15 +72,15 @@ def test_c51_an_owner_whose_connection_broke_has_its_locks_back_before_others_ma
     postgres: str,
 ) -> None:
     with closing(Locks(postgres, grace=5.0)) as there, kept(Locks(postgres, grace=5.0)) as here:
-        with here.thread("x"):
+        with here.hold_thread("x"):
             entered = entering(there)
-            until(lambda: here.holder(NUMBER))
+            until(lambda: here.find_holder(NUMBER))
             time.sleep(0.5)  # the other sees who has it
             for _ in range(3):
                 former = here.connection
                 cut(here, postgres)
-                until(lambda former=former: here.connection is not former and here.holder(NUMBER))
-                here.confirm("x", mine)
+                until(lambda former=former: here.connection is not former and here.find_holder(NUMBER))
+                here.confirm_held("x", mine)
                 time.sleep(0.5)  # it sees who has it now
                 assert not entered.is_set()
         assert entered.wait(4)  # given back: without the time of grace
@@ -88,7 +88,7 @@ def test_c51_an_owner_whose_connection_broke_has_its_locks_back_before_others_ma
 
 def test_c51_a_lock_is_taken_over_after_the_time_of_grace_alone(postgres: str) -> None:
     there, here = Locks(postgres, grace=GRACE), Locks(postgres, grace=GRACE)
-    with closing(there), closing(here), here.thread("x"):
+    with closing(there), closing(here), here.hold_thread("x"):
         entered = entering(there)
         time.sleep(0.5)
         begun = time.monotonic()
@@ -106,30 +106,30 @@ def test_c51_a_run_gives_up_only_after_its_thread_was_taken_over(postgres: str) 
         return answer
 
     there, here = Locks(postgres, grace=0.3), Locks(postgres, grace=0.3)
-    with closing(there), closing(here), here.thread("x"):
+    with closing(there), closing(here), here.hold_thread("x"):
         cut(here, postgres)
         time.sleep(0.4)
-        here.confirm("x", lambda: is_mine(True))  # away for long, and nobody came
-        here.confirm("x", mine)  # that is known now
+        here.confirm_held("x", lambda: is_mine(True))  # away for long, and nobody came
+        here.confirm_held("x", mine)  # that is known now
         cut(here, postgres)
         time.sleep(0.4)
         with pytest.raises(TakenOverError, match="'x' was taken over by another worker"):
-            here.confirm("x", lambda: is_mine(False))  # another had it, and gave it back
+            here.confirm_held("x", lambda: is_mine(False))  # another had it, and gave it back
         cut(here, postgres)
-        assert there.take(NUMBER)
+        assert there.acquire(NUMBER)
         time.sleep(0.4)
         with pytest.raises(TakenOverError):
-            here.confirm("x", lambda: is_mine(True))
+            here.confirm_held("x", lambda: is_mine(True))
         with pytest.raises(TakenOverError):
-            here.confirm("x", lambda: is_mine(True))
+            here.confirm_held("x", lambda: is_mine(True))
     assert asked == [True, False]
 
 
 def test_a_former_connection_that_is_half_dead_holds_nothing_up(postgres: str) -> None:
-    with closing(Locks(postgres)) as here, here.thread("x"):
+    with closing(Locks(postgres)) as here, here.hold_thread("x"):
         former, here.connection = here.connection, None  # the client gave it up, the server has it still
-        here.confirm("x", lambda: True)
-        assert here.holder(NUMBER) is not None
+        here.confirm_held("x", lambda: True)
+        assert here.find_holder(NUMBER) is not None
         assert here.lost == set()
         assert former is not None
         with pytest.raises(psycopg.OperationalError):
@@ -138,15 +138,19 @@ def test_a_former_connection_that_is_half_dead_holds_nothing_up(postgres: str) -
 
 def test_a_workers_name_comes_back_when_another_lets_go(postgres: str) -> None:
     number = lock_number(worker_lock_name("one"))
-    with closing(Locks(postgres)) as there, closing(Locks(postgres)) as here, here.worker("one") as taken:
+    with (
+        closing(Locks(postgres)) as there,
+        closing(Locks(postgres)) as here,
+        here.hold_worker("one") as taken,
+    ):
         assert taken
         cut(here, postgres)
-        until(lambda: there.take(number))
-        here.look_after()
+        until(lambda: there.acquire(number))
+        here.check_connection()
         assert here.lost == {number}
-        there.give(number)
-        here.look_after()
-        assert (here.lost, there.take(number)) == (set(), False)
+        there.release(number)
+        here.check_connection()
+        assert (here.lost, there.acquire(number)) == (set(), False)
 
 
 def test_a_worker_counts_as_dead_when_its_name_was_free_for_the_time_of_grace(
@@ -156,15 +160,15 @@ def test_a_worker_counts_as_dead_when_its_name_was_free_for_the_time_of_grace(
     with DbosHost(postgres, {}, worker="here", grace=0.5) as host, closing(Locks(postgres)) as there:
 
         def left() -> list[str]:
-            host.watch.take_over()
-            return [name for name, *_ in host.mailbox.workers()]
+            host.watchdog.take_over()
+            return [name for name, *_ in host.mailbox.list_workers()]
 
         both = ["here", "other"]
-        host.mailbox.arrive("other")
-        with there.worker("other"):
+        host.mailbox.register_worker("other")
+        with there.hold_worker("other"):
             assert [left(), time.sleep(0.6), left()] == [both, None, both]
         assert left() == both  # its name is free from now on
-        with there.worker("other"):
+        with there.hold_worker("other"):
             assert [time.sleep(0.6), left()] == [None, both]  # it is back
         assert left() == both
         assert host.locks is not None
@@ -310,7 +314,7 @@ def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_goes_on(tmp_pat
 
 
 def test_a_second_worker_of_one_name_is_refused(postgres: str) -> None:
-    with closing(Locks(postgres)) as locks, locks.worker("one"):
+    with closing(Locks(postgres)) as locks, locks.hold_worker("one"):
         with pytest.raises(SessionError, match=r"Another worker is called 'one': give each its own name\."):
             DbosHost(postgres, {}, worker="one").start()
-        assert locks.holder_of("one") is not None
+        assert locks.find_worker("one") is not None

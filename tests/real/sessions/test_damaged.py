@@ -125,9 +125,9 @@ def test_an_event_for_a_damaged_thread_is_kept_and_tried_again_by_hand(
         asks: Any = {"kind": "peer_message", "id": "q", "text": "Well?", "sender": "asker"}
         host.send("a", {**asks, "correlation_id": "q"})
         assert host.wait("a", timeout=30)  # it does not end in endless tries
-        assert (host.status("a").queued, host.mailbox.unsettled("a")) == (1, [])
-        assert [letter.error is None for letter in host.mailbox.waiting("a")] == [False]
-        until(lambda: host.mailbox.sessions("asker"))  # nobody is left in silence
+        assert (host.status("a").queued, host.mailbox.list_unsettled("a")) == (1, [])
+        assert [letter.error is None for letter in host.mailbox.list_waiting("a")] == [False]
+        until(lambda: host.mailbox.list_sessions("asker"))  # nobody is left in silence
         mend(connection, row)
         assert "cannot be read" not in (host.status("a").error or "")
         assert host.status("a").error is not None  # it says why the event waits
@@ -155,7 +155,7 @@ def test_a_person_s_answer_is_in_the_thread_or_waits(
         host.send("a", {"kind": "human", "id": "answer", "text": "the blue one"})
         assert host.wait("a", timeout=30)
         assert host.status("a").error == "KeyError: 'gone'"
-        assert [letter.id for letter in host.mailbox.waiting("a")] == ["answer"]
+        assert [letter.id for letter in host.mailbox.list_waiting("a")] == ["answer"]
         host.send("a", {"kind": "kick"})
         assert host.wait("a", timeout=30)
     assert texts(agent, "a")[-2:] == ["the blue one", "I read it."]
@@ -211,8 +211,8 @@ def test_a_tool_that_would_end_the_process_is_run_once_and_told(
         host.send("a", {"kind": "human", "text": "go"})
         assert host.wait("a", timeout=30)
         assert (host.status("a").error, host.status("a").queued) == (f"{type(end).__name__}: {end}", 0)
-        host.watch.take_back()
-        host.watch.take_back()  # nothing of it is under way
+        host.watchdog.requeue_strays()
+        host.watchdog.requeue_strays()  # nothing of it is under way
         host.send("a", {"kind": "human", "text": "still there?"})
         assert host.wait("a", timeout=30)
         assert (host.status("a").error, ran) == (None, ["leave"])
@@ -253,25 +253,25 @@ def test_notes_that_cannot_be_read_count_all_that_waits_as_older(url: str, notes
             post.send("a", {"kind": "human", "id": key, "text": "yes"})
             if key == "before":
                 write(post, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
-                assert post.mailbox.note("a", ["q"]) == {"q": 1}
-        assert [letter.number for letter in post.mailbox.waiting("a")] == [1, 2]
+                assert post.mailbox.note_questions("a", ["q"]) == {"q": 1}
+        assert [letter.number for letter in post.mailbox.list_waiting("a")] == [1, 2]
         write(post, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
-        assert post.mailbox.put("a", {"kind": "human", "id": "named", "text": "yes"}, ["q"]) is True
-        assert post.mailbox.note("a", ["q"]) == {"q": 2}
+        assert post.mailbox.add_event("a", {"kind": "human", "id": "named", "text": "yes"}, ["q"]) is True
+        assert post.mailbox.note_questions("a", ["q"]) == {"q": 2}
 
 
 def test_an_event_that_cannot_be_read_is_cancelled(url: str) -> None:
     with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         write(post, "INSERT INTO wakeloop_events (id, thread, event) VALUES ('bad', 'a', '{no json')")
         assert [post.cancel("bad"), post.cancel("bad")] == [True, False]
-        assert post.mailbox.unsettled() == []
+        assert post.mailbox.list_unsettled() == []
 
 
 def test_a_damaged_schedule_holds_up_no_other(connection: sqlite3.Connection, url: str) -> None:
     agent = agent_on(connection, says("ticked"))
     with closing(SessionClient(url, {"main": agent})) as post:
         good = post.schedule("a", "0 0 29 2 *", "tick")
-        post.mailbox.next_due(good, datetime(2024, 2, 29, tzinfo=UTC))
+        post.mailbox.set_due(good, datetime(2024, 2, 29, tzinfo=UTC))
         row = (
             "INSERT INTO wakeloop_schedules (id, thread, cron, text, due) VALUES (:id, 'b', :cron, 'x', :due)"
         )
@@ -294,18 +294,18 @@ def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
     met, done, busy = list[Exception](), list[str](), sqlite3.OperationalError("it is locked")
     busy.sqlite_errorcode = sqlite3.SQLITE_BUSY  # one that passes by itself is not told
 
-    def take_back(_: Any) -> None:
+    def requeue_strays(_: Any) -> None:
         met.append(LookupError("no such column") if len(met) < 5 else busy)
         raise met[-1]
 
     watch = "wakeloop.sessions.dbos.watchdog.Watchdog"
-    monkeypatch.setattr(f"{watch}.take_back", take_back)
-    monkeypatch.setattr(f"{watch}.remind", lambda _: done.append("remind"))
+    monkeypatch.setattr(f"{watch}.requeue_strays", requeue_strays)
+    monkeypatch.setattr(f"{watch}.request_overdue_runs", lambda _: done.append("remind"))
     with DbosHost(url, {}):
         until(lambda: len(met) > 10)
     assert done != []
     assert [record.message for record in caplog.records if record.name.startswith("wakeloop")] == [
-        "take_back failed, and is tried again: LookupError: no such column"
+        "requeue_strays failed, and is tried again: LookupError: no such column"
     ]
 
 
@@ -317,11 +317,11 @@ def test_a_cancelled_event_does_not_come_back(url: str) -> None:
     with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         for key in ("e1", "e2"):
             post.send("main", {"kind": "human", "id": key, "text": key})
-        read = post.mailbox.waiting("main")
+        read = post.mailbox.list_waiting("main")
         assert post.cancel("e2") is True
-        assert post.mailbox.begin("e1", read) is False
-        assert [(letter.id, letter.run) for letter in post.mailbox.waiting("main")] == [("e1", None)]
-        assert post.mailbox.begin("e1", read[:1]) is True
+        assert post.mailbox.claim("e1", read) is False
+        assert [(letter.id, letter.run) for letter in post.mailbox.list_waiting("main")] == [("e1", None)]
+        assert post.mailbox.claim("e1", read[:1]) is True
         assert post.cancel("e1") is False
 
 
@@ -338,12 +338,12 @@ def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
     asks: Any = {"kind": "peer_message", "id": "q", "text": "?", "sender": "b", "correlation_id": "q"}
     with closing(SessionClient(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
         post.send("a", asks)
-        for way in ("send", "ring"):
+        for way in ("send", "request_run"):
             monkeypatch.setattr(post, way, die)
         with pytest.raises(Killed):
             post.cancel("q")
-        assert post.mailbox.waiting("a") == []
-        assert [letter.event["correlation_id"] for letter in post.mailbox.waiting("b")] == ["q"]
+        assert post.mailbox.list_waiting("a") == []
+        assert [letter.event["correlation_id"] for letter in post.mailbox.list_waiting("b")] == ["q"]
 
 
 def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
@@ -351,9 +351,9 @@ def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
 ) -> None:
     agent = agent_on(connection, says("fine"))
     host = DbosHost(url, {"main": agent}, polling=0.05)
-    host.mailbox.put("main", {"kind": "human", "id": "e1", "text": "one"})
-    host.mailbox.put("main", {"kind": "human", "id": "e2", "text": "two"})
-    reading, left = type(host.mailbox).waiting, ["e1"]
+    host.mailbox.add_event("main", {"kind": "human", "id": "e1", "text": "one"})
+    host.mailbox.add_event("main", {"kind": "human", "id": "e2", "text": "two"})
+    reading, left = type(host.mailbox).list_waiting, ["e1"]
 
     def waiting(mailbox: Any, thread: str) -> Any:
         found = reading(mailbox, thread)
@@ -361,7 +361,7 @@ def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
             assert host.cancel(left.pop()) is True
         return found
 
-    monkeypatch.setattr(type(host.mailbox), "waiting", waiting)
+    monkeypatch.setattr(type(host.mailbox), "list_waiting", waiting)
     with host:
         until(lambda: texts(agent, "main"))
         assert host.wait(timeout=30)
@@ -372,11 +372,11 @@ def test_a_schedule_of_a_clock_that_was_ahead_is_due_next_time(url: str) -> None
     with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         key = post.schedule("main", "* * * * *", "tick")
         for heal in (post.set_timers, lambda: post.schedule("main", "* * * * *", "tick")):
-            post.mailbox.next_due(key, utc_now() + timedelta(days=400))
+            post.mailbox.set_due(key, utc_now() + timedelta(days=400))
             heal()
             [row] = post.schedules()
             assert datetime.fromisoformat(row.due or "") <= datetime.now(UTC) + timedelta(minutes=1)
-        post.mailbox.next_due(key, before := utc_now() - timedelta(days=1))
+        post.mailbox.set_due(key, before := utc_now() - timedelta(days=1))
         post.set_timers()  # what is past due stays so: it fires at once
         assert post.schedules()[0].due == before.isoformat()
 
@@ -386,7 +386,7 @@ def test_a_line_that_is_never_due_is_a_sentence(url: str, line: str) -> None:
     with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         with pytest.raises(SessionError, match="is no cron line: there is no such day, so it is never due"):
             post.schedule("main", line, "text")
-        post.mailbox.plan("old", "main", line, "text", utc_now())  # stored past the check
+        post.mailbox.add_schedule("old", "main", line, "text", utc_now())  # stored past the check
         key = post.schedule("main", "0 9 29 2 *", "leap")
         post.set_timers()
         assert [post.cancel(one) for one in ("old", key)] == [True, True]

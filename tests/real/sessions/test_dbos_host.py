@@ -190,7 +190,7 @@ def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, sav
         assert post.schedule("x", "0 0 1 1 *", "happy new year") == key  # the same again is the same
         [row] = post.schedules("x")
         assert datetime.fromisoformat(row.due or "") == next_time("0 0 1 1 *", datetime.now(UTC))
-        post.mailbox.next_due(key, datetime.now(UTC) - timedelta(days=800))  # two new years were missed
+        post.mailbox.set_due(key, datetime.now(UTC) - timedelta(days=800))  # two new years were missed
     with host_on(url, main=agent) as host:
         until(lambda: said(agent, "x"))
         quiet(host)
@@ -228,8 +228,8 @@ def test_an_event_that_no_turn_has_taken_can_be_cancelled_and_its_sender_is_told
         post.send("a", asks)
         assert post.cancel("q") is True
         assert post.cancel("q") is False
-        assert post.mailbox.waiting("a") == []
-        [answer] = post.mailbox.waiting("b")
+        assert post.mailbox.list_waiting("a") == []
+        [answer] = post.mailbox.list_waiting("b")
         assert (answer.event["kind"], answer.event["correlation_id"]) == ("peer_reply", "q")
 
 
@@ -261,12 +261,12 @@ def test_a_drain_stops_a_turn_and_the_next_start_goes_on_with_it(url: str, saver
 def test_drain_is_asked_for_from_outside(url: str, saver: SqliteSaver) -> None:
     agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
     with host_on(url, main=agent) as host, closing(SessionClient(url, {"main": agent})) as post:
-        [(worker, _, draining)] = post.mailbox.workers()
+        [(worker, _, draining)] = post.mailbox.list_workers()
         assert (worker, draining) == ("local", False)
-        post.mailbox.ask_drain()
+        post.mailbox.request_drain()
         until(host.draining.is_set)
     with closing(SessionClient(url)) as post:
-        assert post.mailbox.workers() == []
+        assert post.mailbox.list_workers() == []
 
 
 @pytest.mark.slow

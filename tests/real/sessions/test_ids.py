@@ -116,7 +116,7 @@ def test_half_a_character_is_a_sentence_wherever_it_is_given(
         with pytest.raises(SessionError) as refused:
             call(post)
         assert str(refused.value).startswith(sentence)
-        assert (post.schedules(), post.mailbox.sessions()) == ([], [])
+        assert (post.schedules(), post.mailbox.list_sessions()) == ([], [])
 
 
 NUL, LONG = "a NUL is in it, which Postgres cannot hold.", "it is longer than 1,000 bytes."

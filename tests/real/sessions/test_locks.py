@@ -17,12 +17,12 @@ def test_a_thread_is_held_by_one_at_a_time(postgres: str) -> None:
         entered = threading.Event()
 
         def wait() -> None:
-            with there.thread("x"):
+            with there.hold_thread("x"):
                 entered.set()
 
-        with here.thread("x"):
-            assert here.take(number) is False  # not even twice in one process
-            assert there.take(number) is False
+        with here.hold_thread("x"):
+            assert here.acquire(number) is False  # not even twice in one process
+            assert there.acquire(number) is False
             other = threading.Thread(target=wait)
             other.start()
             assert entered.wait(0.3) is False
@@ -35,20 +35,20 @@ def test_a_worker_that_is_gone_leaves_its_name_free(postgres: str) -> None:
     number = lock_number("wakeloop worker one")
     with closing(Locks(postgres)) as there:
         with closing(Locks(postgres)) as here:
-            assert here.take(number) is True
-            with there.worker("one") as free:
+            assert here.acquire(number) is True
+            with there.hold_worker("one") as free:
                 assert free is False
         # closed, as when its process dies: the server notices in its own time
         deadline = time.monotonic() + 60
-        while not there.take(number):
+        while not there.acquire(number):
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
 
 def test_a_connection_that_broke_is_made_anew_and_takes_its_locks_again(postgres: str) -> None:
-    with closing(Locks(postgres)) as here, closing(Locks(postgres)) as there, here.thread("x"):
+    with closing(Locks(postgres)) as here, closing(Locks(postgres)) as there, here.hold_thread("x"):
         with psycopg.connect(postgres, autocommit=True) as admin:
             admin.execute("SELECT pg_terminate_backend(%s)", [here.connection.info.backend_pid])  # type: ignore[union-attr]
-        assert here.take(lock_number("other")) is True  # over a new connection
-        assert there.take(lock_number("wakeloop thread x")) is False
-        here.give(lock_number("other"))
+        assert here.acquire(lock_number("other")) is True  # over a new connection
+        assert there.acquire(lock_number("wakeloop thread x")) is False
+        here.release(lock_number("other"))

@@ -87,14 +87,14 @@ def test_c51_a_tool_whose_connections_are_cut_has_its_effect_once(postgres: str)
 @contextmanager
 def counted(host: DbosHost) -> Iterator[list[str]]:
     """The thread of each try of a turn."""
-    tries, take = list[str](), host.take_run
+    tries, take = list[str](), host.run_thread
 
     def taken(thread: str, *, patient: bool) -> None:
         tries.append(thread)
         take(thread, patient=patient)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(host, "take_run", taken)
+        patch.setattr(host, "run_thread", taken)
         yield tries
 
 
@@ -139,7 +139,7 @@ def test_a_timer_that_fires_while_the_database_is_away_fires_afterwards(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[str] = []
-    fire = DbosHost.fire
+    fire = DbosHost.fire_schedule
 
     def cut(self: DbosHost, schedule: str, due: str) -> None:
         tries.append(schedule)
@@ -147,11 +147,11 @@ def test_a_timer_that_fires_while_the_database_is_away_fires_afterwards(
             raise psycopg.OperationalError("the connection is lost")
         fire(self, schedule, due)
 
-    monkeypatch.setattr(DbosHost, "fire", cut)
+    monkeypatch.setattr(DbosHost, "fire_schedule", cut)
     model = ScriptedModel([says("ticked")])
     with hosted(postgres, model) as host:
         key = host.schedule("main", "0 0 29 2 *", "tick")
-        host.mailbox.next_due(key, datetime(2024, 2, 29, tzinfo=UTC))
+        host.mailbox.set_due(key, datetime(2024, 2, 29, tzinfo=UTC))
         host.catch_up()  # what a start does
         until(lambda: host.status("main").reason == "settled" if host.list() else False)
         assert datetime.fromisoformat(str(host.schedules()[0].due)) > datetime.now(UTC)

@@ -38,7 +38,7 @@ def test_an_event_for_which_nobody_rang_is_taken(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
         agent = create_todo_agent(model, checkpointer=SqliteSaver(connection))
         with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": agent}, polling=0.05) as host:
-            host.mailbox.put("main", {"kind": "human", "id": "e", "text": "anybody?"})
+            host.mailbox.add_event("main", {"kind": "human", "id": "e", "text": "anybody?"})
             assert host.wait("main", timeout=30)
             assert host.status("main").reason == "settled"
     model.assert_done()
@@ -47,20 +47,20 @@ def test_an_event_for_which_nobody_rang_is_taken(tmp_path: Path) -> None:
 def test_what_waits_is_rung_for_once_and_not_before_the_second_look(tmp_path: Path) -> None:
     host = DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": None})  # type: ignore[dict-item]
     rung: list[tuple[str, str]] = []
-    host.ring = lambda thread, key: rung.append((thread, key))  # type: ignore[method-assign]
-    host.mailbox.put("main:1", {"kind": "kick", "id": "a"})
-    host.watch.remind()
+    host.request_run = lambda thread, key: rung.append((thread, key))  # type: ignore[method-assign]
+    host.mailbox.add_event("main:1", {"kind": "kick", "id": "a"})
+    host.watchdog.request_overdue_runs()
     assert rung == []
-    host.mailbox.put("main:2", {"kind": "kick", "id": "b"})
-    host.mailbox.put("main:1", {"kind": "kick", "id": "c"})
-    host.watch.remind()
+    host.mailbox.add_event("main:2", {"kind": "kick", "id": "b"})
+    host.mailbox.add_event("main:1", {"kind": "kick", "id": "c"})
+    host.watchdog.request_overdue_runs()
     assert rung == []  # what is newest in a thread counts: it rings for all before it
-    host.watch.remind()
+    host.watchdog.request_overdue_runs()
     assert sorted(rung) == [("main:1", "c/again"), ("main:2", "b/again")]
     host.cancel("c")
-    host.watch.remind()
+    host.watchdog.request_overdue_runs()
     assert rung[2:] == [("main:2", "b/again")]  # the same id again is the same turn
-    host.watch.remind()
+    host.watchdog.request_overdue_runs()
     assert sorted(rung[3:]) == [("main:1", "a/again"), ("main:2", "b/again")]
     super(DbosHost, host).close()
 
@@ -80,7 +80,7 @@ def test_an_answer_for_which_nobody_rang_is_found_behind_an_event_that_is_held(
             host.send("main", {"kind": "cron", "id": "held", "text": "It is nine."})
             again: Any = {"workflow_id_prefix": "held/again", "status": "SUCCESS"}
             until(lambda: host.client.list_workflows(**again))  # it was reminded of, in vain
-            host.mailbox.put("main", {"kind": "human", "id": "answer", "text": "Blue."})
+            host.mailbox.add_event("main", {"kind": "human", "id": "answer", "text": "Blue."})
             assert host.wait("main", timeout=30)
     model.assert_done()
 
@@ -90,7 +90,7 @@ def test_a_schedule_whose_timer_was_lost_is_found(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
         agent = create_todo_agent(model, checkpointer=SqliteSaver(connection))
         with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": agent}, polling=0.05) as host:
-            host.mailbox.plan(
+            host.mailbox.add_schedule(
                 "nine", "main", "0 9 1 1 *", "It is nine.", utc_now()
             )  # it is due next in January
             until(host.list)

@@ -44,7 +44,7 @@ def test_four_first_workers_at_once_all_come_up(postgres: str) -> None:
         with PostgresSaver.from_conn_string(postgres) as saver:
             agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
             with closing(SessionClient(postgres, {"main": agent})) as post:
-                assert len(post.mailbox.workers()) == 4
+                assert len(post.mailbox.list_workers()) == 4
                 for number in range(8):
                     post.send(f"main:{number}", {"kind": "human", "text": "who is there?"})
                 assert post.wait(timeout=60)

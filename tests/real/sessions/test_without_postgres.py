@@ -27,7 +27,17 @@ def asked(name, globals=None, *rest, **more):
     return real(name, globals, *rest, **more)
 builtins.__import__ = asked
 """
-FILES = ("", ".dbos", ".dbos.database", ".dbos.cron_line", ".worker", ".mailbox", ".tools", ".runs", ".host")
+FILES = (
+    "",
+    ".dbos",
+    ".dbos.database",
+    ".dbos.cron",
+    ".thread_runner",
+    ".mailbox",
+    ".communication_tools",
+    ".host_rules",
+    ".host",
+)
 
 
 def test_the_library_is_imported() -> None:

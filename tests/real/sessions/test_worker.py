@@ -34,15 +34,15 @@ class Frail(Mailbox):
             Frail.point = None
             raise Killed
 
-    def begin(self, turn: str, events: Sequence[WakeEvent]) -> bool:
+    def claim(self, turn: str, events: Sequence[WakeEvent]) -> bool:
         self.dies("before it begins")
-        noted = super().begin(turn, events)
+        noted = super().claim(turn, events)
         self.dies("before its input is stored")
         return noted
 
-    def settle(self, thread: str, turn: str, error: str | None = None) -> None:
+    def settle_run(self, thread: str, turn: str, error: str | None = None) -> None:
         self.dies("before it is let go")
-        super().settle(thread, turn, error)
+        super().settle_run(thread, turn, error)
         self.dies("after it was let go")
 
 
@@ -55,7 +55,7 @@ class Sender:
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
         self.mailbox.dies("before its answer is sent")
-        self.mailbox.put(thread_id, event)
+        self.mailbox.add_event(thread_id, event)
         self.mailbox.dies("after its answer was sent")
         return event["id"]
 
@@ -76,7 +76,7 @@ POINTS = [
 @pytest.mark.parametrize("point", POINTS)
 def test_a_turn_that_died_is_run_again_and_repeats_nothing(point: str, tmp_path: Path) -> None:
     mailbox = Frail(open_engine(f"sqlite:///{tmp_path / 'sessions.db'}"))
-    mailbox.create()
+    mailbox.create_tables()
     worked: list[str] = []
 
     def work(what: str) -> str:
@@ -99,11 +99,11 @@ def test_a_turn_that_died_is_run_again_and_repeats_nothing(point: str, tmp_path:
         model, tools=tools, checkpointer=InMemorySaver(), settings="lesson"
     )  # no wakes: the host answers
     question: Any = {"kind": "peer_message", "text": "do it", "sender": "ada", "correlation_id": "q"}
-    mailbox.put("main", {"id": "q", **question})
+    mailbox.add_event("main", {"id": "q", **question})
     Frail.point = point
     for _ in range(2):
         with suppress(Killed):
-            ThreadRunner(mailbox, host).take(agent, "main", RunControl())
+            ThreadRunner(mailbox, host).run_waiting(agent, "main", RunControl())
     assert Frail.point is None  # it died there
     history = [*agent.get_state_history({"configurable": {"thread_id": "main"}})]
     assert [(one.metadata or {})["source"] for one in history].count("input") == 1  # it was put in once
@@ -111,7 +111,7 @@ def test_a_turn_that_died_is_run_again_and_repeats_nothing(point: str, tmp_path:
     assert [m.type for m in values["messages"]] == ["human", "ai", "tool", "ai"]
     assert worked == ["it"]
     assert values["owed_replies"] == []
-    assert mailbox.waiting("main") == []
-    [answer] = mailbox.waiting("ada")
+    assert mailbox.list_waiting("main") == []
+    [answer] = mailbox.list_waiting("ada")
     assert (answer.event["kind"], answer.event["text"]) == ("peer_reply", "It is done.")
     mailbox.engine.dispose()

@@ -108,7 +108,7 @@ def test_endless_output_stays_small_in_memory():
         output.add(b"x" * 10_000)
     assert len(output.head) + len(output.tail) == 1000
     assert output.total == 10_000_000
-    assert "[9,999,000 bytes left out;" in output.text()
+    assert "[9,999,000 bytes left out;" in output.render()
 
 
 @pytest.mark.parametrize("sizes", [[], [1], [9, 1], [10], [5, 5, 1], [3] * 7, [100]])
@@ -120,7 +120,7 @@ def test_output_keeps_the_first_and_the_last_half(sizes):
         sent += chunk
         output.add(chunk)
     if len(sent) <= 10:
-        assert output.text() == sent.decode()
+        assert output.render() == sent.decode()
     else:
         assert (bytes(output.head), bytes(output.tail)) == (sent[:5], sent[-5:])
 

@@ -9,10 +9,10 @@ from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
 def drain_workers(where: SessionStorage, timeout: float) -> tuple[list[str], int]:
     """Ask all workers to come to rest and wait for them."""
     with where.open_post() as post:
-        begun = post.mailbox.workers()
-        post.mailbox.ask_drain()
+        begun = post.mailbox.list_workers()
+        post.mailbox.request_drain()
         deadline = time.monotonic() + timeout
-        while (left := post.mailbox.workers()) and time.monotonic() < deadline:
+        while (left := post.mailbox.list_workers()) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
     if not begun:
         return ["No worker is at work here."], SETTLED

@@ -35,7 +35,7 @@ def build_event(text: str, kind: str, key: str | None, answers: str | None) -> W
 
 def list_open_questions(post: SessionClient, thread: str) -> Sequence[str]:
     """The ids of the questions that a session has put to a person; none where there is no such session."""
-    return post.status(thread).asks if post.mailbox.sessions(thread) else ()
+    return post.status(thread).asks if post.mailbox.list_sessions(thread) else ()
 
 
 def send_event(
@@ -65,13 +65,13 @@ def send_event(
         if not wait:
             line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
             return [line], SETTLED
-        if not post.mailbox.workers():
+        if not post.mailbox.list_workers():
             tell("Waiting for a wakeloop serve: none is up.", sys.stderr)
         elif sys.stderr.isatty():
             tell(f"Waiting for the run of {one_line(thread)} …", sys.stderr)
         graph = next(iter(post.agents.values()))
         while True:
-            left = {letter.id for letter in post.mailbox.waiting(thread) if letter.error is None}
+            left = {letter.id for letter in post.mailbox.list_waiting(thread) if letter.error is None}
             status = post.status(thread)
             if key not in left and status.state in ("damaged", "unknown"):
                 return [as_json(asdict(status)) if json else format_status(status)], FAILED

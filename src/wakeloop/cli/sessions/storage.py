@@ -99,7 +99,7 @@ class SessionStorage:
         """The id of a session, which may be cut short; a new one's, too, unless it is to be `old`."""
         if not old and not may_be_abbreviated(typed):  # whatever there is
             return typed
-        known = [thread for thread, *_ in post.mailbox.sessions()]
+        known = [thread for thread, *_ in post.mailbox.list_sessions()]
         if not self.on_postgres:
             with reading(self.place) as store:
                 there = {*known}

@@ -78,15 +78,15 @@ class DbosHost(SessionClient):
             self.locks = Locks(url, grace)
             self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.concurrency, self.polling = concurrency, polling
-        self.hold = hold or (self.locks.thread if self.locks else lambda _: nullcontext())
+        self.hold = hold or (self.locks.hold_thread if self.locks else lambda _: nullcontext())
         told = (lambda thread: report(self.status(thread))) if report else (lambda _: None)
-        self.runs = ThreadRunner(self.mailbox, self, told)
+        self.runner = ThreadRunner(self.mailbox, self, told)
         self.running: dict[str, RunControl] = {}
         self.draining = threading.Event()
         self.idle = threading.Condition()
         self.open = ExitStack()
         self.at_work: list[str] = []
-        self.watch = Watchdog(self, self.worker, self.locks, keep, self.draining, self.drain, self.at_work)
+        self.watchdog = Watchdog(self, self.worker, self.locks, keep, self.draining, self.drain, self.at_work)
 
     # -- its life ------------------------------------------------------------------------------------------
 
@@ -104,35 +104,37 @@ class DbosHost(SessionClient):
         """
         self.agents = agents or self.agents
         try:
-            self.begin()
+            self._start_work()
         except BaseException:
-            self.release()
+            self.release_all()
             raise
         return self
 
-    def begin(self) -> None:
+    def _start_work(self) -> None:
         """Take what is this worker's alone, then start the engine."""
         self.open.enter_context(lock_sqlite_file(self.url))
         if self.locks is not None:
-            if not self.open.enter_context(self.locks.worker(self.worker)):
+            if not self.open.enter_context(self.locks.hold_worker(self.worker)):
                 raise SessionError(f"Another worker is called {self.worker!r}: give each its own name.")
-            threading.Thread(target=self.locks.keep, name="wakeloop-locks", daemon=True).start()
-        self.mailbox.arrive(self.worker)  # before it takes anything: one that is not there counts as gone
-        with self.locks.setting_up() if self.locks is not None else nullcontext():
-            self.drop_unreadable()
-            call_in_thread(self.launch)
+            threading.Thread(target=self.locks.keep_alive, name="wakeloop-locks", daemon=True).start()
+        self.mailbox.register_worker(
+            self.worker
+        )  # before it takes anything: one that is not there counts as gone
+        with self.locks.hold_setup() if self.locks is not None else nullcontext():
+            self.drop_unreadable_records()
+            call_in_thread(self._launch_engine)
         self.catch_up()
-        threading.Thread(target=self.watch.run, name="wakeloop-watch", daemon=True).start()
+        threading.Thread(target=self.watchdog.run, name="wakeloop-watch", daemon=True).start()
 
-    def launch(self) -> None:
+    def _launch_engine(self) -> None:
         """Start the engine over this host's work."""
         insisting = partial(retry_through_outages, draining=self.draining, agents=lambda: self.agents)
         launch_workflows(
             self.url,
             self.mailbox.engine,
             self.worker,
-            run=lambda thread: insisting(lambda more: self.take_run(thread, patient=more)),
-            fire=lambda schedule, due: insisting(lambda _: self.fire(schedule, due)),
+            run=lambda thread: insisting(lambda more: self.run_thread(thread, patient=more)),
+            fire=lambda schedule, due: insisting(lambda _: self.fire_schedule(schedule, due)),
             at_work=self.at_work,
             concurrency=self.concurrency,
             polling=self.polling,
@@ -140,8 +142,8 @@ class DbosHost(SessionClient):
 
     def catch_up(self) -> None:
         """Ring for what was stored while nobody was there, or was left by a drain; set the timers again."""
-        for thread, key in self.mailbox.unsettled():
-            self.ring(thread, f"{key}/{uuid4().hex[:8]}")
+        for thread, key in self.mailbox.list_unsettled():
+            self.request_run(thread, f"{key}/{uuid4().hex[:8]}")
         self.set_timers()
 
     def drain(self, timeout: float | None = None) -> bool:
@@ -162,11 +164,11 @@ class DbosHost(SessionClient):
     def close(self) -> None:
         """Stop: what runs is asked to stop and goes on at the next start."""
         self.drain(timeout=10)
-        self.mailbox.leave(self.worker)
+        self.mailbox.unregister_worker(self.worker)
         call_in_thread(stop_engine)
-        self.release()
+        self.release_all()
 
-    def release(self) -> None:
+    def release_all(self) -> None:
         """Let go of all that is this worker's."""
         self.open.close()
         if self.locks is not None:
@@ -187,7 +189,7 @@ class DbosHost(SessionClient):
 
     # -- its work ------------------------------------------------------------------------------------------
 
-    def take_run(self, thread: str, *, patient: bool) -> None:
+    def run_thread(self, thread: str, *, patient: bool) -> None:
         """Run a thread until nothing is due; the queue lets one run of a thread be at a time."""
         control, key = RunControl(), uuid4().hex
         with self.idle:
@@ -196,9 +198,9 @@ class DbosHost(SessionClient):
             self.running[key] = control
         try:
             with self.hold(thread):
-                fence = Fence(partial(self.confirm, thread, DBOS.workflow_id), self.draining)
+                fence = Fence(partial(self.confirm_ownership, thread, DBOS.workflow_id), self.draining)
                 graph = fence_graph(self.agents[find_agent(thread, self.agents)], fence)
-                self.runs.take(graph, thread, control, patient=patient)
+                self.runner.run_waiting(graph, thread, control, patient=patient)
         except (GraphDrained, TakenOverError):
             raise WorkflowStopped from None
         except Exception as failure:
@@ -206,13 +208,13 @@ class DbosHost(SessionClient):
                 raise
             if self.draining.is_set():  # it may be the end that failed it
                 raise WorkflowStopped from failure
-            self.runs.give_up(thread, failure)
+            self.runner.give_up(thread, failure)
         finally:
             with self.idle:
                 del self.running[key]
                 self.idle.notify_all()
 
-    def confirm(self, thread: str, key: str | None) -> None:
+    def confirm_ownership(self, thread: str, key: str | None) -> None:
         """Make sure that a run still has its thread, however its connection fared; else `TakenOverError`."""
 
         def is_mine() -> bool:
@@ -220,11 +222,11 @@ class DbosHost(SessionClient):
             return [record.executor_id for record in found] == [self.worker]
 
         if self.locks is not None:
-            self.locks.confirm(thread, is_mine)
+            self.locks.confirm_held(thread, is_mine)
 
-    def fire(self, schedule: str, due: str) -> None:
+    def fire_schedule(self, schedule: str, due: str) -> None:
         """Send a schedule's event and set its timer anew: times that passed meanwhile are not made up for."""
-        found = self.mailbox.schedules(key=schedule)
+        found = self.mailbox.find_schedules(key=schedule)
         if not found or found[0].due != due:
             return
         row = found[0]
@@ -232,7 +234,7 @@ class DbosHost(SessionClient):
         try:
             self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
         except SessionError as error:  # its agent is none of this host's
-            self.mailbox.put_back(row.thread, [], str(error))
+            self.mailbox.requeue(row.thread, [], str(error))
         after = next_time(row.cron, utc_now())
-        self.mailbox.next_due(schedule, after)
+        self.mailbox.set_due(schedule, after)
         self.set_timer(schedule, after)

@@ -50,7 +50,7 @@ def delegate(name: str) -> Any:
 
     @wraps(getattr(BaseCheckpointSaver, name))
     def call(saver: "FencedSaver", *given: Any, **more: Any) -> Any:
-        return saver.insist(lambda: getattr(saver.saver, name)(*given, **more))
+        return saver.call(lambda: getattr(saver.saver, name)(*given, **more))
 
     return call
 
@@ -60,7 +60,7 @@ def delegate_async(name: str) -> Any:
 
     @wraps(getattr(BaseCheckpointSaver, name))
     async def call(saver: "FencedSaver", *given: Any, **more: Any) -> Any:
-        return await saver.ainsist(lambda: getattr(saver.saver, name)(*given, **more))
+        return await saver.acall(lambda: getattr(saver.saver, name)(*given, **more))
 
     return call
 
@@ -99,7 +99,7 @@ class FencedSaver(BaseCheckpointSaver[Any]):
 
     def list(self, config: RunnableConfig | None, **which: Any) -> Iterator[CheckpointTuple]:
         """List checkpoints."""
-        yield from self.insist(lambda: [*self.saver.list(config, **which)])
+        yield from self.call(lambda: [*self.saver.list(config, **which)])
 
     async def alist(self, config: RunnableConfig | None, **which: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints."""
@@ -107,12 +107,12 @@ class FencedSaver(BaseCheckpointSaver[Any]):
         async def listed() -> Sequence[CheckpointTuple]:
             return [row async for row in self.saver.alist(config, **which)]
 
-        for row in await self.ainsist(listed):
+        for row in await self.acall(listed):
             yield row
 
     # -- the fence -----------------------------------------------------------------------------------------
 
-    def insist(self, call: Callable[[], T]) -> T:
+    def call(self, call: Callable[[], T]) -> T:
         """Call, and again while the database is away; first make sure whose thread it is."""
         for tries in count():
             try:
@@ -121,10 +121,10 @@ class FencedSaver(BaseCheckpointSaver[Any]):
             except Exception as error:
                 if not is_connection_error(error) or self.fence.draining.wait(retry_pause(tries)):
                     raise
-                self._look_through()
+                self._discard_cut_connections()
         raise AssertionError  # it never ends of itself
 
-    async def ainsist(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def acall(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call, and again while the database is away; first make sure whose thread it is."""
         for tries in count():
             try:
@@ -135,9 +135,9 @@ class FencedSaver(BaseCheckpointSaver[Any]):
                     self.fence.draining.wait, retry_pause(tries)
                 ):
                     raise
-                await asyncio.to_thread(self._look_through)
+                await asyncio.to_thread(self._discard_cut_connections)
         raise AssertionError  # it never ends of itself
 
-    def _look_through(self) -> None:
+    def _discard_cut_connections(self) -> None:
         with suppress(Exception):  # it is away still
             discard_cut_connections(self.saver)

@@ -62,11 +62,11 @@ class SessionClient(WorkflowQueues):
         """Store an event for a thread and return its id; a repeat is dropped."""
         find_agent(thread_id, self.agents)
         event = complete_event(event)
-        self.mailbox.put(thread_id, event, self.seen(thread_id, event))
-        self.ring(thread_id, event["id"])  # a repeat, too: its sender may have died between the two
+        self.mailbox.add_event(thread_id, event, self.find_questions_seen(thread_id, event))
+        self.request_run(thread_id, event["id"])  # a repeat, too: its sender may have died between the two
         return event["id"]
 
-    def seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
+    def find_questions_seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
         """Return the questions at which a person found the thread; raise for an answer to another one.
 
         Nothing is seen where the agents are names alone, or the thread cannot be read from here: then the
@@ -80,24 +80,24 @@ class SessionClient(WorkflowQueues):
         except Exception:  # noqa: BLE001 - damaged, away, or this is the event loop of an asynchronous saver
             return ()
         why = answer_fault(event, questions)
-        if why is not None and not self.mailbox.knows(thread, event["id"]):
+        if why is not None and not self.mailbox.has_event(thread, event["id"]):
             raise SessionError(why)
         return questions
 
-    def ring(self, thread: str, key: str) -> None:
+    def request_run(self, thread: str, key: str) -> None:
         """Put a run into the queue of a thread; the same id again for the same thread is the same run."""
         self.enqueue(RUN_WORKFLOW, f"{key}@{derive_id(thread)}", RUN_QUEUE, thread, partition=thread)
 
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or take back an event that no run has taken, from all its threads."""
-        if self.mailbox.unplan(check_name("id", key)):
+        if self.mailbox.remove_schedule(check_name("id", key)):
             return True
-        found, told = self.mailbox.withdraw(key, self.cancelled)
+        found, told = self.mailbox.withdraw(key, self.make_cancellation)
         for thread, event in told:
-            self.ring(thread, event["id"])
+            self.request_run(thread, event["id"])
         return found
 
-    def cancelled(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
+    def make_cancellation(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
         """Return what tells whoever waits for an event that it was cancelled: the thread, and its event."""
         letter = make_refusal(event, thread, CANCELLED_MESSAGE)
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
@@ -121,7 +121,7 @@ class SessionClient(WorkflowQueues):
         deadline = None if timeout is None else time.monotonic() + timeout
         if thread_id is not None:
             check_name("thread's id", thread_id)
-        while self.mailbox.unsettled(thread_id):
+        while self.mailbox.list_unsettled(thread_id):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
             time.sleep(WAIT_EVERY)
@@ -134,11 +134,11 @@ class SessionClient(WorkflowQueues):
         find_agent(thread_id, self.agents)
         due, text = next_time(cron, utc_now()), check_text("text", text).replace("\0", "")
         key = derive_id("schedule", thread_id, cron, text)
-        self.mailbox.plan(key, thread_id, cron, text, due)
-        self.set_timer(key, self.due(self.mailbox.schedules(key=key)[0]))
+        self.mailbox.add_schedule(key, thread_id, cron, text, due)
+        self.set_timer(key, self.next_due(self.mailbox.find_schedules(key=key)[0]))
         return key
 
-    def due(self, row: Any) -> datetime:
+    def next_due(self, row: Any) -> datetime:
         """Return when a schedule is due: no later than the next time of its line from now.
 
         A clock that was ahead for a while, or a time that cannot be read, would else stop it.
@@ -147,14 +147,16 @@ class SessionClient(WorkflowQueues):
         with suppress(ValueError, TypeError):  # a damaged row, a time without a zone
             if (stored := datetime.fromisoformat(row.due)) <= latest:
                 return stored
-        self.mailbox.next_due(row.id, latest)
+        self.mailbox.set_due(row.id, latest)
         return latest
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return the schedules of one thread or of all."""
         if thread_id is not None:
             check_name("thread's id", thread_id)
-        return [Schedule(r.id, r.thread, r.cron, r.text, r.due) for r in self.mailbox.schedules(thread_id)]
+        return [
+            Schedule(r.id, r.thread, r.cron, r.text, r.due) for r in self.mailbox.find_schedules(thread_id)
+        ]
 
     def set_timer(self, schedule: str, due: datetime) -> None:
         """Let a schedule fire when it is due; one that is past due fires at once."""
@@ -170,31 +172,31 @@ class SessionClient(WorkflowQueues):
 
     def set_timers(self) -> None:
         """Set a timer for each schedule; one that is set stays as it is, one that is never due is told."""
-        for row in self.mailbox.schedules():
+        for row in self.mailbox.find_schedules():
             try:
-                self.set_timer(row.id, self.due(row))
+                self.set_timer(row.id, self.next_due(row))
             except SessionError as error:
-                self.mailbox.put_back(row.thread, [], str(error))
+                self.mailbox.requeue(row.thread, [], str(error))
 
     # -- how sessions stand --------------------------------------------------------------------------------
 
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
-        found = self.mailbox.sessions(check_name("thread's id", thread_id))
+        found = self.mailbox.list_sessions(check_name("thread's id", thread_id))
         if not found:
             raise unknown_session_error(thread_id)
         return self._status(*found[0])
 
     def list(self) -> Sequence[SessionStatus]:
         """Return every session, by thread id."""
-        return [self._status(*row) for row in self.mailbox.sessions()]
+        return [self._status(*row) for row in self.mailbox.list_sessions()]
 
     def _status(self, thread: str, queued: int, error: str | None) -> SessionStatus:
         try:
             agent = find_agent(thread, self.agents)
             snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
-            return replace(SessionStatus.of(thread, agent, snapshot, queued), error=error)
+            return replace(SessionStatus.from_snapshot(thread, agent, snapshot, queued), error=error)
         except outage_errors():
             raise
         except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
-            return SessionStatus.unread(thread, fault, queued)
+            return SessionStatus.from_error(thread, fault, queued)

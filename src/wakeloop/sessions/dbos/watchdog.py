@@ -34,7 +34,7 @@ PRUNE_CHECKS = 60  # looks between two for records that are too old
 class Watchdog:
     """What a worker looks at again and again, until it drains."""
 
-    post: SessionClient
+    client: SessionClient
     worker: str
     locks: "Locks | None"
     keep: timedelta | None
@@ -52,7 +52,7 @@ class Watchdog:
         for look in count(1):
             if self.draining.wait(CHECK_EVERY):
                 return
-            for part in self.parts(look):
+            for part in self.due_tasks(look):
                 try:
                     part()
                 except Exception as error:  # noqa: BLE001 - whatever it is, the others are looked after
@@ -61,37 +61,37 @@ class Watchdog:
                         told.add(words)
                         LOG.error(words)  # noqa: TRY400 - a traceback would hold secrets
 
-    def parts(self, look: int) -> Iterator[Callable[[], object]]:
+    def due_tasks(self, look: int) -> Iterator[Callable[[], object]]:
         """Yield what is to be done at this look."""
-        yield self.show_up
+        yield self.check_in
         if look % TAKE_OVER_CHECKS == 0 or self.free:
             yield self.take_over
         if look % TAKE_OVER_CHECKS == 0:
-            yield self.take_back
+            yield self.requeue_strays
         if look % REMIND_CHECKS == 0:
-            yield self.remind
+            yield self.request_overdue_runs
         if look % PRUNE_CHECKS == 0:
-            yield self.prune
+            yield self.prune_records
 
-    def show_up(self) -> None:
+    def check_in(self) -> None:
         """See whether this worker is asked to drain, and whether its name stands among the others."""
-        workers = {name: draining for name, _, draining in self.post.mailbox.workers()}
+        workers = {name: draining for name, _, draining in self.client.mailbox.list_workers()}
         if workers.get(self.worker):
             self.drain(0)
         if self.worker not in workers:  # it was taken for dead
-            self.post.mailbox.arrive(self.worker)
+            self.client.mailbox.register_worker(self.worker)
 
-    def prune(self) -> None:
+    def prune_records(self) -> None:
         """Delete the engine's old records."""
         if self.keep is not None:
-            self.post.prune(self.keep)
+            self.client.prune(self.keep)
 
-    def remind(self) -> None:
+    def request_overdue_runs(self) -> None:
         """Ring for what waited at the last look already, and set timers: who stored it may have died."""
-        self.post.set_timers()
-        waiting = set(self.post.mailbox.unsettled())
+        self.client.set_timers()
+        waiting = set(self.client.mailbox.list_unsettled())
         for thread, key in waiting & self.waited:
-            self.post.ring(thread, f"{key}/again")
+            self.client.request_run(thread, f"{key}/again")
         self.waited = waiting
 
     def take_over(self) -> None:
@@ -102,23 +102,23 @@ class Watchdog:
         """
         if (locks := self.locks) is None:
             return
-        mailbox, now = self.post.mailbox, time.monotonic()
-        present = {name for name, *_ in mailbox.workers()}
+        mailbox, now = self.client.mailbox, time.monotonic()
+        present = {name for name, *_ in mailbox.list_workers()}
         pending = DBOS.list_workflows(status="PENDING", **WITHOUT_DATA)
         names = ({w.executor_id for w in pending if w.executor_id} | present) - {self.worker}
-        free = {name for name in names if locks.holder_of(name) is None}
+        free = {name for name in names if locks.find_worker(name) is None}
         if self.over != locks.made:  # what was seen over another connection says nothing of the time between
             self.over, self.free = locks.made, {}
         self.free = {name: self.free.get(name, now) for name in free}
         soon = min(locks.grace, LEFT_GRACE)
         dead_since = {name: now - (locks.grace if name in present else soon) for name in free}
         for worker in [name for name, since in self.free.items() if since <= dead_since[name]]:
-            with locks.worker(worker, self.over) as taken:
+            with locks.hold_worker(worker, self.over) as taken:
                 if taken:
                     requeue_runs(worker)
-                    mailbox.leave(worker)
+                    mailbox.unregister_worker(worker)
 
-    def take_back(self) -> None:
+    def requeue_strays(self) -> None:
         """Put runs of this worker back that are under way nowhere: it was cut off while it took them."""
         mine = DBOS.list_workflows(status="PENDING", executor_id=self.worker, **WITHOUT_DATA)
         stray = {w.workflow_id for w in mine} - {*self.at_work}

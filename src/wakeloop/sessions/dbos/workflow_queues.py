@@ -28,7 +28,7 @@ class WorkflowQueues:
     def __init__(self, url: str) -> None:
         self.url = url
         self.mailbox = Mailbox(open_engine(url))
-        self.mailbox.create()
+        self.mailbox.create_tables()
 
     @computed_once
     def client(self) -> DBOSClient:
@@ -64,7 +64,7 @@ class WorkflowQueues:
             number += len(ended)
         return number
 
-    def drop_unreadable(self) -> int:
+    def drop_unreadable_records(self) -> int:
         """Delete the engine's records that are to come and are no JSON of ours; return their number.
 
         Nothing is lost: a record only asks for a run. The events are in the mailbox, and a starting host asks

@@ -26,18 +26,18 @@ class BackgroundRunner:
         self.errors: dict[str, str] = {}
         self.pool = ThreadPoolExecutor(8, thread_name_prefix="wakeloop-runs")
         self.at_work: dict[str, Future[None]] = {}
-        self.rung: set[str] = set()  # at work, and rung for meanwhile
+        self.requested: set[str] = set()  # at work, and rung for meanwhile
         self.guard, self.draining = Lock(), Event()
 
-    def ring(self, thread: str) -> None:
+    def request_run(self, thread: str) -> None:
         """See to a thread; where that is being done, once more afterwards."""
         with self.guard:
             if self.draining.is_set():
                 return
             if thread in self.at_work:
-                self.rung.add(thread)
+                self.requested.add(thread)
             else:
-                self.at_work[thread] = self.pool.submit(self._see_to, thread)
+                self.at_work[thread] = self.pool.submit(self._process, thread)
 
     def drain(self, timeout: float | None) -> bool:
         """Begin nothing any more and wait for what was begun; False when `timeout` seconds have passed."""
@@ -46,19 +46,21 @@ class BackgroundRunner:
             left = list(self.at_work.values())
         return not wait(left, timeout).not_done
 
-    def _see_to(self, thread: str) -> None:
+    def _process(self, thread: str) -> None:
         try:
-            while not self.draining.is_set() and (self._tried(thread) or self._rung_again(thread)):
+            while not self.draining.is_set() and (
+                self._run_with_retries(thread) or self._take_request(thread)
+            ):
                 pass
         finally:
             with self.guard:
                 del self.at_work[thread]
-                again = thread in self.rung
-                self.rung.discard(thread)
+                again = thread in self.requested
+                self.requested.discard(thread)
             if again:  # since the last look, or the run raised
-                self.ring(thread)
+                self.request_run(thread)
 
-    def _tried(self, thread: str) -> bool:
+    def _run_with_retries(self, thread: str) -> bool:
         for tries in count():
             try:
                 again = self.run(thread)
@@ -66,7 +68,7 @@ class BackgroundRunner:
                 self.errors[thread] = describe_error(error)
                 failing = isinstance(error, InternalServerError) and tries < len(RETRY_PAUSES)
                 if not (isinstance(error, OUTAGE_ERRORS) or failing):
-                    self._given_up(thread, error)
+                    self._give_up(thread, error)
                     return False
                 if self.draining.wait(RETRY_PAUSES[min(tries, len(RETRY_PAUSES) - 1)]):
                     return False
@@ -75,13 +77,13 @@ class BackgroundRunner:
                 return again
         return False
 
-    def _given_up(self, thread: str, error: Exception) -> None:
+    def _give_up(self, thread: str, error: Exception) -> None:
         with suppress(Exception):  # the words are kept here
             self.give_up(thread, error)
             del self.errors[thread]
 
-    def _rung_again(self, thread: str) -> bool:
+    def _take_request(self, thread: str) -> bool:
         with self.guard:
-            again = thread in self.rung
-            self.rung.discard(thread)
+            again = thread in self.requested
+            self.requested.discard(thread)
             return again

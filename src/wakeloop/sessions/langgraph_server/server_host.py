@@ -79,9 +79,9 @@ class ServerHost:
     def __init__(self, url: str, agents: Mapping[str, str], *, api_key: str | None = None) -> None:
         self.agents, self.url = agents, url
         self.client = get_sync_client(url=url, api_key=api_key)
-        self.kept, self.last = ServerStore(self.client, agents), 0
-        self.runs = ServerRunner(self.kept, DirectHost(self))
-        self.background = BackgroundRunner(self.runs, self.runs.give_up)
+        self.store, self.last = ServerStore(self.client, agents), 0
+        self.runner = ServerRunner(self.store, DirectHost(self))
+        self.background = BackgroundRunner(self.runner.run_once, self.runner.give_up)
 
     def __enter__(self) -> Self:
         self.catch_up()
@@ -93,15 +93,15 @@ class ServerHost:
     @explain_server_errors
     def catch_up(self) -> None:
         """See to every thread for which something waits."""
-        for thread in self.kept.threads():
+        for thread in self.store.list_threads():
             try:
-                waits = bool(self.kept.waiting(thread))
+                waits = bool(self.store.list_waiting(thread))
             except OUTAGE_ERRORS:
                 raise
             except Exception:  # noqa: BLE001 - it is damaged: the run that comes to it will tell
                 waits = True
             if waits:
-                self.background.ring(thread)
+                self.background.request_run(thread)
 
     def close(self) -> None:
         """Stop, and close the connections; runs under way are waited for, for ten seconds at most."""
@@ -115,16 +115,16 @@ class ServerHost:
     def send(self, thread_id: str, event: WakeEvent) -> str:
         """Store an event for a thread and return its id; a repeat is dropped."""
         event = complete_event(event)
-        self.kept.make(thread_id)
-        if self.kept.item(thread_id, event["id"]) is None:
-            asked = self.seen(thread_id, event)
+        self.store.ensure_thread(thread_id)
+        if self.store.find_event(thread_id, event["id"]) is None:
+            asked = self.find_questions_seen(thread_id, event)
             self.last = max(self.last + 1, time.time_ns())  # a clock that is put back changes no order
             kept = {"event": dict(event), "order": self.last, "taken": False}
-            self.kept.put(thread_id, {**kept, "asked": asked} if asked else kept)
-        self.background.ring(thread_id)
+            self.store.put_event(thread_id, {**kept, "asked": asked} if asked else kept)
+        self.background.request_run(thread_id)
         return event["id"]
 
-    def seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
+    def find_questions_seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
         """Return the questions at which a person found the thread; raise for an answer to another one.
 
         The server's store has no numbers that would tell an order, so this is noted with the event.
@@ -132,7 +132,7 @@ class ServerHost:
         if event["kind"] != "human":
             return ()
         try:
-            questions = open_questions(self.kept.snapshot(thread))
+            questions = open_questions(self.store.read_state(thread))
         except OUTAGE_ERRORS:
             raise
         except Exception:  # noqa: BLE001 - the thread is damaged: the run that comes to it will tell
@@ -148,7 +148,7 @@ class ServerHost:
         The server's own clock does it, also while no host is up. At an interrupt its run takes the place of
         the answer: give a schedule to threads that ask nobody.
         """
-        agent = self.kept.make(thread_id)
+        agent = self.store.ensure_thread(thread_id)
         check_text("text", text)
         check_text("cron line", cron)
         for known in self.schedules(thread_id):
@@ -196,37 +196,37 @@ class ServerHost:
     @explain_server_errors
     def status(self, thread_id: str) -> SessionStatus:
         """Return how a thread stands."""
-        if (found := self.standing(thread_id)) is None:
+        if (found := self.find_status(thread_id)) is None:
             raise unknown_session_error(thread_id)
         return found
 
-    def standing(self, thread_id: str) -> SessionStatus | None:
+    def find_status(self, thread_id: str) -> SessionStatus | None:
         """Return how a thread stands; None for one that the server does not have."""
         agent, queued = find_agent(thread_id, self.agents), 0
         try:
-            queued = sum(not item["taken"] for item in self.kept.waiting(thread_id))
-            snapshot = self.kept.snapshot(thread_id)
-            error = self.background.errors.get(thread_id) or self.kept.error(thread_id)
-            return replace(SessionStatus.of(thread_id, agent, snapshot, queued), error=error)
+            queued = sum(not item["taken"] for item in self.store.list_waiting(thread_id))
+            snapshot = self.store.read_state(thread_id)
+            error = self.background.errors.get(thread_id) or self.store.read_error(thread_id)
+            return replace(SessionStatus.from_snapshot(thread_id, agent, snapshot, queued), error=error)
         except NotFoundError:
             return None
         except OUTAGE_ERRORS:
             raise
         except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
-            return SessionStatus.unread(thread_id, fault, queued)
+            return SessionStatus.from_error(thread_id, fault, queued)
 
     @explain_server_errors
     def snapshot(self, thread_id: str) -> StateSnapshot:
         """Read a thread as `graph.get_state` would."""
         try:
-            return self.kept.snapshot(thread_id)
+            return self.store.read_state(thread_id)
         except NotFoundError:
             raise unknown_session_error(thread_id) from None
 
     @explain_server_errors
     def list(self) -> Sequence[SessionStatus]:
         """Return every session of this host's agents, by thread id."""
-        return [row for thread in self.kept.threads() if (row := self.standing(thread)) is not None]
+        return [row for thread in self.store.list_threads() if (row := self.find_status(thread)) is not None]
 
     @explain_server_errors
     def cancel(self, key: str) -> bool:
@@ -236,11 +236,11 @@ class ServerHost:
             self.client.crons.delete(key)
             return True
         found = False
-        for thread in self.kept.threads():  # an id is one of its thread alone
-            item = self.kept.item(thread, key)
+        for thread in self.store.list_threads():  # an id is one of its thread alone
+            item = self.store.find_event(thread, key)
             if item is not None and item["event"] and not item["taken"]:
-                tell = partial(self.runs.tell, thread, item["event"], CANCELLED_MESSAGE)
-                found |= self.kept.withdraw(thread, item, lambda: time.sleep(POLL_EVERY), tell)
+                tell = partial(self.runner.send_refusal, thread, item["event"], CANCELLED_MESSAGE)
+                found |= self.store.withdraw(thread, item, lambda: time.sleep(POLL_EVERY), tell)
         return found
 
     def drain(self, timeout: float | None = None) -> bool:

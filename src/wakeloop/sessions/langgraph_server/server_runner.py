@@ -43,29 +43,31 @@ class ServerRunner:
     its end: nothing is taken twice.
     """
 
-    kept: ServerStore
+    store: ServerStore
     host: SessionHost
 
-    def __call__(self, thread: str) -> bool:
+    def run_once(self, thread: str) -> bool:
         """Run a thread once and send what it owes; False where nothing is to do."""
-        items = self.kept.waiting(thread)
+        items = self.store.list_waiting(thread)
         if noted := [item for item in items if item["taken"]]:
-            return self.go_on(thread, noted)
+            return self.resume_claimed(thread, noted)
         if all(item.get("error") for item in items):
             return False  # what was given up waits for the next event
-        snapshot = self.kept.snapshot(thread)
-        chosen = self.choose(thread, snapshot, items)
+        snapshot = self.store.read_state(thread)
+        chosen = self.choose_input(thread, snapshot, items)
         if not chosen.run:
             return False
         taken = {event["id"] for event in chosen.taken}
         mine = [item for item in items if item["event"]["id"] in taken]
         if not mine:  # a run that somebody left
             name = derive_id("left", thread, *(task.id for task in snapshot.tasks))
-            return self.begin(thread, name, [], {"input": None})
+            return self.start(thread, name, [], {"input": None})
         note = {"taken": True, "run": mine[0]["event"]["id"], "question": chosen.question, "error": None}
-        return self.begun(thread, [self.kept.put(thread, item, **note) for item in mine], newest=RECENT_RUNS)
+        return self.begin_claimed(
+            thread, [self.store.put_event(thread, item, **note) for item in mine], newest=RECENT_RUNS
+        )
 
-    def choose(self, thread: str, snapshot: StateSnapshot, items: Items) -> NextInput:
+    def choose_input(self, thread: str, snapshot: StateSnapshot, items: Items) -> NextInput:
         """Choose what the next run takes; let go of answers to what is not asked."""
         by_id, questions = {item["event"]["id"]: item for item in items}, open_questions(snapshot)
         early = frozenset(
@@ -73,48 +75,48 @@ class ServerRunner:
         )
         chosen = choose_next_input(snapshot, [item["event"] for item in items], early)
         for event, why in chosen.refused:
-            self.kept.note_error(thread, why)
-            self.kept.let_go(thread, [by_id[event["id"]]])
+            self.store.note_error(thread, why)
+            self.store.settle_events(thread, [by_id[event["id"]]])
         return chosen
 
-    def go_on(self, thread: str, noted: Items) -> bool:
+    def resume_claimed(self, thread: str, noted: Items) -> bool:
         """See to what was noted by a run: of this host, of another one, or of one that is gone."""
         name = noted[0]["run"]
         for _ in range(BEGIN_CHECKS):
-            if self.kept.run(thread, name) is not None or not self.kept.waiting(thread):
+            if self.store.find_run(thread, name) is not None or not self.store.list_waiting(thread):
                 break
             time.sleep(POLL_EVERY)
-        return self.begun(thread, noted)
+        return self.begin_claimed(thread, noted)
 
-    def begun(self, thread: str, noted: Items, newest: int | None = None) -> bool:
+    def begin_claimed(self, thread: str, noted: Items, newest: int | None = None) -> bool:
         """Begin the run that was noted, unless it is among the `newest` already; see it to its end."""
         name, question = noted[0]["run"], noted[0].get("question")
         mine = [item for item in noted if item.get("run") == name]
-        if (run := self.kept.run(thread, name, newest)) is not None:
+        if (run := self.store.find_run(thread, name, newest)) is not None:
             return self.join(thread, run["run_id"], mine, question)
-        seen = [(item, self.kept.seen(thread, item["event"]["id"])) for item in mine]
+        seen = [(item, self.store.find_settled(thread, item["event"]["id"])) for item in mine]
         if gone := [item for item, found in seen if found]:  # withdrawn, or settled by another host
             for item, found in seen:
                 if found and found.get("cancelled"):
-                    self.tell(thread, item["event"], CANCELLED_MESSAGE)
-            self.kept.let_go(thread, gone)
+                    self.send_refusal(thread, item["event"], CANCELLED_MESSAGE)
+            self.store.settle_events(thread, gone)
             return self.leave(thread, [item for item in mine if item not in gone])
         given: dict[str, Any] = {"input": {"todo_inbox": [item["event"] for item in mine]}}
         if question is not None:
-            asked = [one.id for one in self.kept.snapshot(thread).interrupts]
+            asked = [one.id for one in self.store.read_state(thread).interrupts]
             if question not in asked:
                 return self.leave(thread, mine)
             given = {"command": {"resume": {question: mine[0]["event"]["text"]}}}
-        return self.begin(thread, name, mine, given, question)
+        return self.start(thread, name, mine, given, question)
 
-    def begin(
+    def start(
         self, thread: str, name: str, mine: Items, given: Mapping[str, Any], question: str | None = None
     ) -> bool:
         """Begin a run, and see it to its end; leave its events where somebody else's has the thread."""
         try:
-            run = self.kept.client.runs.create(
+            run = self.store.client.runs.create(
                 server_thread_id(thread),
-                self.kept.agents[find_agent(thread, self.kept.agents)],
+                self.store.agents[find_agent(thread, self.store.agents)],
                 multitask_strategy="reject",
                 durability="sync",
                 metadata={RUN_KEY: name},
@@ -128,62 +130,62 @@ class ServerRunner:
     def leave(self, thread: str, items: Items) -> bool:
         """Put events back that no run has taken."""
         for item in items:
-            self.kept.put(thread, item, taken=False, run=None)
+            self.store.put_event(thread, item, taken=False, run=None)
         return True
 
     def join(self, thread: str, run: str, mine: Items, question: str | None) -> bool:
         """Wait for a run, and do what is to be done when it has ended."""
-        told: Any = self.kept.client.runs.join(server_thread_id(thread), run)
-        status = self.kept.client.runs.get(server_thread_id(thread), run)["status"]
+        told: Any = self.store.client.runs.join(server_thread_id(thread), run)
+        status = self.store.client.runs.get(server_thread_id(thread), run)["status"]
         failure = describe_failure(told, status) if status in FAILED_STATUSES else None
-        return self.settle(thread, mine, failure, question)
+        return self.settle_run(thread, mine, failure, question)
 
     def finish(self, thread: str, left: Items) -> bool:
         """Do what is to be done after a run whose host is gone; wait while the run is under way."""
-        found: Any = self.kept.client.threads.get(server_thread_id(thread))
+        found: Any = self.store.client.threads.get(server_thread_id(thread))
         if found["status"] == "busy":
             time.sleep(POLL_EVERY)
             return True
         failed = found["status"] == "error"
-        return self.settle(
+        return self.settle_run(
             thread, left, describe_failure({"__error__": found.get("error")}, "error") if failed else None
         )
 
-    def settle(self, thread: str, mine: Items, failure: str | None, question: str | None = None) -> bool:
+    def settle_run(self, thread: str, mine: Items, failure: str | None, question: str | None = None) -> bool:
         """Send what is outstanding, let go of what the thread has read, and keep the rest for another try."""
-        snapshot = self.kept.snapshot(thread)
+        snapshot = self.store.read_state(thread)
         events = [item["event"] for item in mine]
         back = find_unread_events(snapshot, events, question) if failure is not None else []
-        self.kept.note_error(thread, failure)
+        self.store.note_error(thread, failure)
         for item in mine:
             if item["event"]["id"] in back:  # noted before the thread is ended, which no longer shows it then
                 event = {k: v for k, v in item["event"].items() if question is None or k != "correlation_id"}
-                self.kept.put(thread, item, event=event, taken=False, run=None, error=failure)
-        self.close(thread, snapshot, failure)
-        self.kept.let_go(thread, [item for item in mine if item["event"]["id"] not in back])
+                self.store.put_event(thread, item, event=event, taken=False, run=None, error=failure)
+        self.close_thread(thread, snapshot, failure)
+        self.store.settle_events(thread, [item for item in mine if item["event"]["id"] not in back])
         return True
 
-    def close(self, thread: str, snapshot: StateSnapshot, failure: str | None) -> None:
+    def close_thread(self, thread: str, snapshot: StateSnapshot, failure: str | None) -> None:
         """Send what is outstanding after a run, then take it off the thread."""
         letters = send_outstanding(snapshot, thread, self.host, failure)
         if failure is not None:
-            self.kept.update(thread, None, "__end__")
-            self.kept.update(thread, as_drained(snapshot, self.kept.snapshot(thread).values), LAST)
+            self.store.update_state(thread, None, "__end__")
+            self.store.update_state(thread, as_drained(snapshot, self.store.read_state(thread).values), LAST)
         if letters:
-            self.kept.update(thread, {"owed_replies": remove_answered(letters)}, LAST)
+            self.store.update_state(thread, {"owed_replies": remove_answered(letters)}, LAST)
 
     def give_up(self, thread: str, error: Exception) -> None:
         """Note what was raised around a run; what waits is kept, and tried again with the next event."""
         words = describe_error(error)
-        self.kept.note_error(thread, words)
-        for item in self.kept.waiting(thread):
+        self.store.note_error(thread, words)
+        for item in self.store.list_waiting(thread):
             if item.get("error"):
                 continue
-            self.tell(thread, item["event"], words)
-            if not (item["taken"] and self.kept.run(thread, str(item.get("run"))) is not None):
-                self.kept.put(thread, item, taken=False, run=None, error=words)
+            self.send_refusal(thread, item["event"], words)
+            if not (item["taken"] and self.store.find_run(thread, str(item.get("run"))) is not None):
+                self.store.put_event(thread, item, taken=False, run=None, error=words)
 
-    def tell(self, thread: str, event: WakeEvent, problem: str) -> None:
+    def send_refusal(self, thread: str, event: WakeEvent, problem: str) -> None:
         """Tell whoever waits for an answer to an event that no run will take it."""
         send_answer(self.host, make_refusal(event, thread, problem))
 

@@ -29,14 +29,14 @@ class ServerStore:
 
     # -- threads -------------------------------------------------------------------------------------------
 
-    def make(self, thread: str) -> str:
+    def ensure_thread(self, thread: str) -> str:
         """Make a thread, unless it is there; return its agent."""
         agent = find_agent(thread, self.agents)
         named = {THREAD_KEY: thread, "wakeloop_agent": agent}
         self.client.threads.create(thread_id=server_thread_id(thread), if_exists="do_nothing", metadata=named)
         return agent
 
-    def threads(self) -> Sequence[str]:
+    def list_threads(self) -> Sequence[str]:
         """Return the threads of these agents."""
         search: Any = self.client.threads.search
         found = iterate_pages(lambda **page: search(**page, select=["thread_id", "metadata"]))
@@ -46,15 +46,15 @@ class ServerStore:
             name for name in names if name.partition(":")[0] in self.agents or "main" in self.agents
         )
 
-    def snapshot(self, thread: str) -> StateSnapshot:
+    def read_state(self, thread: str) -> StateSnapshot:
         """Read a thread as a graph of this process would."""
         return make_snapshot(cast("Any", self.client.threads.get_state(server_thread_id(thread))))
 
-    def update(self, thread: str, values: Any, node: str) -> None:
+    def update_state(self, thread: str, values: Any, node: str) -> None:
         """Write to a thread as if a node had."""
         self.client.threads.update_state(server_thread_id(thread), values, as_node=node)
 
-    def run(self, thread: str, name: str, newest: int | None = None) -> Mapping[str, Any] | None:
+    def find_run(self, thread: str, name: str, newest: int | None = None) -> Mapping[str, Any] | None:
         """Return the run of this name, of all or of the newest; None where none was begun."""
         listed: Any = self.client.runs.list
         runs = iterate_pages(lambda **page: listed(server_thread_id(thread), **page))
@@ -62,14 +62,14 @@ class ServerStore:
             (run for run in islice(runs, newest) if (run["metadata"] or {}).get(RUN_KEY) == name), None
         )
 
-    def error(self, thread: str) -> str | None:
+    def read_error(self, thread: str) -> str | None:
         """Return why a thread's newest run was given up."""
-        return (self._item((ERRORS,), server_thread_id(thread)) or {}).get("error")
+        return (self._get_item((ERRORS,), server_thread_id(thread)) or {}).get("error")
 
     def note_error(self, thread: str, words: str | None) -> None:
         """Note why a thread's newest run was given up; None where it was not."""
         if words is None:
-            self._drop((ERRORS,), server_thread_id(thread))
+            self._delete_item((ERRORS,), server_thread_id(thread))
         else:
             self.client.store.put_item(
                 (ERRORS,), key=server_thread_id(thread), value={"error": words}, index=False
@@ -77,22 +77,22 @@ class ServerStore:
 
     # -- events --------------------------------------------------------------------------------------------
 
-    def waiting(self, thread: str) -> Sequence[dict[str, Any]]:
+    def list_waiting(self, thread: str) -> Sequence[dict[str, Any]]:
         """Return the events whose run has not ended, in the order in which they came."""
         search: Any = self.client.store.search_items
         found = iterate_pages(lambda **page: search((EVENTS, server_thread_id(thread)), **page)["items"])
         items = {item["key"]: dict(item["value"]) for item in found if item["value"]["event"]}
         return sorted(items.values(), key=lambda item: item["order"])
 
-    def item(self, thread: str, key: str) -> dict[str, Any] | None:
+    def find_event(self, thread: str, key: str) -> dict[str, Any] | None:
         """Return what is stored of an event, None where nothing is."""
-        return self._item((EVENTS, server_thread_id(thread)), key) or self.seen(thread, key)
+        return self._get_item((EVENTS, server_thread_id(thread)), key) or self.find_settled(thread, key)
 
-    def seen(self, thread: str, key: str) -> dict[str, Any] | None:
+    def find_settled(self, thread: str, key: str) -> dict[str, Any] | None:
         """Return what is stored of an event that was settled or cancelled, None where it was not."""
-        return self._item((SETTLED_IDS, server_thread_id(thread)), key)
+        return self._get_item((SETTLED_IDS, server_thread_id(thread)), key)
 
-    def put(self, thread: str, item: Mapping[str, Any], **change: Any) -> dict[str, Any]:
+    def put_event(self, thread: str, item: Mapping[str, Any], **change: Any) -> dict[str, Any]:
         """Store an event: it, its place in the order, and what became of it so far. Return what is stored."""
         whole = {**item, **change}
         self.client.store.put_item(
@@ -100,14 +100,14 @@ class ServerStore:
         )
         return whole
 
-    def let_go(self, thread: str, items: Sequence[dict[str, Any]]) -> None:
+    def settle_events(self, thread: str, items: Sequence[dict[str, Any]]) -> None:
         """Let go of events whose run has ended: their ids stay, so that a repeat is known."""
         for item in items:
             key = item["event"]["id"]
             self.client.store.put_item(
                 (SETTLED_IDS, server_thread_id(thread)), key=key, value=SETTLED, index=False
             )
-            self._drop((EVENTS, server_thread_id(thread)), key)
+            self._delete_item((EVENTS, server_thread_id(thread)), key)
 
     def withdraw(
         self, thread: str, item: Mapping[str, Any], look: Callable[[], object], tell: Callable[[], object]
@@ -124,26 +124,26 @@ class ServerStore:
         )
         self.client.store.put_item(seen, key=key, value={**SETTLED, "cancelled": True}, index=False)
         for _ in range(WITHDRAW_CHECKS):
-            now = self._item(shelf, key)
+            now = self._get_item(shelf, key)
             if now is None:
                 return True
             if not now["taken"]:
                 tell()
-                self._drop(shelf, key)
+                self._delete_item(shelf, key)
                 return True
-            if self.run(thread, str(now.get("run"))) is not None:
-                self._drop(seen, key)
+            if self.find_run(thread, str(now.get("run"))) is not None:
+                self._delete_item(seen, key)
                 return False
             look()
         return True  # the host that took it is gone, and the next one will see that it is withdrawn
 
-    def _item(self, namespace: Sequence[str], key: str) -> dict[str, Any] | None:
+    def _get_item(self, namespace: Sequence[str], key: str) -> dict[str, Any] | None:
         with contextlib.suppress(NotFoundError):
             found: Any = self.client.store.get_item(namespace, key=key)
             return dict(found["value"]) if found else None  # one server says None, another 404
         return None
 
-    def _drop(self, namespace: Sequence[str], key: str) -> None:
+    def _delete_item(self, namespace: Sequence[str], key: str) -> None:
         with contextlib.suppress(NotFoundError):
             self.client.store.delete_item(namespace, key=key)
 
