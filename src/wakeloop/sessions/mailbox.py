@@ -128,7 +128,9 @@ class Mailbox:
             c.execute(EVENTS.update().where(EVENTS.c.seq == number, *NOT_TAKEN).values(**change)).rowcount
         )
 
-    def _end_events(self, thread: str, these: sa.ColumnElement[bool], error: str | None, **change: None) -> None:
+    def _end_events(
+        self, thread: str, these: sa.ColumnElement[bool], error: str | None, **change: None
+    ) -> None:
         error = None if error is None else storable_text(error)  # it may quote anything
         with self.engine.begin() as c:
             ended = EVENTS.update().where(EVENTS.c.thread == thread, these)
