@@ -129,8 +129,10 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     "c23": (
         "model/finish_reasons.py",
         "def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem | None:\n",
-        "def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem | None:\n"
-        "    return None\n",
+        (
+            "def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem | None:\n"
+            "    return None\n"
+        ),
     ),
     "c24": (
         "model/chat_models.py",
