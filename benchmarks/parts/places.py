@@ -75,9 +75,9 @@ def sqlite() -> Iterator[Kept]:
 @contextmanager
 def command() -> Iterator[Kept]:
     """A new database of this package's command line."""
-    from wakeloop.cli.store import Place, writing
+    from wakeloop.cli.store import DatabaseFile, open_to_write
 
-    with new_file() as file, writing(Place(file, named=True)) as store:
+    with new_file() as file, open_to_write(DatabaseFile(file, named=True)) as store:
         yield Kept(store.saver, file)
 
 

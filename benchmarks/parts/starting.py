@@ -73,16 +73,16 @@ def first_line(folder: Path) -> float:
 def filled(folder: Path) -> Path:
     """A database with threads that are to be listed."""
     from wakeloop import create_todo_agent
-    from wakeloop.cli.recipe import Recipe
-    from wakeloop.cli.store import Place, writing
+    from wakeloop.cli.agent_spec import AgentSpec
+    from wakeloop.cli.store import DatabaseFile, open_to_write
     from wakeloop.testing import ScriptedModel, calls, says
 
-    with writing(Place(folder / "threads.db", named=True)) as store:
+    with open_to_write(DatabaseFile(folder / "threads.db", named=True)) as store:
         for number in range(THREADS):
             model = ScriptedModel([calls(("todo_write", {"items": ["a"]})), *[says("no")] * 7])
             agent = create_todo_agent(model, checkpointer=store.saver)
             agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": f"t-{number}"}})
-            store.remember(f"t-{number}", Recipe(model="m"), "go")
+            store.remember(f"t-{number}", AgentSpec(model="m"), "go")
     return folder / "threads.db"
 
 

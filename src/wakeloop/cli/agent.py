@@ -11,9 +11,9 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 
 from wakeloop.agent import build_todo_graph
+from wakeloop.cli.agent_spec import AgentSpec, is_openai
+from wakeloop.cli.external_tools import ExternalTools, Group
 from wakeloop.cli.failures import CommandError, usage_error
-from wakeloop.cli.outside import Group, Outside
-from wakeloop.cli.recipe import Recipe, is_openai
 from wakeloop.cli.recipe_builder import settings_from_recipe
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
@@ -38,7 +38,7 @@ RETRY_COUNT_HEADER = "x-stainless-retry-count"  # a header in which the client c
 
 
 def build_recipe_graph(
-    recipe: Recipe, outside: Outside, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
+    recipe: AgentSpec, outside: ExternalTools, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
 ) -> StateGraph[Any, Any, Any, Any]:
     """Build the graph of a recipe, not compiled; `more` are tools of sessions, `outside` holds servers.
 
@@ -58,7 +58,7 @@ def build_recipe_graph(
                 make_builtin_tools(recipe, ask=ask, stop=stop),
             ),
             ("the tools of sessions", more),
-            *outside.groups(recipe, ask=ask),
+            *outside.tool_groups(recipe, ask=ask),
         ],
         dialect_named(settings.dialect).names,
     )
@@ -95,7 +95,7 @@ def suggest_tool_fix(owner: str) -> str:
     )
 
 
-def make_model(recipe: Recipe, stop: Event) -> BaseChatModel:
+def make_model(recipe: AgentSpec, stop: Event) -> BaseChatModel:
     """Make the model of a recipe; one that is said to have no function calling refuses tools."""
     model = _create_model(recipe, stop)
     if not recipe.function_calling:
@@ -107,7 +107,7 @@ def _refuse_tools(*_: Any, **__: Any) -> Any:
     raise NotImplementedError("function_calling is off")
 
 
-def _create_model(recipe: Recipe, stop: Event) -> BaseChatModel:
+def _create_model(recipe: AgentSpec, stop: Event) -> BaseChatModel:
     """Make the model of a recipe; one of OpenAI's kind makes no request any more once `stop` is set."""
     if not recipe.model:
         return OfflineAuditor(delay=recipe.delay)
@@ -160,7 +160,7 @@ def stoppable_client(stop: Event) -> dict[str, Any]:
     return {"http_client": DefaultHttpxClient(event_hooks=hooks)}
 
 
-def make_builtin_tools(recipe: Recipe, *, ask: bool, stop: Event) -> list[BaseTool]:
+def make_builtin_tools(recipe: AgentSpec, *, ask: bool, stop: Event) -> list[BaseTool]:
     """Make the tools of a recipe, confined to its root."""
     root = Path(recipe.root)
     if recipe.demo:

@@ -20,8 +20,8 @@ from wakeloop.bench.report import JOURNAL, Result, details, page
 from wakeloop.bench.runner import Progress, plan, run
 from wakeloop.bench.study import Prices, Study, study_named
 from wakeloop.bench.tables import number
+from wakeloop.cli.execution import STOP_NOTES, handle_signals
 from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
-from wakeloop.cli.run import STOPPING, handled
 from wakeloop.display.width import room, within
 from wakeloop.errors import BenchError
 from wakeloop.text.characters import pluralize
@@ -93,7 +93,7 @@ def format_estimate(study: Study, workers: int) -> Iterator[str]:
 
 def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -> int:
     """Run a study into a folder and say how it went; the exit code. `how` are options of `run`."""
-    with handled(stop_study):
+    with handle_signals(stop_study):
         try:
             with bench_errors_as_usage():
                 plan(study)
@@ -115,7 +115,7 @@ def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -
 
 def stop_study(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
     """End a run, once: what it takes ends at once, and a second Ctrl-C finds it ending."""
-    for heard in STOPPING:
+    for heard in STOP_NOTES:
         signal.signal(heard, signal.SIG_IGN)
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
 

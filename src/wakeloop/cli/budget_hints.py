@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wakeloop.cli.outcome import again
-from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.final_state import resume_command
 from wakeloop.cli.recipe_builder import LIMIT_OPTIONS, settings_from_recipe
-from wakeloop.cli.store import Place
+from wakeloop.cli.store import DatabaseFile
 from wakeloop.errors import SettingsError
 from wakeloop.loop.gates import LIMITS
 from wakeloop.loop.overrides import apply_overrides, check_overrides
@@ -14,7 +14,11 @@ from wakeloop.settings import canonical
 
 
 def format_raise_hint(
-    session: Mapping[str, Any], recipe: Recipe | None, own: Mapping[str, Any], thread: str, place: Place
+    session: Mapping[str, Any],
+    recipe: AgentSpec | None,
+    own: Mapping[str, Any],
+    thread: str,
+    place: DatabaseFile,
 ) -> str | None:
     """The line that says how to raise the budget which ended the last run; None where none did."""
     name, limit = find_spent_budget(session, recipe, own)
@@ -22,14 +26,15 @@ def format_raise_hint(
         return None
     message = [] if session["open"] else ["your message"]  # a settled list is not gone on with
     if recipe.agent:
-        command = again(thread, place, *message, "--agent", recipe.agent)
+        command = resume_command(thread, place, *message, "--agent", recipe.agent)
         return f"To give it more: raise {name} in the agent's file, then {command}"
     if limit is None:
         return None
-    return f"To give it more: {again(thread, place, *message, LIMIT_OPTIONS[name], format_limit(2 * limit))}"
+    command = resume_command(thread, place, *message, LIMIT_OPTIONS[name], format_limit(2 * limit))
+    return f"To give it more: {command}"
 
 
-def format_set_hint(session: Mapping[str, Any], recipe: Recipe, own: Mapping[str, Any]) -> str | None:
+def format_set_hint(session: Mapping[str, Any], recipe: AgentSpec, own: Mapping[str, Any]) -> str | None:
     """The same in a chat."""
     name, limit = find_spent_budget(session, recipe, own)
     if name is None or limit is None:
@@ -39,7 +44,7 @@ def format_set_hint(session: Mapping[str, Any], recipe: Recipe, own: Mapping[str
 
 
 def describe_budget(
-    session: Mapping[str, Any], recipe: Recipe, own: Mapping[str, Any], typed: Mapping[str, Any]
+    session: Mapping[str, Any], recipe: AgentSpec, own: Mapping[str, Any], typed: Mapping[str, Any]
 ) -> str | None:
     """What a thread has of the budget that ended its last run; None where none did."""
     name, limit = find_spent_budget(session, recipe, own)
@@ -52,7 +57,7 @@ def describe_budget(
 
 
 def find_spent_budget(
-    session: Mapping[str, Any], recipe: Recipe | None, own: Mapping[str, Any]
+    session: Mapping[str, Any], recipe: AgentSpec | None, own: Mapping[str, Any]
 ) -> tuple[str | None, Any]:
     """The setting whose budget ended the last run, and what it is now in a thread with values of its own."""
     name = LIMITS.get(str(session.get("reason")))

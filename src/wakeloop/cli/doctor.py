@@ -9,12 +9,12 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import Event
 from typing import Any
 
+from wakeloop.cli.agent_spec import AgentSpec, strip_credentials
 from wakeloop.cli.discovery import TOTAL_TIMEOUT, ModelSources, discover_models, format_models
 from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, error_exit_code, format_error
 from wakeloop.cli.output_formats import at_a_terminal
-from wakeloop.cli.recipe import Recipe, without_user
 from wakeloop.cli.recipe_builder import build_stack, recipe_from_stack
-from wakeloop.cli.store import Place, exists, reading
+from wakeloop.cli.store import DatabaseFile, database_exists, open_to_read
 from wakeloop.config.levels import config_folder
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import tell
@@ -34,7 +34,7 @@ TEST_TOOL = {
 }
 
 
-def run_doctor(place: Place, given: Mapping[str, Any], say: Callable[[str], None]) -> int:
+def run_doctor(place: DatabaseFile, given: Mapping[str, Any], say: Callable[[str], None]) -> int:
     """Say how things are, line by line; 0 where a model answers and calls a tool."""
     say(f"versions: python {platform.python_version()}, {', '.join(map(format_version, PACKAGES))}")
     file = config_folder() / "config.yaml"
@@ -51,8 +51,8 @@ def run_doctor(place: Place, given: Mapping[str, Any], say: Callable[[str], None
     if recipe is None:
         say("model: none; wakeloop init finds one")
         return worst or USAGE
-    at = f" at {without_user(recipe.base_url)}" if recipe.base_url else ""
-    say(f"model: {one_line(recipe.title)}{at}")
+    at = f" at {strip_credentials(recipe.base_url)}" if recipe.base_url else ""
+    say(f"model: {one_line(recipe.model_title)}{at}")
     return check_model(recipe, say) or worst
 
 
@@ -64,26 +64,28 @@ def format_version(package: str) -> str:
         return f"{package} (not installed)"
 
 
-def describe_storage(place: Place) -> str:
+def describe_storage(place: DatabaseFile) -> str:
     """Where threads are kept, and how many there are."""
-    if not exists(place):
+    if not database_exists(place):
         return f"threads: {quote_path(place.path)} (not there; the first run makes it)"
-    with reading(place) as store:
+    with open_to_read(place) as store:
         return f"threads: {quote_path(place.path)}, {pluralize(len(store.threads()), 'thread')}"
 
 
-def choose_recipe(around: ModelSources, given: Mapping[str, Any]) -> Recipe | None:
+def choose_recipe(around: ModelSources, given: Mapping[str, Any]) -> AgentSpec | None:
     """The model that the configuration names, else the first of a server on this machine."""
     stack = build_stack(None, given)
     if stack.resolve().get("model"):
-        return recipe_from_stack(stack, Recipe(), given)
+        return recipe_from_stack(stack, AgentSpec(), given)
     served = next((values for _, values in around.choices if "base_url" in values), None)
     return (
-        None if served is None else recipe_from_stack(build_stack(None, {**given, **served}), Recipe(), given)
+        None
+        if served is None
+        else recipe_from_stack(build_stack(None, {**given, **served}), AgentSpec(), given)
     )
 
 
-def check_model(recipe: Recipe, say: Callable[[str], None]) -> int:
+def check_model(recipe: AgentSpec, say: Callable[[str], None]) -> int:
     """Ask the model for one call of a tool, and say what came of it."""
     show_progress("Asking it for one call of a tool …")
     from langchain_core.messages import HumanMessage
@@ -128,7 +130,7 @@ def suggest_alternatives(name: str, model: Any) -> Iterator[str]:
             at_once = client.with_options(base_url=address, timeout=TOTAL_TIMEOUT, max_retries=0)
             names = [one.id for one in at_once.models.list().data]
             if address != asked:
-                there = without_user(address)
+                there = strip_credentials(address)
                 yield f"address: a server answers at {there}: try --base-url {there}"
             elif name.removeprefix("openai:") not in names:
                 yield f"models there: {format_models(names)}"

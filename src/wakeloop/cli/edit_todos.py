@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
+from wakeloop.cli.agent_spec import refuse_non_utf8
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.recipe import refuse_halves
-from wakeloop.cli.show import listing
-from wakeloop.cli.store import Place, reading, writing
-from wakeloop.cli.stored import stored
+from wakeloop.cli.show import format_todos
+from wakeloop.cli.store import DatabaseFile, open_to_read, open_to_write
+from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.thread_lookup import find_thread
 
 
@@ -27,23 +27,23 @@ class TodoAction(StrEnum):
     LIST = "list"
 
 
-def edit_todos(place: Place, typed: Sequence[str]) -> list[str]:
+def edit_todos(place: DatabaseFile, typed: Sequence[str]) -> list[str]:
     """Edit a thread's list, and return it as lines."""
     which, asked, words = parse_words(typed)
     action = parse_action(asked)
-    refuse_halves(*words)
+    refuse_non_utf8(*words)
     wanted = build_changes(action, words)
     known = find_thread(place, which)
     thread = known.id
     if action is TodoAction.LIST:
-        with reading(place) as store:
-            return listing(stored(store.saver, thread, rest=True).values.get("todos") or [])
-    from wakeloop.cli.reader import reader
+        with open_to_read(place) as store:
+            return format_todos(read_state(store.saver, thread, rest=True).values.get("todos") or [])
+    from wakeloop.cli.offline_graph import build_offline_graph
     from wakeloop.thread.editing import update_todos
 
-    with writing(place) as store, store.held(thread):
-        graph = reader(store.saver, known.recipe)
-        return listing(update_todos(graph, {"configurable": {"thread_id": thread}}, **wanted))
+    with open_to_write(place) as store, store.hold(thread):
+        graph = build_offline_graph(store.saver, known.recipe)
+        return format_todos(update_todos(graph, {"configurable": {"thread_id": thread}}, **wanted))
 
 
 def parse_words(typed: Sequence[str]) -> tuple[str | None, str, Sequence[str]]:

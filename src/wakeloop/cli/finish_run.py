@@ -8,11 +8,18 @@ from typing import NoReturn
 from langgraph.types import StateSnapshot
 
 from wakeloop.cli.budget_hints import format_raise_hint
+from wakeloop.cli.execution import Graph, Outcome, View, is_run_alive
+from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import FAILED, SETTLED, error_exit_code, format_error, is_model_error
-from wakeloop.cli.outcome import again, as_json, as_object, exit_code, last_lines, tokens
+from wakeloop.cli.final_state import (
+    closing_lines,
+    exit_code,
+    final_state,
+    resume_command,
+    to_json_line,
+    usage_counts,
+)
 from wakeloop.cli.output_formats import OutputFormat
-from wakeloop.cli.outside import Outside
-from wakeloop.cli.run import Graph, Outcome, View, at_work
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import Store
 from wakeloop.demo.job import unwritten
@@ -25,10 +32,10 @@ from wakeloop.errors import InputError
 from wakeloop.thread.standing import counted
 
 
-def finish_run(job: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: Outside) -> int:
+def finish_run(job: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: ExternalTools) -> int:
     """Say how it ended; where a request or a tool is still at work, leave the process at once."""
     snapshot = outcome.snapshot
-    for line in last_lines(
+    for line in closing_lines(
         snapshot, job.thread, job.place, view.screen.summary, whole=isinstance(view, Live)
     ):
         view.say(line)
@@ -37,9 +44,9 @@ def finish_run(job: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
         view.say(Line("way", told))
     page: Line | None = None
     if job.recipe.demo and outcome.stopped is None:
-        from wakeloop.cli.report import of_the_demo  # what makes pages takes a moment to import
+        from wakeloop.cli.report import write_demo_report  # what makes pages takes a moment to import
 
-        page = of_the_demo(job, agent)
+        page = write_demo_report(job, agent)
         view.say(page)
     print_result(job, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
@@ -63,10 +70,10 @@ def report_failure(job: RunSpec, agent: Graph, error: Exception, view: View, beg
     sentence = format_error(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
     snapshot = None if job.output.format is OutputFormat.TEXT else agent.get_state(job.config)
-    way = f"To try again: {again(job.thread, job.place, *message)}"
+    way = f"To try again: {resume_command(job.thread, job.place, *message)}"
     if begun is not None and forget_unanswered(job.thread, agent, begun):
         way = "No thread was kept: nothing was answered. Give the same command again."
-    look = [f"To look into it: {job.recipe.doctor}"] if is_model_error(error) else []
+    look = [f"To look into it: {job.recipe.doctor_command}"] if is_model_error(error) else []
     tell("\n".join([f"wakeloop: {sentence}", way, *look]), sys.stderr)
     if snapshot is not None:
         with suppress(OSError):  # the output may be what is full
@@ -76,7 +83,7 @@ def report_failure(job: RunSpec, agent: Graph, error: Exception, view: View, beg
 
 def forget_unanswered(thread: str, agent: Graph, store: Store) -> bool:
     """Take away a thread that was begun in vain: no model has said anything in it."""
-    if at_work():
+    if is_run_alive():
         return False
     with suppress(Exception):  # such as a database that is full, or gone
         values = agent.get_state({"configurable": {"thread_id": thread}}).values
@@ -92,13 +99,13 @@ def print_result(job: RunSpec, snapshot: StateSnapshot, view: View, error: str |
     if job.output.shows_progress:
         return
     screen = view.screen
-    whole = as_object(job.thread, snapshot, usage=tokens(screen.read, screen.written), error=error)
+    whole = final_state(job.thread, snapshot, usage=usage_counts(screen.read, screen.written), error=error)
     if job.output.format is OutputFormat.TEXT:
         if answer := whole["answer"].strip():
             Plain(screen, sys.stdout).say(Line("model", answer))
     else:
         result = {"type": "result"} if job.output.format is OutputFormat.STREAM_JSON else {}
-        print(as_json({**result, **whole}), flush=True)  # noqa: T201
+        print(to_json_line({**result, **whole}), flush=True)  # noqa: T201
 
 
 def exit_now(code: int) -> NoReturn:

@@ -8,7 +8,7 @@ from shlex import quote
 
 from wakeloop.cli.discovery import ModelSources, discover_models
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
-from wakeloop.cli.typed import typed_line
+from wakeloop.cli.terminal_input import read_line
 from wakeloop.config.levels import config_folder
 from wakeloop.display.width import tell
 from wakeloop.text.characters import quote_path
@@ -101,7 +101,7 @@ def accepted_names(title: str, values: Mapping[str, str]) -> Iterator[str]:
 def ask_line(question: str) -> str:
     """Ask for a line."""
     tell(question, sys.stdout, end="")
-    typed = typed_line(sys.stdin)
+    typed = read_line(sys.stdin)
     if not typed:
         raise CommandError("Nothing was answered, and nothing written.")
     return typed.strip()
@@ -120,9 +120,9 @@ def write_config(file: Path, values: Mapping[str, str]) -> None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"The folder {str(file.parent)!r} cannot be made ({error.strerror}).") from None
-    from wakeloop.cli.put import put
+    from wakeloop.cli.atomic_write import write_atomically
 
-    put(text, file, force=True)
+    write_atomically(text, file, force=True)
 
 
 def print_lines(*lines: str) -> None:

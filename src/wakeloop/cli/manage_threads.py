@@ -6,12 +6,12 @@ from contextlib import closing
 from typing import Any
 
 from wakeloop.cli.failures import redact, usage_error
-from wakeloop.cli.outcome import as_json, as_object
-from wakeloop.cli.show import as_plain
-from wakeloop.cli.store import Place, reading, writing
-from wakeloop.cli.stored import stored
+from wakeloop.cli.final_state import final_state, to_json_line
+from wakeloop.cli.show import message_as_json
+from wakeloop.cli.store import DatabaseFile, open_to_read, open_to_write
+from wakeloop.cli.stored_state import read_state
+from wakeloop.cli.thread_list import format_time, summarize_thread
 from wakeloop.cli.thread_lookup import check_thread_id, find_thread
-from wakeloop.cli.threads import moment, summary
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.words import MARKS, ending, progress
 from wakeloop.text.secrets import redact_json
@@ -20,30 +20,30 @@ from wakeloop.todos.items import count_open
 SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
 
 
-def remove_threads(place: Place, threads: Sequence[str]) -> Iterator[str]:
+def remove_threads(place: DatabaseFile, threads: Sequence[str]) -> Iterator[str]:
     """Remove threads, each named by its id or how it begins; none where one is not there, or a server's."""
     known = [find_thread(place, thread) for thread in threads]
     for one in known:
         refuse_hosted_thread(place, one.id)
     for one in known:
-        with writing(place) as store, store.held(one.id):
+        with open_to_write(place) as store, store.hold(one.id):
             store.forget(one.id)
         yield f"Removed {one_line(one.id)} ({one_line(one.request, 50) or 'no request'})."
 
 
-def rename_thread(place: Place, thread: str, name: str) -> Iterator[str]:
+def rename_thread(place: DatabaseFile, thread: str, name: str) -> Iterator[str]:
     """Give a thread another id, which no other has."""
     check_thread_id(name)
     known = find_thread(place, thread)
     refuse_hosted_thread(place, known.id)
-    with writing(place) as store, store.held(known.id), store.held(name):
+    with open_to_write(place) as store, store.hold(known.id), store.hold(name):
         if store.find(name) is not None:
             raise usage_error(f"There is a thread {name!r} already: choose another name.")
         store.rename(known.id, name)
     yield f"{one_line(known.id)} is {name} now."
 
 
-def refuse_hosted_thread(place: Place, thread: str) -> None:
+def refuse_hosted_thread(place: DatabaseFile, thread: str) -> None:
     """Refuse a thread that a server hosts: its events and clocks know it by its id."""
     events = place.path.with_name(f"{place.path.name}-sessions")
     if not events.is_file():
@@ -55,22 +55,22 @@ def refuse_hosted_thread(place: Place, thread: str) -> None:
                 raise usage_error(f"The thread {thread!r} is a session of wakeloop serve: it stays as it is.")
 
 
-def export_thread(place: Place, thread: str | None, *, json: bool) -> str:
+def export_thread(place: DatabaseFile, thread: str | None, *, json: bool) -> str:
     """A thread, or the last, as one text to keep elsewhere, without what looks like a secret."""
     known = find_thread(place, thread)
-    with reading(place) as store:
-        view = stored(store.saver, known.id, rest=True)
-        row = summary(known, view, place, live=store.is_run(known.id))
+    with open_to_read(place) as store:
+        view = read_state(store.saver, known.id, rest=True)
+        row = summarize_thread(known, view, place, live=store.is_running(known.id))
     messages = view.values.get("messages") or ()
-    history = redact_json(list(map(as_plain, messages)), redact)
+    history = redact_json(list(map(message_as_json, messages)), redact)
     if json:
-        return as_json({**redact_json(as_object(known.id, view), redact), "history": history}) + "\n"
+        return to_json_line({**redact_json(final_state(known.id, view), redact), "history": history}) + "\n"
     why = f" ({row['reason']})" if row["reason"] not in (None, row["state"]) else ""
     todos = redact_json(view.values.get("todos") or [], redact)
     head = [
         f"# Thread {one_line(known.id)}",
         "",
-        f"{row['state']}{why}, changed {moment(row['changed'])}.",
+        f"{row['state']}{why}, changed {format_time(row['changed'])}.",
         *([ending({"reason": "damaged", "open": count_open(todos)})] if row["state"] == "damaged" else []),
         "",
     ]
@@ -97,7 +97,7 @@ def format_message(message: Any) -> Iterator[str]:
     if text := message["text"].strip():
         yield from fence_text(text)
     for call in message.get("tool_calls", ()):
-        yield from fence_text(f"{call['name']} {as_json(call['args'])}", "json")
+        yield from fence_text(f"{call['name']} {to_json_line(call['args'])}", "json")
 
 
 def fence_text(text: str, kind: str = "text") -> Iterator[str]:

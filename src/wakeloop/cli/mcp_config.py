@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from wakeloop.cli.agent_spec import is_http_url
 from wakeloop.cli.failures import CommandError, usage_error
-from wakeloop.cli.recipe import is_address
 from wakeloop.model.redaction import collect_secrets
 from wakeloop.text.characters import quote_path
 
@@ -140,7 +140,7 @@ def expand_server(name: str, given: Mapping[str, Any], which: str) -> McpServer:
 
     whole = {key: put(given[key]) for key in KEYS if key in given and key not in ("type", *BOOLEAN_KEYS)}
     server = McpServer(name, **{**whole, "args": tuple(whole.get("args", ()))})
-    if server.url and not is_address(server.url):
+    if server.url and not is_http_url(server.url):
         raise usage_error(f"{which}: its url cannot be read: write http://HOST/PATH or https://HOST/PATH.")
     carried = {"variables": used, "env": server.env, "headers": server.headers, "url": server.url}
     return McpServer(**{**vars(server), "secrets": tuple(collect_secrets(carried))})

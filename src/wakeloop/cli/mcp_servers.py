@@ -19,9 +19,9 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
+from wakeloop.cli.agent_spec import strip_credentials
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.mcp_config import McpServer
-from wakeloop.cli.recipe import without_user
 from wakeloop.text.characters import shorten, to_one_line
 from wakeloop.text.secrets import redact_text
 
@@ -222,7 +222,7 @@ def explain_failure(server: McpServer, error: BaseException, answered: str) -> s
     """Why a session could not be connect; `answered` is what came over HTTP."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    where = without_user(server.url)
+    where = strip_credentials(server.url)
     said = to_one_line(shorten(str(error), MAX_MESSAGE)) or type(error).__name__
     match error:
         case TimeoutError():

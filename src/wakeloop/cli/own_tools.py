@@ -20,33 +20,35 @@ from wakeloop.guesses.values import tool_of, tools_of
 Wait = Callable[[Any], Any]  # runs a coroutine and returns what comes of it
 
 
-def own_tools(named: str, folder: str, wait: Wait) -> list[BaseTool]:
+def load_own_tools(named: str, folder: str, wait: Wait) -> list[BaseTool]:
     """The tools that `MODULE:NAME` stands for: a list, a tool, or what a callable without arguments returns.
 
     The module is looked for in the folder first. Asynchronous tools run by `wait`.
     """
     module, _, name = named.partition(":")
-    found = imported(module, folder)
+    found = import_from_folder(module, folder)
     if not hasattr(found, name):
         near = get_close_matches(name, [one for one in vars(found) if not one.startswith("_")], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise usage_error(f"The module {module!r} for --tools has no {name!r}{hint}")
-    given, maker = getattr(found, name), is_maker(getattr(found, name))
+    given, maker = getattr(found, name), is_factory(getattr(found, name))
     if maker:
         try:
             given = given()
             if inspect.iscoroutine(given):
                 given = wait(given)
         except Exception as error:  # noqa: BLE001 - whatever the user's own code raises
-            raise broken(f"{named} for --tools", error) from None
+            raise explain_failure(f"{named} for --tools", error) from None
     try:
-        return [waited(tool_of(one), wait) for one in tools_of([given] if isinstance(given, str) else given)]
+        return [
+            make_sync(tool_of(one), wait) for one in tools_of([given] if isinstance(given, str) else given)
+        ]
     except ToolError as error:
         hint = " It was called for its tools; one that is a tool itself needs @tool." if maker else ""
         raise usage_error(f"{named} for --tools is no list of tools: {error}{hint}") from None
 
 
-def imported(module: str, folder: str) -> ModuleType:
+def import_from_folder(module: str, folder: str) -> ModuleType:
     """Import a module; while it is, its folder comes first, and afterwards last: its files hide no others."""
     sys.path.insert(0, folder)
     try:
@@ -56,16 +58,16 @@ def imported(module: str, folder: str) -> ModuleType:
             raise usage_error(
                 f"There is no module {module!r} for --tools, in {folder!r} or elsewhere."
             ) from None
-        raise broken(f"The module {module!r} for --tools", error) from None
+        raise explain_failure(f"The module {module!r} for --tools", error) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's own code raises
-        raise broken(f"The module {module!r} for --tools", error) from None
+        raise explain_failure(f"The module {module!r} for --tools", error) from None
     finally:
         sys.path.remove(folder)
         if folder not in sys.path:
             sys.path.append(folder)
 
 
-def broken(what: str, error: BaseException) -> CommandError:
+def explain_failure(what: str, error: BaseException) -> CommandError:
     """Say what the user's own code raised, and where."""
     last = next((f for f in reversed(extract_tb(error.__traceback__)) if f.filename != __file__), None)
     said = f"{type(error).__name__}: {error}"
@@ -74,7 +76,7 @@ def broken(what: str, error: BaseException) -> CommandError:
     return usage_error(f"{what} cannot be used: {said} ({Path(last.filename).name}, line {last.lineno}).")
 
 
-def is_maker(given: Any) -> bool:
+def is_factory(given: Any) -> bool:
     """Whether something is no tool, and can be called without arguments."""
     if isinstance(given, BaseTool | type) or not callable(given):
         return False
@@ -85,7 +87,7 @@ def is_maker(given: Any) -> bool:
     return True
 
 
-def waited(tool: BaseTool, wait: Wait) -> BaseTool:
+def make_sync(tool: BaseTool, wait: Wait) -> BaseTool:
     """A tool that is asynchronous only, for a synchronous graph."""
     if not isinstance(tool, StructuredTool) or tool.func is not None or tool.coroutine is None:
         return tool

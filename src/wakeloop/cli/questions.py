@@ -11,7 +11,7 @@ from langgraph.types import Interrupt
 
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.plan_editor import edit_plan, wants_editor
-from wakeloop.cli.typed import typed_line
+from wakeloop.cli.terminal_input import read_line
 from wakeloop.display.screen import Line
 from wakeloop.display.words import APPROVAL, PLANNED, plan_in, question, wants_approval
 
@@ -35,7 +35,7 @@ def make_question_handler(
                     say(line)
                 discard_typed_input(typed)  # an answer is typed by who has seen the question
                 say(hint)
-                entry = typed_line(typed)
+                entry = read_line(typed)
                 if not entry:
                     return None
                 answer = resolve_answer(interrupt.value, entry.rstrip("\r\n"), say)

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from wakeloop.cli.agent_spec import AgentSpec, is_http_url, is_openai, resolve_folder
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.recipe import Recipe, folder, is_address, is_openai
 from wakeloop.config.levels import (
     Level,
     ResolvedConfig,
@@ -82,16 +82,16 @@ def find_explicit_value(levels: Iterable[Level], key: str, *, unsaid: Any, why: 
     return held
 
 
-def build_recipe(before: Recipe | None, given: Mapping[str, Any]) -> Recipe:
+def build_recipe(before: AgentSpec | None, given: Mapping[str, Any]) -> AgentSpec:
     """The recipe of a thread: a new one's from files, environment and options; else as it was, and options.
 
     A thread keeps the levels that it was begun with. The files are read again where `given` names a role or
     an agent. Raises `SettingsError` for a wrong file, `CommandError` for options that go against an agent.
     """
-    return recipe_from_stack(build_stack(before, given), before or Recipe(), given)
+    return recipe_from_stack(build_stack(before, given), before or AgentSpec(), given)
 
 
-def recipe_from_stack(stack: LevelStack, before: Recipe, given: Mapping[str, Any]) -> Recipe:
+def recipe_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, Any]) -> AgentSpec:
     """What the levels come to, as it is stored with the thread."""
     found = stack.resolve()
     model = found.get("model") or ""
@@ -111,7 +111,7 @@ def recipe_from_stack(stack: LevelStack, before: Recipe, given: Mapping[str, Any
         system=found.get("system_prompt") or "",
         preset=name,
         settings={key: value for key, value in settings.items() if value != chosen[key]},
-        root=given.get("root") or before.root or folder(Path()),
+        root=given.get("root") or before.root or resolve_folder(Path()),
         tools=select_tools(found),
         function_calling=found.get("function_calling") is not False,
         verify=given.get("verify", before.verify),
@@ -124,7 +124,7 @@ def recipe_from_stack(stack: LevelStack, before: Recipe, given: Mapping[str, Any
     )
 
 
-def settings_from_recipe(recipe: Recipe) -> LoopSettings:
+def settings_from_recipe(recipe: AgentSpec) -> LoopSettings:
     """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole."""
     settings = preset(recipe.preset).model_copy(update=recipe.settings)
     return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
@@ -141,7 +141,7 @@ def select_tools(found: ResolvedConfig) -> tuple[str, ...]:
     """The tools that are named; else the usual ones, where the model can call any."""
     if (named := found.get("tools")) is not None:
         return tuple(named)
-    return () if found.get("function_calling") is False else tuple(Recipe.tools)
+    return () if found.get("function_calling") is False else tuple(AgentSpec.tools)
 
 
 def select_base_url(found: ResolvedConfig) -> str:
@@ -149,7 +149,7 @@ def select_base_url(found: ResolvedConfig) -> str:
     held = found.values.get("base_url")
     if not held or not held.value or not (is_openai(found.get("model") or "") or held.level == BASE):
         return ""
-    if not is_address(url := str(held.value)):
+    if not is_http_url(url := str(held.value)):
         raise usage_error(f"{held.source}: {url!r} is no address of a server: write http://HOST:PORT/v1.")
     return url
 
@@ -157,7 +157,7 @@ def select_base_url(found: ResolvedConfig) -> str:
 # -- the levels ------------------------------------------------------------------------------------------
 
 
-def build_stack(before: Recipe | None, given: Mapping[str, Any]) -> LevelStack:
+def build_stack(before: AgentSpec | None, given: Mapping[str, Any]) -> LevelStack:
     """Put the levels together: those of the files or of the thread, and the options."""
     old = [] if before is None else levels_from_recipe(before)
     role, agent = (choose_name(given.get(key), getattr(before, key, "")) for key in ("role", "agent"))
@@ -201,7 +201,7 @@ def keep_only_prices(levels: Iterable[Level]) -> list[Level]:
     ]
 
 
-def levels_from_recipe(recipe: Recipe) -> list[Level]:
+def levels_from_recipe(recipe: AgentSpec) -> list[Level]:
     """The levels that a recipe was made from; one without is all base."""
     if recipe.levels:
         return [Level(**level) for level in recipe.levels]

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.output_formats import OutputOptions
-from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.store import Place
+from wakeloop.cli.store import DatabaseFile
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -23,9 +23,9 @@ class RunSpec:
     `todos` a list for the thread.
     """
 
-    place: Place
+    place: DatabaseFile
     thread: str
-    recipe: Recipe
+    recipe: AgentSpec
     request: str
     message: str | None
     resumes: bool = False

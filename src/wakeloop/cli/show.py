@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from wakeloop.cli.failures import redact
-from wakeloop.cli.outcome import as_json, as_object, usage_of
-from wakeloop.cli.store import Known, Place, reading
-from wakeloop.cli.stored import Stored, stored
+from wakeloop.cli.final_state import final_state, sum_usage, to_json_line
+from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_read
+from wakeloop.cli.stored_state import StoredState, read_state
+from wakeloop.cli.thread_list import format_time, summarize_thread
 from wakeloop.cli.thread_lookup import require_thread
-from wakeloop.cli.threads import moment, summary
 from wakeloop.display import words
 from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.text.characters import pluralize, quote_path
@@ -33,48 +33,50 @@ LABELS = {
 }
 
 
-def details(place: Place, named: str | None, *, history: bool, json: bool) -> Iterator[str]:
+def show_thread(place: DatabaseFile, named: str | None, *, history: bool, json: bool) -> Iterator[str]:
     """One thread, or the last: how it stands and was made, its list, its answer or its history."""
-    with reading(place) as store:
+    with open_to_read(place) as store:
         known = require_thread(store, named)
         thread = known.id
-        snapshot = stored(store.saver, thread, rest=True)
-        live = store.is_run(thread)
+        snapshot = read_state(store.saver, thread, rest=True)
+        live = store.is_running(thread)
     messages = snapshot.values.get("messages") or ()
     if json:
-        whole = as_object(thread, snapshot)
+        whole = final_state(thread, snapshot)
         asked = {"questions": whole["questions"]}  # whole, as who answers them has to see them
-        past = {"history": list(map(as_plain, messages))} if history else {}
-        yield as_json(redact_json(whole | past, redact) | asked)
+        past = {"history": list(map(message_as_json, messages))} if history else {}
+        yield to_json_line(redact_json(whole | past, redact) | asked)
         return
-    yield from portrait(known, snapshot, place, live=live)
+    yield from describe_thread(known, snapshot, place, live=live)
     if history:
         yield ""
-        yield from (redact(line) for message in messages for line in told(message))
-    elif answer := as_object(thread, snapshot)["answer"].strip():
+        yield from (redact(line) for message in messages for line in format_message(message))
+    elif answer := final_state(thread, snapshot)["answer"].strip():
         yield f"answer: {redact(behind(answer))}"
 
 
-def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, live: bool) -> Iterator[str]:
+def describe_thread(
+    known: ThreadRecord, snapshot: "StateSnapshot | StoredState", place: DatabaseFile, *, live: bool
+) -> Iterator[str]:
     """The head of `show`: thread, ending, how it was made, list, questions."""
-    row, values = summary(known, snapshot, place, live=live), snapshot.values or {}
+    row, values = summarize_thread(known, snapshot, place, live=live), snapshot.values or {}
     session = counted(snapshot)
     yield f"thread: {one_line(known.id)}"
     why = f" ({one_line(str(row['reason']))})" if row["reason"] not in (None, row["state"]) else ""
-    yield f"state: {one_line(str(row['state']))}{why}, changed {moment(row['changed'])}"
+    yield f"state: {one_line(str(row['state']))}{why}, changed {format_time(row['changed'])}"
     yield f"  {one_line(words.ending(session))}"
     if row["raise"]:
         yield f"  {row['raise']}"
     if recipe := known.recipe:
         tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
-        yield f"model: {one_line(recipe.title)}"
+        yield f"model: {one_line(recipe.model_title)}"
         yield f"tools: {one_line(tools)}, below {quote_path(one_line(recipe.root))}"
         yield f"preset: {one_line(recipe.preset)}"
-        yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.who if name)
+        yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.role_and_agent if name)
         if recipe.settings:
-            yield f"settings: {one_line(as_json(recipe.settings))}"
+            yield f"settings: {one_line(to_json_line(recipe.settings))}"
     yield f"request: {redact(one_line(row['request']))}"
-    usage = usage_of(values.get("messages") or ())
+    usage = sum_usage(values.get("messages") or ())
     spent = pluralize(row["wakes"], "wake")
     if taken := session.get("spent"):
         spent += f", {words.spending(taken)}"
@@ -83,18 +85,18 @@ def portrait(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, 
         yield f"trouble: {trouble}"
     if values.get("todo_goal"):
         yield f"goal: {redact(one_line(str(values['todo_goal'])))}"
-    yield from listing(values.get("todos") or [])
+    yield from format_todos(values.get("todos") or [])
     for one in snapshot.interrupts:
         yield from (f"question: {line}" for line in words.question(one.value))
         yield f"  its id: {one_line(one.id)}"
 
 
-def listing(todos: Sequence[Any]) -> list[str]:
+def format_todos(todos: Sequence[Any]) -> list[str]:
     """The list, a line an item."""
     return [f"list: {words.progress(todos)}", *(f"  {redact(words.item(todo))}" for todo in todos)]
 
 
-def told(message: BaseMessage) -> Iterator[str]:
+def format_message(message: BaseMessage) -> Iterator[str]:
     """One message of the history as lines, labelled with who wrote it: the graph, or another framework."""
     if isinstance(message, ToolMessage):
         result, added = split_result_text(message)
@@ -114,7 +116,7 @@ def told(message: BaseMessage) -> Iterator[str]:
         yield from (f"  call: {words.call(made['name'], made['args'])}" for made in message.tool_calls)
 
 
-def as_plain(message: BaseMessage) -> dict[str, Any]:
+def message_as_json(message: BaseMessage) -> dict[str, Any]:
     """One message as plain JSON: who, what, and whether the graph wrote it."""
     plain: dict[str, Any] = {"id": message.id, "type": message.type, "text": message.text}
     if kind := kind_of(message):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wakeloop.cli.outcome import as_json
-from wakeloop.cli.recipe import Recipe, without_user
+from wakeloop.cli.agent_spec import AgentSpec, strip_credentials
+from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.recipe_builder import LevelStack, build_stack, select_base_url
-from wakeloop.cli.store import Place
+from wakeloop.cli.store import DatabaseFile
 from wakeloop.config.levels import NON_SETTINGS, ResolvedValue, config_folder, list_names
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room
@@ -21,7 +21,7 @@ from wakeloop.text.characters import quote_path
 DEFAULTS = {
     **dict.fromkeys(("model", "base_url", "mcp", "system_prompt")),
     "preset": "wakeloop",
-    "tools": Recipe.tools,
+    "tools": AgentSpec.tools,
     "function_calling": True,
 }
 MAX_CELL = 48  # characters of a value in the table
@@ -41,21 +41,23 @@ class ConfigView:
     ignored: Sequence[str] = ()
 
 
-def show_config(place: Place, thread: str | None, given: Mapping[str, Any], *, json: bool) -> Iterator[str]:
+def show_config(
+    place: DatabaseFile, thread: str | None, given: Mapping[str, Any], *, json: bool
+) -> Iterator[str]:
     """What holds for a new thread, or for one that exists."""
     if thread is None:
         picture = build_view(build_stack(None, given), {}, "")
     else:
-        from wakeloop.cli.store import reading
-        from wakeloop.cli.stored import stored
+        from wakeloop.cli.store import open_to_read
+        from wakeloop.cli.stored_state import read_state
         from wakeloop.cli.thread_lookup import require_thread
 
-        with reading(place) as store:
+        with open_to_read(place) as store:
             known = require_thread(store, thread)
-            own = stored(store.saver, known.id).values.get("todo_settings") or {}
+            own = read_state(store.saver, known.id).values.get("todo_settings") or {}
         picture = build_view(build_stack(known.recipe, given), own, known.id)
     files = list_config_files(place)
-    yield from [as_json(view_to_json(picture, files))] if json else format_view(picture, files)
+    yield from [to_json_line(view_to_json(picture, files))] if json else format_view(picture, files)
 
 
 def build_view(stack: LevelStack, own: Mapping[str, Any], thread: str) -> ConfigView:
@@ -63,7 +65,7 @@ def build_view(stack: LevelStack, own: Mapping[str, Any], thread: str) -> Config
     found = stack.resolve()
     keys = (*NON_SETTINGS, *LoopSettings.model_fields)
     held = {key: found.values.get(key) or default_value(key) for key in keys}
-    url = without_user(select_base_url(found))
+    url = strip_credentials(select_base_url(found))
     held["base_url"] = held["base_url"]._replace(value=url) if url else default_value("base_url")
     if stack.whole is not None:
         return ConfigView(held, stack.whole.source, [*found.ignored, *(["thread"] if own else [])])
@@ -82,7 +84,7 @@ def thread_values(base: LoopSettings, own: Mapping[str, Any], thread: str) -> di
     return {key: ResolvedValue(getattr(now, key), "thread", place, explicit=True) for key in canonical(own)}
 
 
-def list_config_files(place: Place) -> list[tuple[str, bool]]:
+def list_config_files(place: DatabaseFile) -> list[tuple[str, bool]]:
     """The files that were looked for, and whether they are there."""
     folder = config_folder()
     found = [folder / "config.yaml"]

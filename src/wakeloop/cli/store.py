@@ -9,21 +9,26 @@ from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import FAILED, USAGE, CommandError, format_disk_full, is_disk_full, usage_error
 from wakeloop.cli.locks import RUNNING_PREFIX, ThreadLock, open_lock_file
-from wakeloop.cli.recipe import Recipe
 from wakeloop.platform.computed_once import computed_once
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
 
-BUSY = 10.0  # seconds that a writer waits for another one
+BUSY_SECONDS = 10.0  # seconds that a writer waits for another one
 TABLE = "wakeloop_threads"
-NEW_TABLE = "wakeloop_threads (thread_id TEXT PRIMARY KEY, recipe TEXT NOT NULL, request TEXT NOT NULL)"
-MADE = "SELECT thread_id, recipe, request FROM wakeloop_threads WHERE :only IS NULL OR thread_id = :only"
-RUN = """SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' AND (:only IS NULL OR thread_id = :only)
-         GROUP BY thread_id ORDER BY MAX(checkpoint_id) DESC"""
-REMEMBER = """INSERT INTO wakeloop_threads VALUES (?, ?, ?)
+TABLE_DEFINITION = (
+    "wakeloop_threads (thread_id TEXT PRIMARY KEY, recipe TEXT NOT NULL, request TEXT NOT NULL)"
+)
+SELECT_RECORDS = (
+    "SELECT thread_id, recipe, request FROM wakeloop_threads WHERE :only IS NULL OR thread_id = :only"
+)
+SELECT_CHECKPOINTED = """
+    SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' AND (:only IS NULL OR thread_id = :only)
+    GROUP BY thread_id ORDER BY MAX(checkpoint_id) DESC"""
+UPSERT_RECORD = """INSERT INTO wakeloop_threads VALUES (?, ?, ?)
               ON CONFLICT (thread_id) DO UPDATE SET recipe = excluded.recipe"""
 COLUMNS = {
     "checkpoints": {
@@ -41,14 +46,14 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class DatabaseFile:
     """Where the database is: named by an option or variable, or the default one."""
 
     path: Path
     named: bool = False
 
     @classmethod
-    def of(cls, option: Path | None) -> "Place":
+    def of(cls, option: Path | None) -> "DatabaseFile":
         """The file that was named, else the one in the user's data folder."""
         if option is not None:
             return cls(option.expanduser(), named=True)
@@ -64,11 +69,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Known:
+class ThreadRecord:
     """A thread that the database holds; `recipe` is None for one that another program made."""
 
     id: str
-    recipe: Recipe | None
+    recipe: AgentSpec | None
     request: str
 
 
@@ -76,7 +81,7 @@ class Known:
 class Store:
     """An open database; without a connection it stands for one that does not exist yet."""
 
-    place: Place
+    place: DatabaseFile
     connection: sqlite3.Connection | None
 
     @computed_once
@@ -84,10 +89,10 @@ class Store:
         """The checkpoint saver on this connection."""
         if self.connection is None:
             return None
-        from wakeloop.cli.saver import Numbered
+        from wakeloop.cli.sqlite_saver import CompactSaver
         from wakeloop.thread.strict_saver import strict_saver
 
-        saver = strict_saver(Numbered, self.connection)
+        saver = strict_saver(CompactSaver, self.connection)
         saver.is_setup = True  # where it is opened to write; a copy to be read keeps its journal's mode
         return saver
 
@@ -97,27 +102,29 @@ class Store:
             with self.saver.lock:
                 self.connection.close()
 
-    def find(self, thread: str) -> Known | None:
+    def find(self, thread: str) -> ThreadRecord | None:
         """Return a thread, or None."""
         return next(iter(self.threads(thread)), None)
 
-    def threads(self, only: str | None = None) -> Sequence[Known]:
+    def threads(self, only: str | None = None) -> Sequence[ThreadRecord]:
         """Return the threads, those that changed last first."""
         if self.connection is None:
             return ()
-        made = {key: more for key, *more in self.connection.execute(MADE, {"only": only})}
-        run = dict.fromkeys(key for (key,) in self.connection.execute(RUN, {"only": only}))
+        made = {key: more for key, *more in self.connection.execute(SELECT_RECORDS, {"only": only})}
+        run = dict.fromkeys(key for (key,) in self.connection.execute(SELECT_CHECKPOINTED, {"only": only}))
         waiting = [key for key in made if key not in run]  # nothing of them was stored yet
         return [
-            Known(key, Recipe.read(made[key][0]) if key in made else None, made.get(key, ("", ""))[1])
+            ThreadRecord(
+                key, AgentSpec.from_json(made[key][0]) if key in made else None, made.get(key, ("", ""))[1]
+            )
             for key in (*waiting, *run)
         ]
 
-    def remember(self, thread: str, recipe: Recipe, request: str) -> None:
+    def remember(self, thread: str, recipe: AgentSpec, request: str) -> None:
         """Note how a thread's agent is made; its first request stays."""
         assert self.connection is not None  # noqa: S101 - a store that is written to is open
         with self.connection:
-            self.connection.execute(REMEMBER, (thread, recipe.written(), request))
+            self.connection.execute(UPSERT_RECORD, (thread, recipe.to_json(), request))
 
     def forget(self, thread: str) -> None:
         """Take a thread away, with all that is stored of it."""
@@ -136,9 +143,9 @@ class Store:
     # -- one process a thread --------------------------------------------------------------------------
 
     @contextmanager
-    def held(self, thread: str) -> Iterator[ThreadLock]:
+    def hold(self, thread: str) -> Iterator[ThreadLock]:
         """Keep other processes from running or editing this thread; a process that dies lets go."""
-        with open_lock_file(self.locked, "ab") as found:
+        with open_lock_file(self.lock_file, "ab") as found:
             if found is not None and not found.acquire(thread):
                 raise CommandError(
                     f"The thread {thread!r} is in the hands of another process: wait for it, or stop it."
@@ -152,17 +159,17 @@ class Store:
     def is_held(self, thread: str) -> bool:
         """Whether another process has this thread now."""
         try:
-            with open_lock_file(self.locked, "r+b") as found:
+            with open_lock_file(self.lock_file, "r+b") as found:
                 return found is not None and found.is_locked_elsewhere(thread)
         except OSError:
             return False
 
-    def is_run(self, thread: str) -> bool:
+    def is_running(self, thread: str) -> bool:
         """Whether another process runs this thread now: an idle chat holds it alone."""
         return self.is_held(RUNNING_PREFIX + thread)
 
     @property
-    def locked(self) -> str:
+    def lock_file(self) -> str:
         """The file beside the database that is locked, a byte for each thread."""
         return f"{self.place.path.resolve()}-locks"
 
@@ -171,40 +178,40 @@ class Store:
 
 
 @contextmanager
-def reading(place: Place) -> Iterator[Store]:
+def open_to_read(place: DatabaseFile) -> Iterator[Store]:
     """Open the database to read only; none is made where there is none."""
-    if not exists(place):
+    if not database_exists(place):
         yield Store(place, None)
         return
-    with sentences(place), closing(to_read(place)) as connection:
-        tables = checked(place, connection)
+    with translate_errors(place), closing(connect_to_read(place)) as connection:
+        tables = check_tables(place, connection)
         if TABLE not in tables:  # a program of its own keeps threads there
-            connection.execute(f"CREATE TEMP TABLE {NEW_TABLE}")
-        if "writes" in tables and "task_path" not in columns_of(connection, "writes"):  # it is older
+            connection.execute(f"CREATE TEMP TABLE {TABLE_DEFINITION}")
+        if "writes" in tables and "task_path" not in column_names(connection, "writes"):  # it is older
             connection.execute("CREATE TEMP VIEW writes AS SELECT *, '' AS task_path FROM main.writes")
         yield Store(place, connection if {"checkpoints", "writes"} <= tables else None)
 
 
 @contextmanager
-def writing(place: Place) -> Iterator[Store]:
+def open_to_write(place: DatabaseFile) -> Iterator[Store]:
     """Open the database to write; it is made where there is none, for its owner alone."""
-    if not exists(place):
-        made(place)
-    with sentences(place), closing(connected(place, "rw")) as connection:
-        checked(place, connection)
+    if not database_exists(place):
+        create_database(place)
+    with translate_errors(place), closing(connect(place, "rw")) as connection:
+        check_tables(place, connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut may
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {NEW_TABLE}")
-        from wakeloop.cli.saver import Numbered, slim
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE_DEFINITION}")
+        from wakeloop.cli.sqlite_saver import CompactSaver, compact_writes_table
         from wakeloop.thread.strict_saver import strict_saver
 
-        strict_saver(Numbered, connection).setup()
-        slim(connection)
+        strict_saver(CompactSaver, connection).setup()
+        compact_writes_table(connection)
         with closing(Store(place, connection)) as store:
             yield store
 
 
-def exists(place: Place) -> bool:
+def database_exists(place: DatabaseFile) -> bool:
     """Whether there is a database; what is no file in its place is refused."""
     try:
         if place.path.is_dir():
@@ -218,7 +225,7 @@ def exists(place: Place) -> bool:
         raise place.refuse(f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
 
 
-def made(place: Place) -> None:
+def create_database(place: DatabaseFile) -> None:
     """Make an empty file that only its owner can read; the default folder too."""
     try:
         if not place.named:
@@ -234,15 +241,15 @@ def made(place: Place) -> None:
         ) from None
 
 
-def connected(place: Place, mode: str) -> sqlite3.Connection:
+def connect(place: DatabaseFile, mode: str) -> sqlite3.Connection:
     """Connect; the saver calls from threads of its own, under its own lock."""
     uri = f"{place.path.resolve().as_uri()}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=BUSY, check_same_thread=False)
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
 
 
-def to_read(place: Place) -> sqlite3.Connection:
+def connect_to_read(place: DatabaseFile) -> sqlite3.Connection:
     """Connect to read; on a full disk to the file alone, where all is in it: SQLite wants room beside."""
-    connection = connected(place, "ro")
+    connection = connect(place, "ro")
     try:
         connection.execute("SELECT 1 FROM sqlite_master")
     except sqlite3.Error as error:
@@ -250,11 +257,11 @@ def to_read(place: Place) -> sqlite3.Connection:
         log = Path(f"{place.path.resolve()}-wal")
         if not is_disk_full(error) or (log.exists() and log.stat().st_size):
             raise
-        return connected(place, "ro&immutable=1")
+        return connect(place, "ro&immutable=1")
     return connection
 
 
-def checked(place: Place, connection: sqlite3.Connection) -> set[str]:
+def check_tables(place: DatabaseFile, connection: sqlite3.Connection) -> set[str]:
     """Refuse a database of another program, or of another version; return the tables that are ours."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     names = {name for (name,) in rows if not name.startswith("sqlite_")}
@@ -262,20 +269,20 @@ def checked(place: Place, connection: sqlite3.Connection) -> set[str]:
     if names and not ours:
         raise place.refuse("belongs to another program")
     for name in ours:
-        if not COLUMNS[name] <= columns_of(connection, name):
+        if not COLUMNS[name] <= column_names(connection, name):
             raise CommandError(
                 f"The database {str(place.path)!r} is of another version ({name}): name a new file with --db."
             )
     return ours
 
 
-def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+def column_names(connection: sqlite3.Connection, table: str) -> set[str]:
     """Return the names of a table's columns."""
     return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
 @contextmanager
-def sentences(place: Place) -> Iterator[None]:
+def translate_errors(place: DatabaseFile) -> Iterator[None]:
     """Whatever SQLite says, as one sentence."""
     try:
         yield

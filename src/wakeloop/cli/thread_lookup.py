@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from wakeloop.cli.failures import CommandError, usage_error
-from wakeloop.cli.store import Known, Place, Store, reading
+from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
 from wakeloop.display.clean import one_line
 from wakeloop.text.characters import is_visible
 
@@ -16,13 +16,13 @@ MAX_LISTED = 5  # threads in a sentence
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
-def find_thread(place: Place, thread: str | None) -> Known:
+def find_thread(place: DatabaseFile, thread: str | None) -> ThreadRecord:
     """Find a thread, without making a database where there is none."""
-    with reading(place) as store:
+    with open_to_read(place) as store:
         return find_latest_thread(store) if thread is None else require_thread(store, thread)
 
 
-def find_latest_thread(store: Store) -> Known:
+def find_latest_thread(store: Store) -> ThreadRecord:
     """The thread that changed last; a demo that is over is none that a person goes on with."""
     known = store.threads()
     if found := next((one for one in known if not is_finished_demo(store, one)), None):
@@ -34,20 +34,20 @@ def find_latest_thread(store: Store) -> Known:
     )
 
 
-def is_finished_demo(store: Store, known: Known) -> bool:
+def is_finished_demo(store: Store, known: ThreadRecord) -> bool:
     """Tell whether a thread is a demo that is over: nothing runs, waits or is open there."""
     if known.recipe is None or not known.recipe.demo:
         return False
-    from wakeloop.cli.stored import stored
+    from wakeloop.cli.stored_state import read_state
     from wakeloop.thread.standing import counted
 
     with suppress(CommandError):
-        session = counted(stored(store.saver, known.id))
+        session = counted(read_state(store.saver, known.id))
         return session["state"] not in ("running", "waiting") and not session["open"]
     return True
 
 
-def require_thread(store: Store, thread: str | None) -> Known:
+def require_thread(store: Store, thread: str | None) -> ThreadRecord:
     """Find a thread by its id, by how the id begins, or the last one; refuse one that is not there."""
     where = f"in {str(store.place.path)!r}"
     if thread is None:
@@ -60,7 +60,7 @@ def require_thread(store: Store, thread: str | None) -> Known:
     raise usage_error(f"There is no thread {name} {where}; wakeloop threads lists them.")
 
 
-def find_by_prefix(store: Store, beginning: str) -> Known | None:
+def find_by_prefix(store: Store, beginning: str) -> ThreadRecord | None:
     """The one thread whose id begins so; refuse where there are several."""
     known = {one.id: one for one in store.threads()}
     found = match_prefix(beginning, known, "threads")
@@ -96,15 +96,15 @@ def may_be_abbreviated(typed: str) -> bool:
     return bool(ABBREVIATED_ID.fullmatch(typed)) or ELLIPSIS in typed
 
 
-def resolve_thread_option(place: Place, thread: str | None) -> tuple[str, Known | None]:
+def resolve_thread_option(place: DatabaseFile, thread: str | None) -> tuple[str, ThreadRecord | None]:
     """The id of `--thread`, or a new one, and the thread if it is there."""
     if thread is None:
         return new_thread_id(), None
-    with reading(place) as store:
+    with open_to_read(place) as store:
         return find_or_new(store, thread)
 
 
-def find_or_new(store: Store, thread: str) -> tuple[str, Known | None]:
+def find_or_new(store: Store, thread: str) -> tuple[str, ThreadRecord | None]:
     """The thread of an id that may also be a new one's."""
     if known := store.find(thread) or (find_by_prefix(store, thread) if may_be_abbreviated(thread) else None):
         return known.id, known

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from wakeloop.cli.agent_spec import read_option_file
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.recipe import text_of
 from wakeloop.todos.items import Refused, read_list
 
 STRUCTURED_SUFFIXES = (".json", ".yaml", ".yml")
@@ -14,7 +14,7 @@ STRUCTURED_SUFFIXES = (".json", ".yaml", ".yml")
 
 def read_todo_file(path: Path) -> list[Mapping[str, Any]]:
     """Read the items of a file; texts are open items. Raises `CommandError` for a file that holds none."""
-    text = text_of(path, "--todos")
+    text = read_option_file(path, "--todos")
     read = _parse_structured(path, text) if path.suffix.lower() in STRUCTURED_SUFFIXES else text.splitlines()
     if not isinstance(read, list):
         raise usage_error(f"The file {str(path)!r} for --todos must hold a list of texts or items.")

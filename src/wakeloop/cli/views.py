@@ -6,11 +6,11 @@ from typing import Any, Self
 
 from langgraph.types import StateSnapshot
 
-from wakeloop.cli.outcome import as_json
+from wakeloop.cli.execution import View
+from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.output_formats import OutputFormat
 from wakeloop.cli.questions import suppress_echo
 from wakeloop.cli.recipe_builder import settings_from_recipe
-from wakeloop.cli.run import View
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.dialects import dialect_named
 from wakeloop.display.live import Live, fits
@@ -22,7 +22,7 @@ from wakeloop.thread.standing import counted, unfinished
 GOOD = SENTENCES["settled"]
 
 
-class Quiet(Plain):
+class QuietView(Plain):
     """Says what went wrong, what is asked, how to go on, and any end but the good one."""
 
     def feed(self, mode: str, data: Any) -> None:
@@ -35,7 +35,7 @@ class Quiet(Plain):
             super().say(line)
 
 
-class Still(Live):
+class NoEchoLive(Live):
     """A live region that nothing typed tears: it stays to be read afterwards."""
 
     def __enter__(self) -> Self:
@@ -48,12 +48,12 @@ class Still(Live):
         self.typed.close()
 
 
-def as_line(event: Any) -> None:
+def print_event(event: Any) -> None:
     """Write an event of the graph as a line of JSON on stdout."""
-    print(as_json(event), flush=True)  # noqa: T201
+    print(to_json_line(event), flush=True)  # noqa: T201
 
 
-def view_of(job: RunSpec, before: StateSnapshot) -> View:
+def choose_view(job: RunSpec, before: StateSnapshot) -> View:
     """A live region in a terminal, plain lines elsewhere; what is not for stdout goes to stderr."""
     screen = Screen(
         title=job.thread,
@@ -64,7 +64,7 @@ def view_of(job: RunSpec, before: StateSnapshot) -> View:
         session = counted(before)
         screen.wakes, screen.spent = session["wakes"], session["spent"]
     if job.output.shows_progress:
-        return Still(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
+        return NoEchoLive(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
     if job.output.format is OutputFormat.STREAM_JSON:
-        screen.heard = as_line
-    return (Quiet if job.output.quiet else Plain)(screen, sys.stderr)
+        screen.heard = print_event
+    return (QuietView if job.output.quiet else Plain)(screen, sys.stderr)

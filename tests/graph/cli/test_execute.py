@@ -17,10 +17,10 @@ from langgraph.config import get_stream_writer
 from langgraph.types import Command, Interrupt, interrupt
 
 from wakeloop import create_todo_agent
-from wakeloop.cli import run
-from wakeloop.cli.outcome import exit_code
+from wakeloop.cli import execution
+from wakeloop.cli.execution import RunQueue, execute
+from wakeloop.cli.final_state import exit_code
 from wakeloop.cli.questions import make_question_handler
-from wakeloop.cli.run import Arriving, execute
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Screen
 from wakeloop.testing import ScriptedModel, calls, says
@@ -189,7 +189,7 @@ def test_ctrl_c_ends_a_run_whose_stream_outpaces_its_view(presses: Any, most: fl
 
 
 def test_one_sigterm_is_enough_for_a_step_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "PATIENCE", 0.3)
+    monkeypatch.setattr(execution, "SIGTERM_SECONDS", 0.3)
     stop, ended = threading.Event(), threading.Event()
 
     @tool
@@ -210,26 +210,26 @@ def test_one_sigterm_is_enough_for_a_step_that_does_not_end(monkeypatch: pytest.
 
 
 def test_signals_pass_the_parts_that_wait() -> None:
-    arriving = Arriving()
+    arriving = RunQueue()
     for number in range(3):
         arriving.parts.put(("custom", number))
-    arriving.signal(signal.SIGTERM)
-    assert arriving.next(None) == ("signal", signal.SIGTERM)
-    assert [arriving.next(None)[1] for _ in range(3)] == [0, 1, 2]
+    arriving.put_signal(signal.SIGTERM)
+    assert arriving.next_part(None) == ("signal", signal.SIGTERM)
+    assert [arriving.next_part(None)[1] for _ in range(3)] == [0, 1, 2]
     arriving.parts.put(("custom", 3))
     with pytest.raises(queue.Empty):
-        arriving.next(time.monotonic())  # the deadline is asked first, whatever waits
-    assert arriving.next(time.monotonic() + 10) == ("custom", 3)  # what woke for a signal is none
+        arriving.next_part(time.monotonic())  # the deadline is asked first, whatever waits
+    assert arriving.next_part(time.monotonic() + 10) == ("custom", 3)  # what woke for a signal is none
 
 
 def test_a_signal_that_wakes_nobody_is_heard_all_the_same() -> None:
     """One that comes between a thread's last instruction and its wait is handled when the wait ends."""
-    arriving = Arriving()
+    arriving = RunQueue()
     late = threading.Timer(10, arriving.parts.put, [("custom", "only now")])
     early = threading.Timer(0.01, arriving.signals.append, [signal.SIGTERM])
     late.start()
     early.start()
     try:
-        assert arriving.next(None) == ("signal", signal.SIGTERM)
+        assert arriving.next_part(None) == ("signal", signal.SIGTERM)
     finally:
         late.cancel()

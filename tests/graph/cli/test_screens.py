@@ -17,11 +17,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 
 from wakeloop import create_todo_agent
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.output_formats import OutputFormat, OutputOptions
-from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.run_spec import RunSpec
-from wakeloop.cli.store import Place
-from wakeloop.cli.views import view_of
+from wakeloop.cli.store import DatabaseFile
+from wakeloop.cli.views import choose_view
 from wakeloop.display import ours
 from wakeloop.display.live import Live
 from wakeloop.display.ours import is_ours
@@ -305,10 +305,10 @@ def test_an_event_that_is_written_as_json_too_is_looked_at_once(
     monkeypatch.setattr(ours, "_reader", reader)
     agent = create_todo_agent(ScriptedModel(SCRIPT), [look], checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
-    place = Place(tmp_path / "threads.sqlite", named=True)
+    place = DatabaseFile(tmp_path / "threads.sqlite", named=True)
     output = OutputOptions(OutputFormat.STREAM_JSON)
-    job = RunSpec(place, "t", Recipe(root=str(tmp_path)), "go", "go", output=output)
-    view = view_of(job, agent.get_state(config))
+    job = RunSpec(place, "t", AgentSpec(root=str(tmp_path)), "go", "go", output=output)
+    view = choose_view(job, agent.get_state(config))
     for mode, data in agent.stream(GO, config, stream_mode=[*STREAM]):
         view.feed(mode, data)
     written, lines = capsys.readouterr()

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from wakeloop.cli.chat.completion import Names, offers
-from wakeloop.cli.chat.dots import DOTS
-from wakeloop.cli.chat.lines import COMMANDS, Command, help_lines, open_ended, read, todo_edit, topic
-from wakeloop.cli.chat.values import changed, told, without
+from wakeloop.cli.chat.completion import Names, complete
+from wakeloop.cli.chat.dot_commands import DOT_COMMANDS
+from wakeloop.cli.chat.parsing import (
+    COMMANDS,
+    Command,
+    help_lines,
+    is_unclosed,
+    parse_entry,
+    parse_todo_edit,
+    parse_topic,
+)
+from wakeloop.cli.chat.thread_settings import describe_value, remove_value, set_value
 from wakeloop.cli.failures import CommandError
 from wakeloop.errors import SettingsError
 from wakeloop.presets import preset
@@ -33,7 +41,7 @@ from wakeloop.settings import LoopSettings
     ],
 )
 def test_a_line_is_text_or_a_command(typed: str, meant: str | Command) -> None:
-    assert read(typed) == meant
+    assert parse_entry(typed) == meant
 
 
 @pytest.mark.parametrize(
@@ -46,7 +54,7 @@ def test_a_line_is_text_or_a_command(typed: str, meant: str | Command) -> None:
 )
 def test_an_unknown_command_names_the_nearest(typed: str, says: str) -> None:
     with pytest.raises(CommandError) as refused:
-        read(typed)
+        parse_entry(typed)
     assert str(refused.value).startswith(says)
 
 
@@ -62,20 +70,20 @@ def test_an_unknown_command_names_the_nearest(typed: str, says: str) -> None:
     ],
 )
 def test_several_lines_are_open_until_they_are_closed(typed: str, more: bool) -> None:
-    assert open_ended(typed) is more
+    assert is_unclosed(typed) is more
 
 
 def test_every_command_is_in_the_help_and_does_something() -> None:
     told_of = "\n".join(help_lines())
     assert all(f".{name}" in told_of for name in COMMANDS)
-    assert set(COMMANDS) - set(DOTS) == {"exit", "resume"}
-    assert set(DOTS) <= set(COMMANDS)
+    assert set(COMMANDS) - set(DOT_COMMANDS) == {"exit", "resume"}
+    assert set(DOT_COMMANDS) <= set(COMMANDS)
 
 
 def test_topics() -> None:
-    assert [topic(Command("info", word)) for word in ("", "todo", "config")] == ["", "todo", "config"]
+    assert [parse_topic(Command("info", word)) for word in ("", "todo", "config")] == ["", "todo", "config"]
     with pytest.raises(CommandError, match=r"\.info shows todo, config, session, role, agent, not 'x'"):
-        topic(Command("info", "x"))
+        parse_topic(Command("info", "x"))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +104,7 @@ def test_topics() -> None:
     ],
 )
 def test_edits_of_the_list(rest: str, edit: dict[str, object]) -> None:
-    assert todo_edit(rest) == edit
+    assert parse_todo_edit(rest) == edit
 
 
 @pytest.mark.parametrize(
@@ -111,7 +119,7 @@ def test_edits_of_the_list(rest: str, edit: dict[str, object]) -> None:
 )
 def test_wrong_edits_are_refused_in_a_sentence(rest: str, says: str) -> None:
     with pytest.raises(CommandError) as refused:
-        todo_edit(rest)
+        parse_todo_edit(rest)
     assert str(refused.value).startswith(says)
 
 
@@ -143,7 +151,7 @@ def test_set_merges_a_value_or_takes_it_away(
     own: dict[str, object], key: str, text: str, new: dict[str, object]
 ) -> None:
     before = dict(own)
-    assert changed(BASE, own, key, text) == new
+    assert set_value(BASE, own, key, text) == new
     assert own == before
 
 
@@ -162,25 +170,25 @@ def test_set_merges_a_value_or_takes_it_away(
 )
 def test_set_refuses_in_a_sentence(key: str, text: str, says: str) -> None:
     with pytest.raises((SettingsError, CommandError)) as refused:
-        changed(BASE, {}, key, text)
+        set_value(BASE, {}, key, text)
     assert str(refused.value).startswith(says)
 
 
 def test_null_under_a_base_with_a_text_and_unset() -> None:
     base = LoopSettings(continuation_prompt="Go.")
-    own = changed(base, {}, "continuation_prompt", "null")
+    own = set_value(base, {}, "continuation_prompt", "null")
     assert own == {"continuation_prompt": None}
-    assert told(base, own, "continuation_prompt") == (
+    assert describe_value(base, own, "continuation_prompt") == (
         'continuation_prompt is null in this thread (else "Go.").'
     )
-    assert without(own, "continuation_prompt") == {}
-    assert told(base, {}, "continuation_prompt") == (
+    assert remove_value(own, "continuation_prompt") == {}
+    assert describe_value(base, {}, "continuation_prompt") == (
         'continuation_prompt is "Go."; this thread does not override it.'
     )
 
 
 def test_set_over_loki() -> None:
-    own = changed(preset("loki"), {}, "auto_continue", "true")
+    own = set_value(preset("loki"), {}, "auto_continue", "true")
     assert own == {"auto_continue": True}
 
 
@@ -232,4 +240,4 @@ THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"],
     ],
 )
 def test_tab_offers_what_may_stand_there(before: str, offered: list[str]) -> None:
-    assert offers(before, lambda: THERE) == offered
+    assert complete(before, lambda: THERE) == offered

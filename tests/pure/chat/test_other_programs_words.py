@@ -6,8 +6,8 @@ import pytest
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 
-from wakeloop.cli.chat.ahead import text_of
-from wakeloop.cli.chat.lines import Command, read
+from wakeloop.cli.chat.parsing import Command, parse_entry
+from wakeloop.cli.chat.type_ahead import keys_to_text
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from wakeloop.cli.chat.lines import Command, read
     ],
 )
 def test_what_is_meant(typed: str, meant: str | Command) -> None:
-    assert read(typed) == meant
+    assert parse_entry(typed) == meant
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_what_is_meant(typed: str, meant: str | Command) -> None:
 def test_what_keys_come_to(typed: str, text: str) -> None:
     keys: list[KeyPress] = []
     Vt100Parser(keys.append).feed(typed)
-    assert text_of(keys) == text
+    assert keys_to_text(keys) == text

@@ -10,7 +10,7 @@ from threading import Event, Thread
 import pytest
 from prompt_toolkit.input.vt100 import Vt100Input
 
-from wakeloop.cli.chat.ahead import Ahead
+from wakeloop.cli.chat.type_ahead import TypeAhead
 
 
 @pytest.mark.parametrize("gone", ["hung up", "closed"])
@@ -21,7 +21,7 @@ def test_a_terminal_that_goes_away_ends_the_reading_without_a_word(
     monkeypatch.setattr(threading, "excepthook", raised.append)
     ours, theirs = pty.openpty()
     with os.fdopen(theirs) as terminal:
-        reader = Thread(target=Ahead(Vt100Input(terminal)).read, args=(Event(),), daemon=True)
+        reader = Thread(target=TypeAhead(Vt100Input(terminal)).read_keys, args=(Event(),), daemon=True)
         reader.start()
         os.close(ours) if gone == "hung up" else terminal.close()
         reader.join(10)

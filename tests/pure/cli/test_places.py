@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.store import Place, reading, writing
+from wakeloop.cli.store import DatabaseFile, open_to_read, open_to_write
 
 
-@pytest.mark.parametrize("opened", [reading, writing])
+@pytest.mark.parametrize("opened", [open_to_read, open_to_write])
 def test_a_pipe_or_a_device_is_refused_and_not_waited_for(opened: type, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, Path(os.devnull)):
-        with pytest.raises(CommandError, match="a device or a pipe"), opened(Place(path, named=True)):
+        with pytest.raises(CommandError, match="a device or a pipe"), opened(DatabaseFile(path, named=True)):
             pass

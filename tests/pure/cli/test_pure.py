@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
+from wakeloop.cli.agent_spec import AgentSpec, parse_setting, parse_tools, strip_credentials
 from wakeloop.cli.failures import CommandError, error_exit_code, format_error, redact
-from wakeloop.cli.outcome import exit_code
+from wakeloop.cli.final_state import exit_code
 from wakeloop.cli.plan_editor import format_item, parse_plan
-from wakeloop.cli.recipe import Recipe, setting, tool_names, without_user
-from wakeloop.cli.show import as_plain, told
+from wakeloop.cli.show import format_message, message_as_json
+from wakeloop.cli.thread_list import shorten_id
 from wakeloop.cli.thread_lookup import match_prefix
-from wakeloop.cli.threads import shortened
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.width import cells
 from wakeloop.display.words import SENTENCES, elapsed, ending, question
@@ -41,21 +41,23 @@ from wakeloop.text.characters import escape_invisible
     ],
 )
 def test_settings_are_read_as_scalars(text: str, value: object) -> None:
-    assert setting(text) == ("k", value)
+    assert parse_setting(text) == ("k", value)
 
 
 def test_tools() -> None:
-    assert tool_names("files, shell,files") == ("files", "shell")
-    assert tool_names("none") == ()
-    assert tool_names("") == ()
+    assert parse_tools("files, shell,files") == ("files", "shell")
+    assert parse_tools("none") == ()
+    assert parse_tools("") == ()
 
 
 def test_a_recipe_survives_and_keeps_no_password() -> None:
-    recipe = Recipe(model="m", base_url="http://me:pw@host:1/v1", settings={"nag_after": 1}, tools=("files",))
-    read = Recipe.read(recipe.written())
+    recipe = AgentSpec(
+        model="m", base_url="http://me:pw@host:1/v1", settings={"nag_after": 1}, tools=("files",)
+    )
+    read = AgentSpec.from_json(recipe.to_json())
     assert read.base_url == "http://host:1/v1"
-    assert Recipe.read('{"model": "m", "of the future": 1}').model == "m"
-    assert without_user("http://host/v1?x=1") == "http://host/v1?x=1"
+    assert AgentSpec.from_json('{"model": "m", "of the future": 1}').model == "m"
+    assert strip_credentials("http://host/v1?x=1") == "http://host/v1?x=1"
 
 
 @pytest.mark.parametrize(
@@ -75,12 +77,12 @@ def test_a_recipe_survives_and_keeps_no_password() -> None:
 )
 def test_a_recipe_of_another_version_is_none(more: dict[str, Any]) -> None:
     levels = [{"kind": "global", "source": "x", "values": {"max_items": 1}}]
-    recipe = Recipe(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
-    whole = json.loads(recipe.written())
-    read = Recipe.read(json.dumps(whole))
+    recipe = AgentSpec(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
+    whole = json.loads(recipe.to_json())
+    read = AgentSpec.from_json(json.dumps(whole))
     assert read is not None
-    assert json.loads(read.written()) == whole
-    assert Recipe.read(json.dumps({**whole, **more})) is None
+    assert json.loads(read.to_json()) == whole
+    assert AgentSpec.from_json(json.dumps({**whole, **more})) is None
 
 
 ALIKE = [f"customer-{n}-{'x' * 20}{m}{'x' * 9}" for n in (1, 2) for m in ("", "a")]
@@ -97,7 +99,7 @@ ALIKE = [f"customer-{n}-{'x' * 20}{m}{'x' * 9}" for n in (1, 2) for m in ("", "a
     ids=["short", "alike", "wide", "wide and alike"],
 )
 def test_what_a_list_shows_of_a_long_id_stands_for_it_alone(names: list[str], wide: int) -> None:
-    shown = [shortened(name, names, 20) for name in names]
+    shown = [shorten_id(name, names, 20) for name in names]
     assert [match_prefix(short, names, "threads") for short in shown if short not in names] == [
         name for name in names if name not in shown
     ]
@@ -237,5 +239,5 @@ def test_what_others_put_in_is_labelled_with_their_name(
     extra: dict[str, str], line: str, source: str | None
 ) -> None:
     message = HumanMessage("so far", additional_kwargs=extra)
-    assert list(told(message)) == [line]
-    assert as_plain(message).get("source") == source
+    assert list(format_message(message)) == [line]
+    assert message_as_json(message).get("source") == source

@@ -14,7 +14,7 @@ from langchain_core.messages import HumanMessage
 from talking import does, talks
 
 from wakeloop.cli.chat.conversation import Conversation
-from wakeloop.cli.chat.keyboard import Pipe, history
+from wakeloop.cli.chat.input import PipeInput, open_history
 from wakeloop.cli.chat.repl import Repl
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.recipe_builder import build_recipe
@@ -30,7 +30,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseChatModel], BaseChat
 
     def play(model: BaseChatModel) -> BaseChatModel:
         for module in ("cli.agent", "cli.chat.conversation"):
-            monkeypatch.setattr(f"wakeloop.{module}.model_of", lambda recipe, stop: model)
+            monkeypatch.setattr(f"wakeloop.{module}.make_model", lambda recipe, stop: model)
         return model
 
     return play
@@ -48,7 +48,7 @@ def test_set_writes_the_whole_dict_and_the_next_activation_reads_it(talk_with, p
     assert does(talk, ".set") == ["This thread overrides nothing."]
     assert does(talk, ".set max_auto_continues 1") == ["max_wake_cycles is 1 in this thread (else 25)."]
     assert does(talk, ".set nag_after 9") == ["nag_after is 9 in this thread (else 5)."]
-    assert talk.own == {"max_wake_cycles": 1, "nag_after": 9}
+    assert talk.overrides == {"max_wake_cycles": 1, "nag_after": 9}
     talk.run("go")
     assert talk.snapshot.values["todo_session"] == {
         "state": "idle", "reason": "wake_budget", "open": 2, "wakes": 1, "budget": 1, "list": 1, "items": 2,
@@ -58,7 +58,7 @@ def test_set_writes_the_whole_dict_and_the_next_activation_reads_it(talk_with, p
         "max_wake_cycles is 25; this thread does not override it."
     ]
     assert does(talk, ".unset nag_after") == ["nag_after is 5; this thread does not override it."]
-    assert talk.own == {}
+    assert talk.overrides == {}
     assert does(talk, ".set max_wake_cycles 0")
     talk.run("again")
     assert talk.snapshot.values["todo_session"]["budget"] == 0
@@ -72,7 +72,7 @@ def test_a_wrong_value_changes_nothing(talk_with, plays) -> None:
     for line in (".set nag_after often", ".set dialect loki", ".set nothing 1", ".set model x"):
         with pytest.raises((SettingsError, CommandError)):
             does(talk, line)
-    assert talk.own == {"nag_after": 9}
+    assert talk.overrides == {"nag_after": 9}
 
 
 def test_switching_loki_on_adds_the_tools_and_off_takes_them_away(talk_with, plays) -> None:
@@ -97,7 +97,7 @@ def test_it_is_refused_where_the_model_cannot_call_tools(talk_with, plays) -> No
     talk.run("hi")
     with pytest.raises(ModelError, match="cannot call tools, and a todo list needs them"):
         does(talk, ".set auto_continue true")
-    assert talk.own == {}
+    assert talk.overrides == {}
     assert does(talk, ".set max_wake_cycles 3")
 
 
@@ -278,7 +278,7 @@ def test_lines_of_a_pipe(talk_with, plays, capsys: pytest.CaptureFixture[str]) -
     plays(ScriptedModel([says("hello to you"), says("two lines")]))
     typed = 'hello\n\n.set nag_after 3\n"""\none\ntwo\n"""\n.info todo\n.exit\nnot read\n'
     talk = talk_with()
-    assert Repl(talk, Pipe(io.StringIO(typed))).loop() == 0
+    assert Repl(talk, PipeInput(io.StringIO(typed))).read_entries() == 0
     out, err = capsys.readouterr()
     assert "model: hello to you" in out
     assert "nag_after is 3 in this thread" in out
@@ -301,19 +301,19 @@ def test_a_scripts_exit_code(
     talk_with, plays, capsys: pytest.CaptureFixture[str], typed: str, code: int, says_: str
 ) -> None:
     plays(ScriptedModel([RuntimeError("down"), says("hello")] if "down" in typed else [says("hello")]))
-    assert Repl(talk_with(), Pipe(io.StringIO(typed))).loop() == code
+    assert Repl(talk_with(), PipeInput(io.StringIO(typed))).read_entries() == code
     assert capsys.readouterr().err.startswith(says_)
 
 
 def test_history_is_its_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "chat-history"
-    history(path).append_string("a secret")
+    open_history(path).append_string("a secret")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     path.chmod(0o644)
-    history(path)
+    open_history(path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert list(history(tmp_path / "state" / "chat-history" / "x").load_history_strings()) == []
+    assert list(open_history(tmp_path / "state" / "chat-history" / "x").load_history_strings()) == []
 
 
 def test_a_password_in_an_address_is_stored_nowhere(talk_with, plays, tmp_path: Path) -> None:

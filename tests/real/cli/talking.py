@@ -5,12 +5,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from wakeloop.cli.agent_spec import parse_options
 from wakeloop.cli.chat.conversation import Conversation
-from wakeloop.cli.chat.dots import DOTS
-from wakeloop.cli.chat.lines import Command, read
-from wakeloop.cli.recipe import options
+from wakeloop.cli.chat.dot_commands import DOT_COMMANDS
+from wakeloop.cli.chat.parsing import Command, parse_entry
 from wakeloop.cli.recipe_builder import build_recipe
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import DatabaseFile, open_to_write
 
 
 @contextmanager
@@ -19,10 +19,10 @@ def talks(root: Path) -> Iterator[Callable[..., Conversation]]:
     with ExitStack() as opened:
 
         def begin(*settings: str, **more: Any) -> Conversation:
-            recipe = build_recipe(None, options(settings=settings, root=root, **{"model": "m", **more}))
-            place = Place(root / "threads.sqlite", named=True)
-            talk = Conversation(place, opened.enter_context(writing(place)), "", recipe)
-            opened.push(talk.held)
+            recipe = build_recipe(None, parse_options(settings=settings, root=root, **{"model": "m", **more}))
+            place = DatabaseFile(root / "threads.sqlite", named=True)
+            talk = Conversation(place, opened.enter_context(open_to_write(place)), "", recipe)
+            opened.push(talk.held_thread)
             talk.hold("mine")
             return talk
 
@@ -30,6 +30,6 @@ def talks(root: Path) -> Iterator[Callable[..., Conversation]]:
 
 
 def does(talk: Conversation, line: str) -> list[str]:
-    command = read(line)
+    command = parse_entry(line)
     assert isinstance(command, Command)
-    return list(DOTS[command.name](talk, command))
+    return list(DOT_COMMANDS[command.name](talk, command))

@@ -14,9 +14,9 @@ from langchain_openai import ChatOpenAI
 from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
 from wakeloop.cli.agent import stoppable_client
-from wakeloop.cli.chat.keyboard import Pipe
-from wakeloop.cli.recipe import text_of
-from wakeloop.cli.start import piped
+from wakeloop.cli.agent_spec import read_option_file
+from wakeloop.cli.chat.input import PipeInput
+from wakeloop.cli.launch import read_stdin
 from wakeloop.config.files import read_markdown, read_yaml
 from wakeloop.model.byte_order_mark import astrip_mark_hook, strip_mark, strip_mark_hook
 from wakeloop.model.chat_models import create_openai_model
@@ -25,14 +25,14 @@ MARK = "\ufeff"
 
 
 def test_stdin_begins_behind_it() -> None:
-    assert piped(io.StringIO(f"{MARK}Count to three.")) == "Count to three."
+    assert read_stdin(io.StringIO(f"{MARK}Count to three.")) == "Count to three."
 
 
 def test_the_first_line_of_a_chat_is_a_command_all_the_same() -> None:
-    pipe = Pipe(io.StringIO(f"{MARK}.info todo\n{MARK}a text\n"))
-    assert [pipe.entry(""), pipe.entry("")] == [".info todo\n", f"{MARK}a text\n"]
+    pipe = PipeInput(io.StringIO(f"{MARK}.info todo\n{MARK}a text\n"))
+    assert [pipe.read_entry(""), pipe.read_entry("")] == [".info todo\n", f"{MARK}a text\n"]
     with pytest.raises(EOFError):
-        Pipe(io.StringIO(MARK)).entry("")
+        PipeInput(io.StringIO(MARK)).read_entry("")
 
 
 def test_files_begin_behind_it(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_files_begin_behind_it(tmp_path: Path) -> None:
     system.write_text(f"{MARK}Be brief.", encoding="utf-8")
     assert (read_markdown(role).values, read_markdown(role).body) == ({"model": "m"}, "Be brief.")
     assert read_yaml(levels).values == {"model": "m"}
-    assert text_of(system, "--system") == "Be brief."
+    assert read_option_file(system, "--system") == "Be brief."
 
 
 def event(text: str) -> bytes:

@@ -10,12 +10,12 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from typer.testing import CliRunner
 
+from wakeloop.cli.agent_spec import AgentSpec, parse_options
 from wakeloop.cli.commands.app import app
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.reader import reader
-from wakeloop.cli.recipe import Recipe, options
+from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.recipe_builder import build_recipe, build_stack, settings_from_recipe
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 
@@ -57,11 +57,11 @@ def rows(*args: str) -> dict[str, tuple[object, str, str]]:
 @pytest.fixture
 def thread(folder: Path, tmp_path: Path) -> str:
     """A thread with a recipe and values of its own."""
-    recipe = build_recipe(None, options(role="coder", settings=["guard_retries=0"], preset="wakeloop"))
-    with writing(Place(tmp_path / "threads.sqlite", named=True)) as store:
+    recipe = build_recipe(None, parse_options(role="coder", settings=["guard_retries=0"], preset="wakeloop"))
+    with open_to_write(DatabaseFile(tmp_path / "threads.sqlite", named=True)) as store:
         store.remember("mine", recipe, "hello")
         assert isinstance(store.saver, SqliteSaver)
-        reader(store.saver).update_state(
+        build_offline_graph(store.saver).update_state(
             {"configurable": {"thread_id": "mine"}},
             {"todo_settings": {"max_auto_continues": 3}},
             as_node="finalization_guard",
@@ -184,28 +184,30 @@ def test_a_wrong_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_levels_become_the_recipe(folder: Path, tmp_path: Path) -> None:
-    recipe = build_recipe(None, options(role="coder", settings=["nag_after=1"]))
+    recipe = build_recipe(None, parse_options(role="coder", settings=["nag_after=1"]))
     assert (recipe.model, recipe.base_url, recipe.tools) == ("openai:small", "http://a:1", ("shell",))
     assert (recipe.system, recipe.root, recipe.role) == ("You write code.", str(tmp_path), "coder")
     assert recipe.settings == {"max_items": 50, "nudge_items": 9, "nag_after": 1, "nag_every": 7}
 
 
 def test_a_thread_keeps_its_levels_and_options_are_added(folder: Path) -> None:
-    kept = Recipe.read(build_recipe(None, options(role="coder", settings=["nag_after=1"])).written())
+    kept = AgentSpec.from_json(
+        build_recipe(None, parse_options(role="coder", settings=["nag_after=1"])).to_json()
+    )
     (folder / "config.yaml").write_text("max_items: 51\nmodel: other\n")
     (folder / "roles" / "coder.md").write_text("You are new.\n")
-    assert build_recipe(kept, {}).written() == kept.written()
-    more = build_recipe(kept, options(settings=["guard_retries=0"], model="m"))
+    assert build_recipe(kept, {}).to_json() == kept.to_json()
+    more = build_recipe(kept, parse_options(settings=["guard_retries=0"], model="m"))
     assert (more.model, more.settings) == ("m", {**kept.settings, "guard_retries": 0})
-    anew = build_recipe(kept, options(role="coder"))
+    anew = build_recipe(kept, parse_options(role="coder"))
     assert (anew.model, anew.system) == ("other", "You are new.")
     assert anew.settings == {"max_items": 51, "nudge_items": 9, "nag_after": 1}
-    assert build_recipe(kept, options(role="null")).system == ""
+    assert build_recipe(kept, parse_options(role="null")).system == ""
 
 
 def test_a_recipe_without_levels_is_all_base(folder: Path) -> None:
-    old = Recipe(model="m", preset="lesson", settings={"nag_after": 1}, root="/", system="Be brief.")
-    new = build_recipe(old, options(settings=["nag_every=2"]))
+    old = AgentSpec(model="m", preset="lesson", settings={"nag_after": 1}, root="/", system="Be brief.")
+    new = build_recipe(old, parse_options(settings=["nag_every=2"]))
     assert (new.model, new.preset, new.system) == ("m", "lesson", "Be brief.")
     assert new.settings == {"nag_after": 1, "nag_every": 2, "max_requests": 500}
 
@@ -226,7 +228,7 @@ def test_loki_is_switched_on_unless_a_level_says_otherwise(
     folder: Path, config: str, given: dict[str, object], on: bool, switched: bool
 ) -> None:
     (folder / "config.yaml").write_text(config)
-    recipe = build_recipe(None, options(model="m", **given))
+    recipe = build_recipe(None, parse_options(model="m", **given))
     found = rows("--preset", "loki") if given.get("preset") == "loki" and not given.get("settings") else None
     assert recipe.switched_on is switched
     assert recipe.settings.get("auto_continue", recipe.preset != "loki") is on
@@ -235,12 +237,14 @@ def test_loki_is_switched_on_unless_a_level_says_otherwise(
 
 
 def test_an_address_is_for_models_of_its_kind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert build_recipe(None, options(model="anthropic:m")).base_url == ""
-    assert build_recipe(None, options(model="anthropic:m", base_url="http://b:2")).base_url == "http://b:2"
+    assert build_recipe(None, parse_options(model="anthropic:m")).base_url == ""
+    assert (
+        build_recipe(None, parse_options(model="anthropic:m", base_url="http://b:2")).base_url == "http://b:2"
+    )
     monkeypatch.setenv("OPENAI_BASE_URL", "http://c:3")
-    assert build_recipe(None, options()).base_url == "http://a:1"
+    assert build_recipe(None, parse_options()).base_url == "http://a:1"
     (folder / "config.yaml").write_text("")
-    assert build_recipe(None, options(model="m")).base_url == "http://c:3"
+    assert build_recipe(None, parse_options(model="m")).base_url == "http://c:3"
 
 
 def test_no_model(folder: Path) -> None:
@@ -248,7 +252,7 @@ def test_no_model(folder: Path) -> None:
     with pytest.raises(CommandError, match="No model is named"):
         build_recipe(None, {})
     with pytest.raises(SettingsError, match="There is no setting 'max_wake'"):
-        build_recipe(None, options(model="m", settings=["max_wake=1"]))
+        build_recipe(None, parse_options(model="m", settings=["max_wake=1"]))
 
 
 # -- budgets ---------------------------------------------------------------------------------------------
@@ -288,14 +292,14 @@ def test_the_limit_of_requests(
     (folder / "config.yaml").write_text(config)
     (folder / "agents" / "poor.yaml").write_text("preset: cubepi\n")
     (folder / "agents" / "rich.yaml").write_text("preset: cubepi\nmax_requests: null\n")
-    words = options(model="m", **given)
+    words = parse_options(model="m", **given)
     found = build_stack(None, words).resolve().values["max_requests"]
     assert (found.value, found.level, Path(found.source).name) == held
     assert settings_from_recipe(build_recipe(None, words)).max_requests == held[0]
 
 
 def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
-    recipe = build_recipe(None, options(model="m", settings=["max_requests=5", "nag_after=1"]))
+    recipe = build_recipe(None, parse_options(model="m", settings=["max_requests=5", "nag_after=1"]))
     for words, limit in [
         ({"max_requests": "6"}, 6),
         ({}, 6),
@@ -303,7 +307,7 @@ def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
         ({"settings": ["max_requests=7"]}, 7),
         ({"max_requests": "null"}, None),
     ]:
-        recipe = build_recipe(Recipe.read(recipe.written()), options(**words))
+        recipe = build_recipe(AgentSpec.from_json(recipe.to_json()), parse_options(**words))
         assert (settings_from_recipe(recipe).max_requests, settings_from_recipe(recipe).nag_after) == (
             limit,
             1,
@@ -313,7 +317,9 @@ def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
 def test_every_budget_has_its_option(folder: Path) -> None:
     (folder / "config.yaml").write_text(PRICES)
     words = {"max_requests": "1_000", "max_tokens": "2", "max_cost": "0.5", "max_seconds": "90"}
-    settings = settings_from_recipe(Recipe.read(build_recipe(None, options(model="m", **words)).written()))
+    settings = settings_from_recipe(
+        AgentSpec.from_json(build_recipe(None, parse_options(model="m", **words)).to_json())
+    )
     dumped = settings.model_dump()
     assert {key: dumped[key] for key in words} == {
         "max_requests": 1000, "max_tokens": 2, "max_cost": 0.5, "max_seconds": 90.0,
@@ -371,7 +377,7 @@ def test_a_model_without_a_price_has_no_limit_of_cost(folder: Path, monkeypatch:
 
 
 def test_a_thread_without_prices_takes_those_of_today(folder: Path) -> None:
-    kept = build_recipe(None, options(model="m"))
+    kept = build_recipe(None, parse_options(model="m"))
     (folder / "config.yaml").write_text(f"{PRICES}nag_after: 1\n")
-    settings = settings_from_recipe(build_recipe(kept, options(max_cost="2")))
+    settings = settings_from_recipe(build_recipe(kept, parse_options(max_cost="2")))
     assert (settings.max_cost, [*settings.prices], settings.nag_after) == (2, ["m"], 6)

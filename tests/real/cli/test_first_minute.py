@@ -22,7 +22,7 @@ from processes import Shell, wakeloop
 
 from wakeloop.cli import discovery, doctor
 from wakeloop.cli.discovery import KEY_PROVIDERS
-from wakeloop.cli.store import Place
+from wakeloop.cli.store import DatabaseFile
 from wakeloop.guesses.models import is_here
 
 pytestmark = pytest.mark.loopback
@@ -358,7 +358,7 @@ def test_at_a_terminal_the_doctor_says_what_it_waits_for(
 
     monkeypatch.setattr(discovery, "query_server", asked)
     monkeypatch.setattr(doctor, "show_progress", order.append)
-    assert doctor.run_doctor(Place.of(None), {}, order.append) == 0
+    assert doctor.run_doctor(DatabaseFile.of(None), {}, order.append) == 0
     assert [line.partition(":")[0].partition(" ")[0] for line in order] == [
         *("versions", "config", "threads", "Looking", "keys", "asked", "server", "model", "Asking", "tools")
     ]
@@ -393,7 +393,7 @@ def test_of_this_machine(url: str) -> None:
     assert is_here(url)
 
 
-def first_line(shell: Shell, *args: str, by: str = "start.begun") -> tuple[str, str]:
+def first_line(shell: Shell, *args: str, by: str = "launch.announce_start") -> tuple[str, str]:
     """What a terminal shows first, and what had been imported until then."""
     place, name = by.rsplit(".", 1)
     code = (
@@ -440,7 +440,7 @@ def test_an_interrupt_before_the_run_began_is_told(here: Path, monkeypatch: pyte
         def play(self) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setitem(sys.modules, "wakeloop.cli.play", Slow())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "wakeloop.cli.run_job", Slow())  # type: ignore[arg-type]
     told = wakeloop("run", "x", "--model", "m")
     assert told == (130, "", "Stopped before the run began: nothing is stored.\n")
 

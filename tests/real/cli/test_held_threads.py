@@ -11,7 +11,7 @@ import pytest
 from processes import wakeloop
 
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.store import Place, Store, reading, writing
+from wakeloop.cli.store import DatabaseFile, Store, open_to_read, open_to_write
 
 LOOKS = """
 import sys
@@ -23,11 +23,11 @@ with reading(Place(Path(sys.argv[1]), named=True)) as store:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "threads.sqlite", named=True)
+def place(tmp_path: Path) -> DatabaseFile:
+    return DatabaseFile(tmp_path / "threads.sqlite", named=True)
 
 
-def taken(place: Place, *names: str) -> list[str]:
+def taken(place: DatabaseFile, *names: str) -> list[str]:
     """Which of the threads another process finds taken."""
     seen = subprocess.run(
         [sys.executable, "-c", LOOKS, str(place.path), *names], capture_output=True, text=True, check=True
@@ -37,7 +37,7 @@ def taken(place: Place, *names: str) -> list[str]:
 
 def another(store: Store) -> None:
     """Hold another thread for a moment."""
-    with store.held("other"), store.held("third") as hold, hold.running():
+    with store.hold("other"), store.hold("third") as hold, hold.running():
         assert taken(store.place, "one", "other", "third") == ["one", "other", "third"]
 
 
@@ -48,34 +48,34 @@ def looked(store: Store) -> None:
 
 def looked_elsewhere(store: Store) -> None:
     """List the threads, as a chat does in the midst of its own."""
-    with reading(store.place) as second:
+    with open_to_read(store.place) as second:
         assert not second.is_held("one")
     assert wakeloop("threads", "--db", str(store.place.path))[0] == 0
 
 
 def refused(store: Store) -> None:
     """Ask for it again."""
-    with pytest.raises(CommandError, match="'one' is in the hands"), store.held("one"):
+    with pytest.raises(CommandError, match="'one' is in the hands"), store.hold("one"):
         pass
 
 
 @pytest.mark.parametrize("act", [another, looked, looked_elsewhere, refused])
-def test_a_thread_that_is_held_stays_so(place: Place, act: object) -> None:
-    with writing(place) as store, store.held("one"):
+def test_a_thread_that_is_held_stays_so(place: DatabaseFile, act: object) -> None:
+    with open_to_write(place) as store, store.hold("one"):
         act(store)  # type: ignore[operator]
         assert taken(place, "one", "free", "other", "third") == ["one"]
     assert taken(place, "one") == []
 
 
-def test_the_last_one_closes_the_file_of_the_locks(place: Place, tmp_path: Path) -> None:
+def test_the_last_one_closes_the_file_of_the_locks(place: DatabaseFile, tmp_path: Path) -> None:
     descriptors = Path("/dev/fd") if sys.platform == "darwin" else Path("/proc/self/fd")
 
     def opened() -> int:
         return sum(one.resolve() == tmp_path / "threads.sqlite-locks" for one in descriptors.iterdir())
 
-    with writing(place) as store, ExitStack() as held:
+    with open_to_write(place) as store, ExitStack() as held:
         for name in ("a", "b", "c"):
-            held.enter_context(store.held(name))
+            held.enter_context(store.hold(name))
         assert opened() == 1
         held.close()
         assert opened() == 0

@@ -19,9 +19,9 @@ from chat_server import Reply
 from processes import COMMAND, Shell, until, wakeloop
 
 from wakeloop import create_todo_agent
-from wakeloop.cli import threads
-from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.store import Known, Place, Store, writing
+from wakeloop.cli import thread_list
+from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_write
 from wakeloop.cli.thread_lookup import resolve_thread_option
 from wakeloop.display.width import cells
 from wakeloop.testing import ScriptedModel, calls, says
@@ -40,13 +40,13 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def keep(db: Path, *names: str, script: Any = (), request: str = "") -> None:
     """Threads that a run has ended, the last one named last."""
-    with writing(Place(db, named=True)) as store:
+    with open_to_write(DatabaseFile(db, named=True)) as store:
         for name in names:
             model = ScriptedModel(list(script) or [says(f"hello {name}")])
             agent = create_todo_agent(model, checkpointer=store.saver)
             asked = request or f"go {name}"
             agent.invoke({"messages": [("user", asked)]}, {"configurable": {"thread_id": name}})
-            store.remember(name, Recipe(model="m", root=str(db.parent)), asked)
+            store.remember(name, AgentSpec(model="m", root=str(db.parent)), asked)
 
 
 # -- which thread is meant --------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def test_a_chat_that_has_nothing_to_go_on_with_says_the_same(db: Path) -> None:
 
 def demo(db: Path, name: str, *script: Any) -> None:
     """A demo's thread, ended or broken off."""
-    with writing(Place(db, named=True)) as store, suppress(KeyboardInterrupt):
-        store.remember(name, Recipe(root=str(db.parent), demo=True), "audit")
+    with open_to_write(DatabaseFile(db, named=True)) as store, suppress(KeyboardInterrupt):
+        store.remember(name, AgentSpec(root=str(db.parent), demo=True), "audit")
         agent = create_todo_agent(ScriptedModel(list(script)), checkpointer=store.saver)
         agent.invoke({"messages": [("user", "audit")]}, {"configurable": {"thread_id": name}})
 
@@ -202,12 +202,12 @@ def test_all_threads_are_read_only_where_an_id_may_be_cut_short(
     seen: list[str | None] = []
     read = Store.threads
 
-    def counted(store: Store, only: str | None = None) -> Sequence[Known]:
+    def counted(store: Store, only: str | None = None) -> Sequence[ThreadRecord]:
         seen.append(only)
         return read(store, only)
 
     monkeypatch.setattr(Store, "threads", counted)
-    assert (resolve_thread_option(Place(db, named=True), typed)[0], seen) == (meant, asked)
+    assert (resolve_thread_option(DatabaseFile(db, named=True), typed)[0], seen) == (meant, asked)
 
 
 # -- the list ---------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_all_threads_are_read_only_where_an_id_may_be_cut_short(
 
 def test_the_list_has_the_last_message_and_an_idle_chat_does_not_run(db: Path) -> None:
     keep(db, "t-1", script=[calls(("todo_write", {"items": ["a", "b"]})), *[says("I stop")] * 7])
-    with writing(Place(db, named=True)) as store, store.held("t-1"):
+    with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("t-1"):
         held = wakeloop("threads")[1].splitlines()
         row = json.loads(wakeloop("threads", "--json")[1])[0]
     assert held[0].split() == [
@@ -251,7 +251,7 @@ def test_a_thread_has_one_row_at_80_and_two_at_40(
         *[says("I stop here, 次に何をしますか教えてください")] * 7,
     ]
     keep(db, *KEPT, script=script, request=REQUEST)
-    monkeypatch.setattr(threads, "room", lambda _: width)
+    monkeypatch.setattr(thread_list, "room", lambda _: width)
     head, *lines = wakeloop("threads")[1].splitlines()[rows - 1 :]
     assert [cells(line) for line in lines if cells(line) > width] == []
     assert len(lines) == len(KEPT) * rows
@@ -272,7 +272,7 @@ def states() -> list[str]:
 def test_a_chat_that_sits_over_a_broken_run_does_not_run(db: Path) -> None:
     with suppress(KeyboardInterrupt):
         keep(db, "broken", script=[KeyboardInterrupt()])
-    with writing(Place(db, named=True)) as store, store.held("broken") as hold:
+    with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("broken") as hold:
         assert states() == ["broken off", "state: broken off"]
         with hold.running():
             assert states() == ["running", "state: running"]
@@ -307,7 +307,7 @@ def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
     keep(db, "t-1", "t-2", "t-3")
     assert wakeloop("rm", "t-1", "nobody")[0] == 2
     assert rows(db, "t-1") > 2
-    with writing(Place(db, named=True)) as store, store.held("t-1"):
+    with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("t-1"):
         ran = subprocess.run([*COMMAND, "rm", "t-1"], capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr[:48]) == (1, "wakeloop: The thread 't-1' is in the hands of an")
     assert wakeloop("rm", "t-1", "t-3") == (0, "Removed t-1 (go t-1).\nRemoved t-3 (go t-3).\n", "")

@@ -11,11 +11,11 @@ import pytest
 from talking import does, talks
 
 from wakeloop.cli.agent import build_recipe_graph, make_model
+from wakeloop.cli.agent_spec import parse_options
 from wakeloop.cli.chat.conversation import Conversation
-from wakeloop.cli.chat.lines import read
+from wakeloop.cli.chat.parsing import parse_entry
+from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.outside import Outside
-from wakeloop.cli.recipe import options
 from wakeloop.cli.recipe_builder import build_recipe
 from wakeloop.config.levels import list_names, read_agent, read_global_levels
 from wakeloop.errors import ModelError, SettingsError
@@ -103,7 +103,7 @@ def test_exit_and_info_of_an_agent(folder: Path, talk_with: Any) -> None:
 @pytest.mark.parametrize("line", [".model gpt", ".empty session", ".continue", ".macro x"])
 def test_a_command_of_lokis_is_answered_with_the_way(line: str) -> None:
     with pytest.raises(CommandError, match=r"There is no command \.\w+; ") as told:
-        read(line)
+        parse_entry(line)
     for nothing in ("did you mean", ".help lists them"):
         assert nothing not in str(told.value)
 
@@ -111,7 +111,7 @@ def test_a_command_of_lokis_is_answered_with_the_way(line: str) -> None:
 @pytest.mark.parametrize("rest", ["session", "rag"])
 def test_what_else_loki_exits_is_answered_with_the_way(rest: str) -> None:
     with pytest.raises(CommandError, match=rf"not '{rest}'.+\.session THREAD goes to another"):
-        read(f".exit {rest}")
+        parse_entry(f".exit {rest}")
 
 
 def test_ids_begin_at_1_after_clear_todo(talk_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_ids_begin_at_1_after_clear_todo(talk_with: Any, monkeypatch: pytest.Mon
         calls(("todo__add", {"task": "a"}), ("todo__add", {"task": "b"})), says("x"), says("x")
     )
     for module in ("cli.agent", "cli.chat.conversation"):
-        monkeypatch.setattr(f"wakeloop.{module}.model_of", lambda recipe, stop: model)
+        monkeypatch.setattr(f"wakeloop.{module}.make_model", lambda recipe, stop: model)
     talk.run("go")
     assert [todo["id"] for todo in talk.snapshot.values["todos"]] == [1, 2]
     assert does(talk, ".clear todo") == ["List and goal are empty."]
@@ -130,9 +130,9 @@ def test_ids_begin_at_1_after_clear_todo(talk_with: Any, monkeypatch: pytest.Mon
 def test_a_server_without_function_calling(folder: Path, tmp_path: Path, talk_with: Any) -> None:
     """loki's function_calling_support: the tools stay away, and switching them on is refused."""
     (folder / "config.yaml").write_text("function_calling_support: false\npreset: loki\n")
-    recipe = build_recipe(None, options(model="m", root=tmp_path))
+    recipe = build_recipe(None, parse_options(model="m", root=tmp_path))
     assert (recipe.function_calling, recipe.tools, recipe.switched_on) == (False, (), False)
-    build_recipe_graph(recipe, Outside(), ask=False, stop=Event())
+    build_recipe_graph(recipe, ExternalTools(), ask=False, stop=Event())
     with pytest.raises(NotImplementedError):
         make_model(recipe, Event()).bind_tools([])
     with pytest.raises(ModelError, match="cannot call tools"):

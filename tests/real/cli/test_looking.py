@@ -17,26 +17,26 @@ from processes import wakeloop
 
 from wakeloop import answer_of, create_todo_agent, session_of, update_todos
 from wakeloop.channels import conversation
-from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.show import details
-from wakeloop.cli.store import Place, writing
-from wakeloop.cli.stored import stored
-from wakeloop.cli.threads import overview
+from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.show import show_thread
+from wakeloop.cli.store import DatabaseFile, open_to_write
+from wakeloop.cli.stored_state import read_state
+from wakeloop.cli.thread_list import list_threads
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.standing import counted, unfinished
 
 NAMES = ["a", "b", "c"]
 
 
-def filled(path: Path) -> Place:
+def filled(path: Path) -> DatabaseFile:
     """A database with three threads."""
-    place = Place(path, named=True)
-    with writing(place) as store:
+    place = DatabaseFile(path, named=True)
+    with open_to_write(place) as store:
         for name in NAMES:
             model = ScriptedModel([calls(("todo_write", {"items": ["x"]})), says("later")])
             agent = create_todo_agent(model, checkpointer=store.saver).with_config(recursion_limit=6)
             agent.invoke({"messages": [("user", f"go {name}")]}, {"configurable": {"thread_id": name}})
-            store.remember(name, Recipe(root=str(path.parent)), f"go {name}")
+            store.remember(name, AgentSpec(root=str(path.parent)), f"go {name}")
     return place
 
 
@@ -110,9 +110,12 @@ SCRIPT = [
 
 def test_rows_read_as_the_graph_reads_them_wherever_a_run_was_killed(tmp_path: Path) -> None:
     """From the end to the first row: each row is taken away, as if the process had died before it."""
-    place, config = Place(tmp_path / "threads.sqlite", named=True), {"configurable": {"thread_id": "t"}}
+    place, config = (
+        DatabaseFile(tmp_path / "threads.sqlite", named=True),
+        {"configurable": {"thread_id": "t"}},
+    )
     seen: set[tuple[Any, ...]] = set()
-    with writing(place) as store:
+    with open_to_write(place) as store:
         assert store.connection is not None
         agent = create_todo_agent(ScriptedModel(SCRIPT), [look, ask], checkpointer=store.saver)
         agent.invoke({"messages": [("user", "go")]}, config)
@@ -120,7 +123,7 @@ def test_rows_read_as_the_graph_reads_them_wherever_a_run_was_killed(tmp_path: P
         update_todos(agent, config, add=["z"])
         update_todos(agent, config, clear=True)
         while True:
-            told, ours = agent.get_state(config), stored(store.saver, "t")
+            told, ours = agent.get_state(config), read_state(store.saver, "t")
             nothing = {"todo_handoff": [], "owed_replies": [], "waiting_on": [], "todo_subagents": []}
             known = {**nothing, **told.values} if told.values else {}
             assert ours.values == known
@@ -152,11 +155,11 @@ def test_the_word_that_empties_a_conversation_is_langgraphs() -> None:
     assert conversation.REMOVE_ALL_MESSAGES == REMOVE_ALL_MESSAGES
 
 
-def copied(place: Place, path: Path) -> Place:
+def copied(place: DatabaseFile, path: Path) -> DatabaseFile:
     """A backup, as `VACUUM INTO` makes it: its journal is not the write-ahead log."""
     with closing(sqlite3.connect(place.path)) as connection:
         connection.execute("VACUUM INTO ?", [str(path)])
-    return Place(path, named=True)
+    return DatabaseFile(path, named=True)
 
 
 def test_a_backup_reads_as_the_original(tmp_path: Path) -> None:
@@ -164,8 +167,8 @@ def test_a_backup_reads_as_the_original(tmp_path: Path) -> None:
     copy = copied(place, tmp_path / "copy.sqlite")
     before = copy.path.read_bytes()
     for looked in (
-        lambda at: [*overview(at, everything=True, json=True)],
-        lambda at: [*details(at, "a", history=True, json=False)],
+        lambda at: [*list_threads(at, everything=True, json=True)],
+        lambda at: [*show_thread(at, "a", history=True, json=False)],
     ):
         assert looked(copy) == looked(place)
     assert copy.path.read_bytes() == before  # it is read only: not even the mode of its journal changes
@@ -174,9 +177,9 @@ def test_a_backup_reads_as_the_original(tmp_path: Path) -> None:
 def test_a_backup_of_an_older_langgraphs_database_reads(tmp_path: Path) -> None:
     """Its `writes` have no `task_path`, which a saver adds where it may write."""
     place = filled(tmp_path / "threads.sqlite")
-    whole = [*overview(place, everything=True, json=True)]
+    whole = [*list_threads(place, everything=True, json=True)]
     with closing(sqlite3.connect(place.path)) as connection:
         connection.execute("ALTER TABLE writes DROP COLUMN task_path")
         connection.commit()
     copy = copied(place, tmp_path / "copy.sqlite")
-    assert [*overview(copy, everything=True, json=True)] == whole
+    assert [*list_threads(copy, everything=True, json=True)] == whole

@@ -22,10 +22,10 @@ from processes import is_gone
 
 from wakeloop.cli import mcp_servers
 from wakeloop.cli.agent import merge_tools
+from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import FAILED, USAGE, CommandError
 from wakeloop.cli.mcp_config import McpServer
-from wakeloop.cli.outside import Outside
-from wakeloop.cli.recipe import Recipe
 
 pytestmark = pytest.mark.loopback
 
@@ -38,13 +38,13 @@ class Held:
     """A file of servers in a folder, and the tools that come of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.outside, self.folder = Outside(), folder
+        self.outside, self.folder = ExternalTools(), folder
         self.tools: dict[str, Any] = {}
 
     def start(self, **servers: Any) -> list[str]:
         path = self.folder / "servers.json"
         path.write_text(json.dumps({"mcpServers": servers}))
-        groups = self.outside.groups(Recipe(mcp=str(path), root=str(self.folder)), ask=False)
+        groups = self.outside.tool_groups(AgentSpec(mcp=str(path), root=str(self.folder)), ask=False)
         self.tools = {one.name: one for _, tools in groups for one in tools}
         return [owner for owner, _ in groups]
 

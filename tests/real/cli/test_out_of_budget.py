@@ -12,10 +12,10 @@ import pytest
 from chat_server import Reply, Server
 from processes import Shell, lines, wakeloop
 
-from wakeloop.cli.reader import reader
-from wakeloop.cli.recipe import Recipe, options
+from wakeloop.cli.agent_spec import AgentSpec, parse_options
+from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.recipe_builder import build_recipe
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.thread.standing import LAST
 
 SPENT = {
@@ -49,15 +49,15 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
     def leave(
         reason: str, *, left: bool = True, own: Any = None, name: str = "mine", url: str = "", **given: Any
     ) -> str:
-        recipe = build_recipe(None, options(model="m", base_url=url or None, **given))
+        recipe = build_recipe(None, parse_options(model="m", base_url=url or None, **given))
         session = {
             "state": "idle" if left else "dormant", "reason": reason, "open": int(left), "wakes": 2,
             "budget": 25, "list": 1, "spent": SPENT,
         }  # fmt: skip
         values = {"todos": ITEMS if left else ITEMS[1:], "todo_session": session, "todo_settings": own or {}}
-        with writing(Place.of(None)) as store:
+        with open_to_write(DatabaseFile.of(None)) as store:
             store.remember(name, recipe, "look around")
-            reader(store.saver, recipe).update_state(
+            build_offline_graph(store.saver, recipe).update_state(
                 {"configurable": {"thread_id": name}}, values, as_node=LAST
             )
         return name
@@ -182,14 +182,14 @@ def test_resume_says_what_the_thread_has_and_a_raised_option_stays(
     code, out, err = does("resume", "mine", *typed)
     assert (code, err) == (0, ""), err
     assert lines(out, ITS) == [ITS + said]
-    with writing(Place.of(None)) as store:
+    with open_to_write(DatabaseFile.of(None)) as store:
         known = store.find("mine")
         assert known is not None
         assert known.recipe is not None
-        stored = reader(store.saver).get_state({"configurable": {"thread_id": "mine"}}).values
+        stored = build_offline_graph(store.saver).get_state({"configurable": {"thread_id": "mine"}}).values
     shown = json.loads(wakeloop("config", "--thread", "mine", "--json")[1])["values"]["max_requests"]["value"]
     assert stored["todo_settings"] == kept
-    assert Recipe.read(known.recipe.written()) == known.recipe
+    assert AgentSpec.from_json(known.recipe.to_json()) == known.recipe
     assert shown == kept.get("max_requests", base)
 
 

@@ -13,8 +13,8 @@ import pytest
 from chat_server import Reply
 from processes import Shell, wakeloop
 
-from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.store import DatabaseFile, open_to_write
 
 pytestmark = pytest.mark.loopback
 
@@ -140,10 +140,10 @@ def test_without_an_output_they_are_lines(does) -> None:
     ],
 )
 def test_the_shell_completes_commands_and_threads(tmp_path: Path, typed: str, offered: str) -> None:
-    place = Place(tmp_path / "db", named=True)
-    with writing(place) as store:
+    place = DatabaseFile(tmp_path / "db", named=True)
+    with open_to_write(place) as store:
         for name in ("abef", "b", "abcd"):
-            store.remember(name, Recipe(), "go")
+            store.remember(name, AgentSpec(), "go")
     asks = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_WAKELOOP_COMPLETE": "complete_bash"}
     code, out, _ = wakeloop(env={**asks, "WAKELOOP_DB": str(place.path)}, prog_name="wakeloop")
     assert (code, "".join(sorted(out.splitlines(keepends=True)))) == (0, offered)

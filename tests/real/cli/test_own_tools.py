@@ -14,11 +14,11 @@ import pytest
 from chat_server import Reply
 from processes import Shell, lines
 
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.chat.conversation import Conversation
+from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import USAGE, CommandError
-from wakeloop.cli.outside import Outside
-from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import DatabaseFile, open_to_write
 
 MODULE = '''
 """The user's own."""
@@ -84,8 +84,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def tools_of(folder: Path, *names: str) -> dict[str, Any]:
-    with Outside() as outside:
-        groups = outside.groups(Recipe(tools=("files", *names), imports=str(folder)), ask=True)
+    with ExternalTools() as outside:
+        groups = outside.tool_groups(AgentSpec(tools=("files", *names), imports=str(folder)), ask=True)
         assert [owner for owner, _ in groups] == list(names)
         return {one.name: one.invoke({"thing": "x", "where": "here"}) for _, tools in groups for one in tools}
 
@@ -139,9 +139,9 @@ def test_a_chat_takes_them_up_after_a_run_that_was_stopped(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
-    place = Place(folder / "threads.sqlite", named=True)
-    with writing(place) as store, Outside() as outside:
-        talk = Conversation(place, store, "t", Recipe(model="m", root=str(folder)), outside=outside)
+    place = DatabaseFile(folder / "threads.sqlite", named=True)
+    with open_to_write(place) as store, ExternalTools() as outside:
+        talk = Conversation(place, store, "t", AgentSpec(model="m", root=str(folder)), outside=outside)
         outside.stop.set()
         talk.reconfigure({"tools": ("mine:made_later",), "imports": str(folder)})
         assert talk.recipe.tools == ("mine:made_later",)
@@ -176,6 +176,6 @@ def test_calls_of_one_round_that_are_the_first_have_one_loop(monkeypatch: pytest
         return asyncio.get_running_loop()
 
     monkeypatch.setattr(asyncio, "new_event_loop", slowly)
-    with Outside() as outside, ThreadPoolExecutor(2) as pool:
-        ran = [one.result() for one in [pool.submit(lambda: outside.wait(here())) for _ in range(2)]]
+    with ExternalTools() as outside, ThreadPoolExecutor(2) as pool:
+        ran = [one.result() for one in [pool.submit(lambda: outside.run_in_loop(here())) for _ in range(2)]]
     assert ran == 2 * made

@@ -16,8 +16,8 @@ import pytest
 from chat_server import Reply
 from processes import COMMAND, Shell, lines, until
 
-from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.store import DatabaseFile, open_to_write
 
 pytestmark = pytest.mark.loopback
 
@@ -240,8 +240,8 @@ def test_every_door_says_once_what_did_not_answer_and_what_to_try(
         failed = shell("chat", *model, typed="x\n")
         assert failed.stderr.splitlines() == told
     elif door == "resume":
-        with writing(Place(shell.db, named=True)) as store:
-            store.remember("mine", Recipe(model="m", base_url=at + path, root=str(shell.folder)), "x")
+        with open_to_write(DatabaseFile(shell.db, named=True)) as store:
+            store.remember("mine", AgentSpec(model="m", base_url=at + path, root=str(shell.folder)), "x")
         failed = shell("resume", "mine")
         assert failed.stderr.splitlines()[::2] == [f"wakeloop: {told[0]}", told[1]]
     else:

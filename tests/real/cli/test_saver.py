@@ -9,8 +9,8 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.saver import Numbered, slim
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.sqlite_saver import CompactSaver, compact_writes_table
+from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -33,13 +33,13 @@ def turn(saver: SqliteSaver, item: int = 1) -> list[str]:
 
 
 def test_a_new_thread_counts() -> None:
-    saver = Numbered(sqlite3.connect(":memory:", check_same_thread=False))
+    saver = CompactSaver(sqlite3.connect(":memory:", check_same_thread=False))
     versions = turn(saver)
     assert {len(version) for version in versions} == {9}
     assert max(versions) == "+00000012"
 
 
-@pytest.mark.parametrize("kinds", [(Numbered, SqliteSaver), (SqliteSaver, Numbered)])
+@pytest.mark.parametrize("kinds", [(CompactSaver, SqliteSaver), (SqliteSaver, CompactSaver)])
 def test_either_saver_goes_on_with_the_other_ones_thread(kinds: tuple[type[SqliteSaver], ...]) -> None:
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     for item, kind in enumerate((*kinds, kinds[0]), 1):
@@ -51,7 +51,7 @@ def test_either_saver_goes_on_with_the_other_ones_thread(kinds: tuple[type[Sqlit
 
 
 def test_a_fork_goes_on_from_an_older_checkpoint() -> None:
-    saver = Numbered(sqlite3.connect(":memory:", check_same_thread=False))
+    saver = CompactSaver(sqlite3.connect(":memory:", check_same_thread=False))
     turn(saver)
     model = ScriptedModel([says("other"), *job(1)[2:], says("end")])
     agent = create_todo_agent(model, checkpointer=saver)
@@ -70,14 +70,14 @@ def test_a_new_database_keeps_its_writes_in_one_tree_and_langgraphs_saver_goes_o
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "threads.sqlite"
-    with writing(Place(file, named=True)) as store:
+    with open_to_write(DatabaseFile(file, named=True)) as store:
         assert store.saver is not None
         turn(store.saver)
     with closing(sqlite3.connect(file, check_same_thread=False)) as connection:
         assert made(connection).endswith(") WITHOUT ROWID")
         turn(SqliteSaver(connection), 2)
         before = connection.execute("SELECT count(*) FROM writes").fetchone()
-    with writing(Place(file, named=True)) as store:  # once more: nothing is lost
+    with open_to_write(DatabaseFile(file, named=True)) as store:  # once more: nothing is lost
         assert store.connection is not None
         assert store.connection.execute("SELECT count(*) FROM writes").fetchone() == before
         agent = create_todo_agent(ScriptedModel([]), checkpointer=store.saver)
@@ -88,7 +88,7 @@ def test_a_database_with_writes_stays_as_it_is() -> None:
     saver = SqliteSaver(sqlite3.connect(":memory:", check_same_thread=False))
     turn(saver)
     before = made(saver.conn), saver.conn.execute("SELECT * FROM writes").fetchall()
-    slim(saver.conn)
+    compact_writes_table(saver.conn)
     assert (made(saver.conn), saver.conn.execute("SELECT * FROM writes").fetchall()) == before
     assert not made(saver.conn).endswith("WITHOUT ROWID")
 
@@ -97,7 +97,7 @@ def test_the_table_has_the_columns_and_the_key_that_langgraph_gave_it() -> None:
     plain, slimmed = (sqlite3.connect(":memory:", check_same_thread=False) for _ in range(2))
     for connection in (plain, slimmed):
         SqliteSaver(connection).setup()
-    slim(slimmed)
+    compact_writes_table(slimmed)
     assert made(slimmed) == f"{made(plain)} WITHOUT ROWID"
     columns = "PRAGMA table_info(writes)"
     assert slimmed.execute(columns).fetchall() == plain.execute(columns).fetchall()

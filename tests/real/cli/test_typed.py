@@ -15,10 +15,10 @@ import pytest
 from langgraph.types import Interrupt
 
 from wakeloop.cli import init
-from wakeloop.cli.chat.keyboard import Pipe
+from wakeloop.cli.chat.input import PipeInput
+from wakeloop.cli.launch import read_stdin
 from wakeloop.cli.questions import make_question_handler
-from wakeloop.cli.start import piped
-from wakeloop.cli.typed import typed_line, typed_text
+from wakeloop.cli.terminal_input import read_all, read_line
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def terminal() -> Iterator[tuple[int, TextIO]]:
             id="a tool's question",
         ),
         pytest.param(lambda _: init.ask_line("Which one? "), id="a question of init"),
-        pytest.param(lambda source: Pipe(source).entry(""), id="a line of a chat"),
-        pytest.param(piped, id="a whole request"),
+        pytest.param(lambda source: PipeInput(source).read_entry(""), id="a line of a chat"),
+        pytest.param(read_stdin, id="a whole request"),
     ],
 )
 def test_a_signal_that_another_thread_got(reads, terminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,9 +68,9 @@ def test_a_signal_that_another_thread_got(reads, terminal, monkeypatch: pytest.M
 def test_lines_and_the_end(terminal) -> None:
     ours, source = terminal
     os.write(ours, b"one\ntwo\n")
-    assert (typed_line(source), typed_line(source)) == ("one\n", "two\n")
+    assert (read_line(source), read_line(source)) == ("one\n", "two\n")
     os.write(ours, b"three\nfour\n\x04")
-    assert typed_text(source) == "three\nfour\n"
+    assert read_all(source) == "three\nfour\n"
     assert signal.set_wakeup_fd(-1) == -1  # whose it was has it again
 
 
@@ -88,7 +88,7 @@ def test_a_signal_that_stops_nothing_is_no_key(terminal) -> None:
     typist = threading.Thread(target=types)
     typist.start()
     try:
-        assert typed_line(source) == "typed\n"
+        assert read_line(source) == "typed\n"
     finally:
         typist.join()
         signal.signal(signal.SIGUSR1, before)

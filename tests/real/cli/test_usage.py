@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from processes import wakeloop
 
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import DatabaseFile, open_to_write
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ EVERY = [
 
 
 def another_version(db: Path) -> None:
-    with writing(Place(db)) as store:
+    with open_to_write(DatabaseFile(db)) as store:
         assert store.connection is not None
         store.connection.execute("ALTER TABLE checkpoints RENAME COLUMN metadata TO more")
         store.connection.commit()

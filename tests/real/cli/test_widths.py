@@ -22,9 +22,9 @@ from levels import Level
 from nursery import Forked, nursery_for
 
 from wakeloop import create_todo_agent
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.commands.app import FIRST, SESSIONS, THREADS
-from wakeloop.cli.recipe import Recipe
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.display.width import WORD, cells
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -117,10 +117,10 @@ SCRIPT = [
 def filled(folder: Path) -> dict[str, str]:
     """A folder with threads, files and servers that clash; the environment of a command in it."""
     folder.mkdir()
-    with writing(Place(folder / "threads.sqlite", named=True)) as store:
+    with open_to_write(DatabaseFile(folder / "threads.sqlite", named=True)) as store:
         agent = create_todo_agent(ScriptedModel(SCRIPT), checkpointer=store.saver)
         agent.invoke({"messages": [("user", ASKED)]}, {"configurable": {"thread_id": "mine"}})
-        store.remember("mine", Recipe(model="openai:a-model", root=str(folder)), ASKED)
+        store.remember("mine", AgentSpec(model="openai:a-model", root=str(folder)), ASKED)
     (folder / "one.py").write_text("def one():\n    return 1\n")
     (folder / "mine.py").write_text("def read_file():\n    '''Read.'''\n\ntools = [read_file, read_file]\n")
     (folder / "servers.json").write_text('{"mcpServers": {"notes": {"comand": "uvx"}}}')

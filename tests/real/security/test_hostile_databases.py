@@ -26,8 +26,8 @@ from langgraph.types import interrupt
 from typer.testing import CliRunner
 
 from wakeloop import create_todo_agent
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.commands.app import app
-from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.sessions.dbos.database import is_postgres, open_engine
@@ -122,7 +122,9 @@ def db(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monke
             host.schedule(names[0], "0 0 29 2 *", "a leap day")
             host.send(names[0], {"kind": "cron", "id": "held", "text": "held"})
         for name in names if store is not None else ():
-            store.remember(name, Recipe(model="openai:m", base_url="http://127.0.0.1:9/v1", tools=()), "go")
+            store.remember(
+                name, AgentSpec(model="openai:m", base_url="http://127.0.0.1:9/v1", tools=()), "go"
+            )
     return db
 
 

@@ -19,8 +19,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import DamagedError, WakeloopError, create_todo_agent, session_of
-from wakeloop.cli.store import Place, writing
-from wakeloop.cli.threads import overview
+from wakeloop.cli.store import DatabaseFile, open_to_write
+from wakeloop.cli.thread_list import list_threads
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -220,7 +220,7 @@ def test_a_blob_that_was_cut_short(db: sqlite3.Connection, share: float) -> None
 def test_the_command_line_reads_strictly_whatever_the_environment_says(tmp_path: Path) -> None:
     """In the library's own default the row would run: in a process of its own, to see that it is not."""
     path, ran = tmp_path / "db", tmp_path / "ran"
-    with writing(Place(path, named=True)) as store:
+    with open_to_write(DatabaseFile(path, named=True)) as store:
         assert store.connection is not None
         begun(store.connection, parked=False)
         evil = ormsgpack.Ext(0, ormsgpack.packb(["os", "system", f"touch {ran}"]))
@@ -236,10 +236,10 @@ def test_the_command_line_reads_strictly_whatever_the_environment_says(tmp_path:
 
 
 def test_a_damaged_thread_does_not_hide_the_others(tmp_path: Path) -> None:
-    place = Place(tmp_path / "db", named=True)
-    with writing(place) as store:
+    place = DatabaseFile(tmp_path / "db", named=True)
+    with open_to_write(place) as store:
         assert store.connection is not None
         begun(store.connection, parked=False)
         changed(store.connection, lambda values: values["todo_ledger"].update(wake_cycles=-1))
-    lines = list(overview(place, everything=True, json=False))
+    lines = list(list_threads(place, everything=True, json=False))
     assert [line.split()[:2] for line in lines[1:]] == [["t", "damaged"]]

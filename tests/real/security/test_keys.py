@@ -23,8 +23,8 @@ from pydantic import SecretStr
 from tracing import OPENINFERENCE, OTEL, LangSmith, instrumented
 
 from wakeloop import ModelError, create_todo_agent
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import format_error
-from wakeloop.cli.recipe import Recipe
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.model.redaction import collect_secrets, redact_error
@@ -248,9 +248,9 @@ def test_a_tool_and_a_verifier_that_fail_tell_no_key() -> None:
 def test_a_recipe_and_a_models_failure_keep_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"http://me:{PASSWORD}@h/v1?api_key={KEY}&v=2"
     level = {"name": "base", "source": "--base-url", "values": {"base_url": url}}
-    written = Recipe(model="m", base_url=url, levels=[level]).written()
+    written = AgentSpec(model="m", base_url=url, levels=[level]).to_json()
     assert told(written) == []
-    assert Recipe.read(written).base_url == "http://h/v1?v=2"
+    assert AgentSpec.from_json(written).base_url == "http://h/v1?v=2"
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     for make in (lambda: create_openai_model("m", base_url=[url]), lambda: create_model(f"nowhere:{KEY}")):
         with pytest.raises(ModelError) as raised:

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import SettingsError, create_todo_agent
-from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.config.environment import read_environment
 from wakeloop.config.files import Document
 from wakeloop.config.levels import NON_SETTINGS, check_document, read_agent
@@ -54,7 +54,11 @@ def test_nothing_that_is_stored_or_configured_can_say_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("yes", "ask", "approve", "approved", "auto_approve", "confirm")
-    assert not set(words) & {*NON_SETTINGS, *LoopSettings.model_fields, *(one.name for one in fields(Recipe))}
+    assert not set(words) & {
+        *NON_SETTINGS,
+        *LoopSettings.model_fields,
+        *(one.name for one in fields(AgentSpec)),
+    }
     (tmp_path / "agents").mkdir()
     for word in words:
         with pytest.raises(SettingsError, match="there is no setting"):

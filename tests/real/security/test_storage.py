@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from wakeloop import SettingsError
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.config.files import read_yaml
 from wakeloop.dialects import DIALECTS
 from wakeloop.server import make_graph
@@ -99,7 +99,7 @@ def test_strict_msgpack_changes_nothing_in_any_dialect(tmp_path: Path, dialect: 
 def test_a_database_is_for_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with writing(Place(tmp_path / "db", named=True)) as store, store.held("t"):
+        with open_to_write(DatabaseFile(tmp_path / "db", named=True)) as store, store.hold("t"):
             store.connection.execute("CREATE TABLE x (y)")  # type: ignore[union-attr]
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     finally:

@@ -11,10 +11,10 @@ import pytest
 from langgraph.types import Interrupt
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.outcome import as_json
+from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.questions import format_question
-from wakeloop.cli.show import told
-from wakeloop.cli.store import Place, writing
+from wakeloop.cli.show import format_message
+from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.display.clean import behind, clean, one_line
 from wakeloop.display.live import Live
 from wakeloop.display.plain import Plain
@@ -62,7 +62,7 @@ def db(tmp_path: Path) -> Path:
         "todo_inbox": [{"kind": "peer_message", "id": "1", "sender": EVIL, "text": EVIL}],
         "todo_settings": {"continuation_prompt": EVIL.replace("$", "")},
     }
-    with writing(Place(path, named=True)) as store:
+    with open_to_write(DatabaseFile(path, named=True)) as store:
         agent = create_todo_agent(ScriptedModel(script), checkpointer=store.saver)
         agent.invoke(given, {"configurable": {"thread_id": "t"}})
     return path
@@ -120,7 +120,7 @@ def test_json_is_valid_and_escaped(db: Path, command: list[str]) -> None:
     ],
 )
 def test_json_of_anything(value: Any, read: Any) -> None:
-    text = as_json(value)
+    text = to_json_line(value)
     assert json.loads(text, parse_constant=pytest.fail) == read
     assert text.isprintable()
     assert text.isascii()
@@ -129,7 +129,7 @@ def test_json_of_anything(value: Any, read: Any) -> None:
 def test_json_of_what_is_too_deep_or_holds_itself() -> None:
     ring: list[Any] = []
     ring.append(ring)
-    assert as_json(ring) == "[" * 64 + '"<list>"' + "]" * 64
+    assert to_json_line(ring) == "[" * 64 + '"<list>"' + "]" * 64
 
 
 def test_no_line_of_a_text_passes_for_one_of_the_views() -> None:
@@ -150,7 +150,7 @@ def test_no_line_of_a_text_passes_for_one_of_the_views() -> None:
 
 def test_history_sets_texts_off() -> None:
     reply = calls(("x", {}), text=EVIL)
-    lines = "\n".join(told(reply)).split("\n")
+    lines = "\n".join(format_message(reply)).split("\n")
     assert [line for line in lines if not line.startswith("    ")] == [lines[0], "  call: x()"]
 
 

@@ -8,7 +8,7 @@ from typing import get_args
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from wakeloop.cli.chat.lines import COMMANDS, LEAVES, TOPICS
+from wakeloop.cli.chat.parsing import COMMANDS, LEAVABLE, TOPICS
 from wakeloop.cli.edit_todos import TodoAction
 from wakeloop.config.levels import is_thread_setting
 from wakeloop.settings import ALIASES, LoopSettings
@@ -26,25 +26,25 @@ class Names:
     ids: Sequence[str] = ()
 
 
-def offers(before: str, names: Callable[[], Names]) -> list[str]:
+def complete(before: str, names: Callable[[], Names]) -> list[str]:
     """The words that may stand where the cursor is; `before` is the line up to there."""
     if not before.startswith("."):
         return []
     words = before.split(" ")
-    return sorted(word for word in allowed(words, names) if word.startswith(words[-1]))
+    return sorted(word for word in candidates(words, names) if word.startswith(words[-1]))
 
 
-def allowed(words: Sequence[str], names: Callable[[], Names]) -> Iterable[str]:
+def candidates(words: Sequence[str], names: Callable[[], Names]) -> Iterable[str]:
     """Every word that may stand in the last one's place."""
     match words[:-1]:
         case []:
             return [f".{name}" for name in COMMANDS]
         case [".set", key]:
-            return values_of(key)
+            return setting_values(key)
         case [".todo", action, *more] if takes_id(action, len(more)):
             return names().ids
         case [command]:
-            return FIRST.get(command, nobody)(names)
+            return FIRST_ARGUMENTS.get(command, no_candidates)(names)
     return []
 
 
@@ -61,17 +61,17 @@ def takes_id(action: str, before: int) -> bool:
     )
 
 
-def nobody(names: Callable[[], Names]) -> Iterable[str]:  # noqa: ARG001 - as all of FIRST
+def no_candidates(names: Callable[[], Names]) -> Iterable[str]:  # noqa: ARG001 - as all of FIRST
     """Nothing to offer."""
     return ()
 
 
-FIRST: Mapping[str, Callable[[Callable[[], Names]], Iterable[str]]] = MappingProxyType(
+FIRST_ARGUMENTS: Mapping[str, Callable[[Callable[[], Names]], Iterable[str]]] = MappingProxyType(
     {
         ".set": lambda names: KEYS,  # noqa: ARG005 - as all of them
         ".unset": lambda names: KEYS,  # noqa: ARG005
         ".clear": lambda names: ("todo",),  # noqa: ARG005
-        ".exit": lambda names: LEAVES,  # noqa: ARG005
+        ".exit": lambda names: LEAVABLE,  # noqa: ARG005
         ".info": lambda names: TOPICS,  # noqa: ARG005
         ".todo": lambda names: list(TodoAction),  # noqa: ARG005
         ".role": lambda names: (*names().roles, "null"),
@@ -81,7 +81,7 @@ FIRST: Mapping[str, Callable[[Callable[[], Names]], Iterable[str]]] = MappingPro
 )
 
 
-def values_of(given: str) -> list[str]:
+def setting_values(given: str) -> list[str]:
     """The values of a setting that has but a few."""
     field = LoopSettings.model_fields.get(ALIASES.get(given, given))
     if field is None:
@@ -91,7 +91,7 @@ def values_of(given: str) -> list[str]:
     return [*(word for word in get_args(field.annotation) if isinstance(word, str)), "null"]
 
 
-class Offers(Completer):
+class ChatCompleter(Completer):
     """The same for prompt_toolkit."""
 
     def __init__(self, names: Callable[[], Names]) -> None:
@@ -101,4 +101,4 @@ class Offers(Completer):
         """Offer words, each in the place of the one at the cursor."""
         before = document.text_before_cursor
         last = before.split(" ")[-1]
-        return [Completion(word, -len(last)) for word in offers(before, self.names)]
+        return [Completion(word, -len(last)) for word in complete(before, self.names)]

@@ -11,17 +11,17 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.agent import build_recipe_graph, make_model
+from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.execution import Graph, Outcome, View, execute, is_run_alive
+from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.locks import ThreadLock
-from wakeloop.cli.outside import Outside
-from wakeloop.cli.play import input_of
-from wakeloop.cli.reader import reader
-from wakeloop.cli.recipe import Recipe
+from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.recipe_builder import LevelStack, build_recipe, build_stack, settings_from_recipe
-from wakeloop.cli.run import Graph, Outcome, View, at_work, execute
+from wakeloop.cli.run_job import graph_input
 from wakeloop.cli.run_spec import RunSpec
-from wakeloop.cli.store import Place, Store, writing
-from wakeloop.cli.views import view_of
+from wakeloop.cli.store import DatabaseFile, Store, open_to_write
+from wakeloop.cli.views import choose_view
 from wakeloop.dialects import dialect_named
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.model.chat_models import bind_tools
@@ -37,16 +37,16 @@ from wakeloop.todos.items import Todo
 class Conversation:
     """One thread, held by this process; `ask` puts each shell command to the person."""
 
-    place: Place
+    place: DatabaseFile
     store: Store
     thread: str
-    recipe: Recipe
+    recipe: AgentSpec
     request: str = ""
     ask: bool = True
-    outside: Outside = field(default_factory=Outside)
-    held: ExitStack = field(default_factory=ExitStack)
-    hand: ThreadLock = field(default_factory=partial(ThreadLock, None, ""))
-    left: bool = False
+    external: ExternalTools = field(default_factory=ExternalTools)
+    held_thread: ExitStack = field(default_factory=ExitStack)
+    hold_on_thread: ThreadLock = field(default_factory=partial(ThreadLock, None, ""))
+    abandoned: bool = False
 
     @property
     def config(self) -> RunnableConfig:
@@ -56,7 +56,7 @@ class Conversation:
     @computed_once
     def graph(self) -> Graph:
         """The graph that is looked at and edited, never run."""
-        return reader(self.store.saver)
+        return build_offline_graph(self.store.saver)
 
     @property
     def snapshot(self) -> StateSnapshot:
@@ -71,17 +71,17 @@ class Conversation:
         return settings_from_recipe(self.recipe)
 
     @property
-    def own(self) -> dict[str, Any]:
+    def overrides(self) -> dict[str, Any]:
         """The thread's own values, as they were set."""
         return dict(self.snapshot.values.get("todo_settings") or {})
 
     @property
     def settings(self) -> LoopSettings:
         """The settings that the next activation has."""
-        return apply_overrides(self.base, check_overrides(self.base, self.own))
+        return apply_overrides(self.base, check_overrides(self.base, self.overrides))
 
     @property
-    def whole(self) -> bool:
+    def is_overridden(self) -> bool:
         """Whether an agent file overrides all settings."""
         return isinstance(self.base, WholeSettings)
 
@@ -97,17 +97,17 @@ class Conversation:
             apply_overrides(base, check_overrides(base, own))
         ):
             bind_tools(make_model(self.recipe, Event()), dialect.schemas(base))
-        self.keep()
+        self.remember_spec()
         self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
 
     def reconfigure(self, given: Mapping[str, Any]) -> None:
         """Take another role or agent; what cannot be built changes nothing."""
         recipe = build_recipe(self.recipe, given)
-        self.outside.stop = Event()  # the last run's may be set
-        build_recipe_graph(recipe, self.outside, ask=self.ask, stop=self.outside.stop)
+        self.external.stop = Event()  # the last run's may be set
+        build_recipe_graph(recipe, self.external, ask=self.ask, stop=self.external.stop)
         self.recipe = recipe
         if self.snapshot.values:
-            self.keep()
+            self.remember_spec()
 
     @property
     def depends_on_auto_continue(self) -> bool:
@@ -123,15 +123,15 @@ class Conversation:
 
     def hold(self, thread: str) -> None:
         """Keep other processes from a thread, and let go of the one before."""
-        if thread == self.hand.thread:
+        if thread == self.hold_on_thread.thread:
             return
         with ExitStack() as taken:
-            hand = taken.enter_context(self.store.held(thread))
-            self.held.close()
-            self.held.push(taken.pop_all())
-        self.hand, self.thread = hand, thread
+            hand = taken.enter_context(self.store.hold(thread))
+            self.held_thread.close()
+            self.held_thread.push(taken.pop_all())
+        self.hold_on_thread, self.thread = hand, thread
 
-    def visit(self, thread: str) -> bool:
+    def switch_to(self, thread: str) -> bool:
         """Go to another thread, with its own recipe; a new one takes this one's. False for a new one."""
         self.hold(thread)
         known = self.store.find(thread)
@@ -140,7 +140,7 @@ class Conversation:
             self.recipe = known.recipe
         return known is not None
 
-    def keep(self) -> None:
+    def remember_spec(self) -> None:
         """Note how the thread's agent is made."""
         self.store.remember(self.thread, self.recipe, self.request)
 
@@ -157,8 +157,8 @@ class Conversation:
     def edit(self, changes: Mapping[str, Any]) -> list[Todo]:
         """Edit the list by hand, and return it."""
         self.refuse_unfinished()
-        self.keep()
-        return update_todos(reader(self.store.saver, self.recipe), self.config, **changes)
+        self.remember_spec()
+        return update_todos(build_offline_graph(self.store.saver, self.recipe), self.config, **changes)
 
     def stop(self) -> bool:
         """End a run that waits or was broken off; False where there is none."""
@@ -172,21 +172,25 @@ class Conversation:
         `ahead` tells what is typed meanwhile.
         """
         self.request = self.request or message or ""
-        stop = self.outside.stop = Event()
+        stop = self.external.stop = Event()
         job = RunSpec(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
-        graph = build_recipe_graph(self.recipe, self.outside, ask=self.ask, stop=stop)
-        self.keep()
-        with writing(self.place) as store, alone(store), self.hand.mark_running():
+        graph = build_recipe_graph(self.recipe, self.external, ask=self.ask, stop=stop)
+        self.remember_spec()
+        with (
+            open_to_write(self.place) as store,
+            cut_off_abandoned_run(store),
+            self.hold_on_thread.mark_running(),
+        ):
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
-            view = view_of(job, before)
+            view = choose_view(job, before)
             view.screen.ahead = ahead
-            outcome = execute(agent, input_of(job, before), self.config, view, nobody, stop)
-        self.left = self.left or outcome.abandoned
+            outcome = execute(agent, graph_input(job, before), self.config, view, leave_open, stop)
+        self.abandoned = self.abandoned or outcome.abandoned
         return outcome, view
 
 
-def nobody(interrupts: Sequence[Interrupt]) -> None:
+def leave_open(interrupts: Sequence[Interrupt]) -> None:
     """Leave a question open: the next line answers it."""
 
 
@@ -194,7 +198,7 @@ def nobody(interrupts: Sequence[Interrupt]) -> None:
 
 
 @contextmanager
-def alone(store: Store) -> Iterator[None]:
+def cut_off_abandoned_run(store: Store) -> Iterator[None]:
     """Let a run that is left behind do nothing more: no write to its thread, no further request.
 
     It may be in the midst of a request or of a tool: its connection is closed, and its client sends nothing
@@ -203,5 +207,5 @@ def alone(store: Store) -> Iterator[None]:
     try:
         yield
     finally:
-        if at_work():
+        if is_run_alive():
             store.close()

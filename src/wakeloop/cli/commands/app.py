@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from wakeloop.cli.commands import first_commands as first
 from wakeloop.cli.commands import session_commands as sessions
+from wakeloop.cli.commands import setup_commands as setup
 from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.commands.bench_commands import bench
-from wakeloop.cli.commands.help import Command, Group, refuse
-from wakeloop.cli.commands.sentences import filled
+from wakeloop.cli.commands.console import replace_closed_streams
+from wakeloop.cli.commands.help import FittedCommand, FittedGroup, print_usage_error
 from wakeloop.cli.failures import INTERRUPTED, USAGE, format_error
 
 THREADS = (
@@ -30,12 +30,12 @@ THREADS = (
     threads.graph,
     threads.demo,
 )
-FIRST = (first.init, first.doctor)
+SETUP = (setup.init, setup.doctor)
 SESSIONS = (sessions.serve, sessions.send, sessions.ps, sessions.cron, sessions.drain)
 
 app = typer.Typer(
     name="wakeloop",
-    cls=Group,
+    cls=FittedGroup,
     help="A LangGraph agent whose own todo list keeps it awake.",
     invoke_without_command=True,
     rich_markup_mode=None,  # plain help starts four times as fast
@@ -44,12 +44,12 @@ app = typer.Typer(
     epilog="Exit codes: 0 settled, 3 ended with open items, 4 waiting for an answer, 2 wrong usage, "
     "1 failure, 130 after Ctrl-C, 143 after SIGTERM.",
 )
-for command in FIRST + THREADS + SESSIONS:
-    app.command(cls=Command)(command)
+for command in SETUP + THREADS + SESSIONS:
+    app.command(cls=FittedCommand)(command)
 app.add_typer(bench)
 
 
-def version(wanted: bool) -> None:
+def print_version(wanted: bool) -> None:
     """Print the version and end."""
     if wanted:
         from importlib.metadata import version as version_of
@@ -62,17 +62,17 @@ def version(wanted: bool) -> None:
 def wakeloop(
     context: typer.Context,
     show_version: Annotated[  # noqa: ARG001 - its callback has ended the process
-        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """A LangGraph agent whose own todo list keeps it awake."""
     if context.invoked_subcommand is None:
-        first.init()
+        setup.init()
 
 
 def main() -> None:
     """Run the command."""
-    filled()
+    replace_closed_streams()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries, to developers
     try:
@@ -84,7 +84,7 @@ def main() -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):  # Typer's own, of what was typed
             raise
-        refuse(error)
+        print_usage_error(error)
         code = USAGE
     if code == INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends: another has nothing to stop

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from wakeloop.cli.commands.help import Command, Group
-from wakeloop.cli.commands.sentences import sentences, write
+from wakeloop.cli.commands.console import print_lines, report_errors
+from wakeloop.cli.commands.help import FittedCommand, FittedGroup
 from wakeloop.display.width import tell
 
 bench = typer.Typer(
     name="bench",
-    cls=Group,
+    cls=FittedGroup,
     help="Measure agents, tasks and models: what is finished, and for what.",
     invoke_without_command=True,
     add_completion=False,
@@ -22,25 +22,27 @@ bench = typer.Typer(
 Run = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run, its --out.")]
 
 
-def many(name: str, metavar: str, told: str) -> typer.models.OptionInfo:
+def repeatable_option(name: str, metavar: str, told: str) -> typer.models.OptionInfo:
     """An option that may be repeated."""
     option: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=f"{told}; may be repeated.")
     return option
 
 
 @bench.callback()
-@sentences()
+@report_errors()
 def run(
     context: typer.Context,
     study: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="quick, effect, or a study of your own.")
     ] = "quick",
     models: Annotated[
-        list[str] | None, many("--model", "MODEL", "openai:NAME, NAME@URL, weak:stop=0.3")
+        list[str] | None, repeatable_option("--model", "MODEL", "openai:NAME, NAME@URL, weak:stop=0.3")
     ] = None,
-    agents: Annotated[list[str] | None, many("--agent", "NAME", "An agent, in place of the study's")] = None,
+    agents: Annotated[
+        list[str] | None, repeatable_option("--agent", "NAME", "An agent, in place of the study's")
+    ] = None,
     tasks: Annotated[
-        list[str] | None, many("--task", "TASK", "FAMILY:PARTS, *:PARTS, @KIND, or a folder")
+        list[str] | None, repeatable_option("--task", "TASK", "FAMILY:PARTS, *:PARTS, @KIND, or a folder")
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each.")] = None,
     base_url: Annotated[
@@ -78,15 +80,15 @@ def run(
 
     found = select_study(study, prices, base_url, models=models, agents=agents, tasks=tasks, seeds=seeds)
     if estimate:
-        write(format_estimate(found, workers))
+        print_lines(format_estimate(found, workers))
         return
     where = out or Path(f"bench-{found.name.replace(' ', '-')}")
     how = {"workers": workers, "max_cost": max_cost, "timeout": timeout}
     raise typer.Exit(run_study(found, where, lambda line: tell(line, sys.stderr), **how))
 
 
-@bench.command(cls=Command)
-@sentences()
+@bench.command(cls=FittedCommand)
+@report_errors()
 def report(
     runs: Annotated[
         list[Path], typer.Argument(metavar="DIR…", help="Folders of runs, or files of their rows.")
@@ -104,20 +106,20 @@ def report(
     intro: Annotated[Path | None, typer.Option(metavar="FILE", help="Text under the title.")] = None,
 ) -> None:
     """Print the tables of a run as Markdown: where wakeloop loses first."""
+    from wakeloop.cli.agent_spec import read_option_file
     from wakeloop.cli.bench_study import build_report
-    from wakeloop.cli.recipe import text_of
 
-    head = f"# {title}\n\n{text_of(intro, '--intro')}".strip() if intro else f"# {title}"
+    head = f"# {title}\n\n{read_option_file(intro, '--intro')}".strip() if intro else f"# {title}"
     text = build_report(runs, page, plots, rows, head, details)
     if page is None:
-        write(text.splitlines())
+        print_lines(text.splitlines())
         return
     page.write_text(text, encoding="utf-8")
-    write([f"{page}"])
+    print_lines([f"{page}"])
 
 
-@bench.command(cls=Command)
-@sentences()
+@bench.command(cls=FittedCommand)
+@report_errors()
 def profile(
     run: Run,
     file: Annotated[
@@ -127,4 +129,4 @@ def profile(
     """Write for which models and lengths the list pays: what settings="auto" reads."""
     from wakeloop.cli.bench_study import write_model_profile
 
-    write(write_model_profile(run, file))
+    print_lines(write_model_profile(run, file))

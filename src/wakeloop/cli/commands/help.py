@@ -10,38 +10,38 @@ from typer.core import TyperCommand, TyperGroup
 
 from wakeloop.display.width import HANG, room, tell, within
 
-WIDEST = 78  # columns of help: longer lines are hard to read
+MAX_COLUMNS = 78  # columns of help: longer lines are hard to read
 UNBROKEN = 10_000  # columns in which nothing is broken
 TERM = re.compile(r"(  \S.*?) {2,}(\S.*)")  # an option or a command, and what it is
-OWN = " " * 6  # before what is said of a term that has a line for itself
+TERM_INDENT = " " * 6  # before what is said of a term that has a line for itself
 
 
-class Command(TyperCommand):
+class FittedCommand(TyperCommand):
     """A command whose help fits."""
 
     def get_help(self, ctx: Any) -> str:
         """Its help, in the columns of the terminal."""
-        return fitted(super().get_help, ctx, sys.stdout)
+        return fit_help(super().get_help, ctx, sys.stdout)
 
 
-class Group(TyperGroup):
+class FittedGroup(TyperGroup):
     """A group of commands whose help fits."""
 
     def get_help(self, ctx: Any) -> str:
         """Its help, in the columns of the terminal."""
-        return fitted(super().get_help, ctx, sys.stdout)
+        return fit_help(super().get_help, ctx, sys.stdout)
 
 
-def fitted(made: Callable[[Any], str], context: Any, out: TextIO) -> str:
+def fit_help(made: Callable[[Any], str], context: Any, out: TextIO) -> str:
     """A text of help, broken between words where it is for a terminal."""
     if (columns := room(out)) is None:
         return made(context)
     context.terminal_width = UNBROKEN
-    width = min(columns, WIDEST)
-    return "\n".join(row for line in made(context).split("\n") for row in rows(line, width))
+    width = min(columns, MAX_COLUMNS)
+    return "\n".join(row for line in made(context).split("\n") for row in wrap_help_line(line, width))
 
 
-def rows(line: str, width: int) -> Iterator[str]:
+def wrap_help_line(line: str, width: int) -> Iterator[str]:
     """A line of help as rows: what is said of a term hangs behind it, or below where there is no room."""
     found = TERM.fullmatch(line)
     text = found[2] if found else line.lstrip()
@@ -50,10 +50,10 @@ def rows(line: str, width: int) -> Iterator[str]:
         yield from within(line, width, hang=begins - 2 if found else 0 if begins else HANG)
     else:
         yield from [found[1]] if found else []
-        yield from within(OWN + text, width, hang=0)
+        yield from within(TERM_INDENT + text, width, hang=0)
 
 
-def refuse(error: Any) -> None:
+def print_usage_error(error: Any) -> None:
     """Say what was typed wrong."""
     if context := getattr(error, "ctx", None):
         context.terminal_width = UNBROKEN

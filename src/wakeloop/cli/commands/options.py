@@ -12,11 +12,11 @@ import typer
 from wakeloop.cli.output_formats import OutputFormat
 
 
-def ids(context: typer.Context, incomplete: str) -> list[str]:
+def complete_thread(context: typer.Context, incomplete: str) -> list[str]:
     """The threads whose ids begin so, for a shell that completes."""
-    from wakeloop.cli.store import Place, reading
+    from wakeloop.cli.store import DatabaseFile, open_to_read
 
-    with suppress(Exception), reading(Place.of(context.params.get("db"))) as store:
+    with suppress(Exception), open_to_read(DatabaseFile.of(context.params.get("db"))) as store:
         return [known.id for known in store.threads() if known.id.startswith(incomplete)]
     return []
 
@@ -26,14 +26,16 @@ Thread = Annotated[
     typer.Argument(
         metavar="THREAD",
         help="Id of the thread, as wakeloop threads shows it, or how it begins.",
-        autocompletion=ids,
+        autocompletion=complete_thread,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 LastThread = Annotated[
     str | None,
     typer.Argument(
-        metavar="THREAD", help="Id of the thread, or how it begins; else the last.", autocompletion=ids
+        metavar="THREAD",
+        help="Id of the thread, or how it begins; else the last.",
+        autocompletion=complete_thread,
     ),
 ]
 ThreadOption = Annotated[
@@ -42,7 +44,7 @@ ThreadOption = Annotated[
         "--thread",
         metavar="THREAD",
         help="Thread to continue, or the id of a new one.",
-        autocompletion=ids,
+        autocompletion=complete_thread,
     ),
 ]
 Db = Annotated[
@@ -52,7 +54,7 @@ Db = Annotated[
     ),  # what cannot be read is told where it is read
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
-Told = Annotated[
+OutputOption = Annotated[
     OutputFormat | None,
     typer.Option(
         "--output",
@@ -133,8 +135,8 @@ Database = Annotated[
 ]
 Session = Annotated[str, typer.Argument(metavar="THREAD", help="AGENT:NAME, or NAME for the agent main.")]
 
-Given = Mapping[str, Any]  # what was typed of an agent's options
-OF_AN_AGENT = {
+AgentOptions = Mapping[str, Any]  # what was typed of an agent's options
+AGENT_OPTIONS = {
     "model": Model,
     "base_url": BaseUrl,
     "system": System,
@@ -153,16 +155,16 @@ OF_AN_AGENT = {
 }
 
 
-def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_agent_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Put these options of an agent in the place of a command's `given`, which is what was typed."""
-    typed = [Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=OF_AN_AGENT[n]) for n in names]
+    typed = [Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=AGENT_OPTIONS[n]) for n in names]
 
     def taking(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def taken(**values: Any) -> None:
-            from wakeloop.cli.recipe import options
+            from wakeloop.cli.agent_spec import parse_options
 
-            given = options(**{name: values.pop(name) for name in names})
+            given = parse_options(**{name: values.pop(name) for name in names})
             command(given=given, **values)
 
         all_of_them = signature(command).parameters.values()

@@ -5,15 +5,23 @@ from typing import Annotated
 
 import typer
 
-from wakeloop.cli.commands.options import OF_AN_AGENT, Database, Given, Json, Session, Yes, takes
-from wakeloop.cli.commands.sentences import sentences, write
+from wakeloop.cli.commands.console import print_lines, report_errors
+from wakeloop.cli.commands.options import (
+    AGENT_OPTIONS,
+    AgentOptions,
+    Database,
+    Json,
+    Session,
+    Yes,
+    takes_agent_options,
+)
 
 
-@sentences()
-@takes(*(name for name in OF_AN_AGENT if name != "agent"))
+@report_errors()
+@takes_agent_options(*(name for name in AGENT_OPTIONS if name != "agent"))
 def serve(
     *,
-    given: Given,
+    given: AgentOptions,
     demo: Annotated[
         Path | None,
         typer.Option("--demo", metavar="DIR", help="Serve the offline stand-in, which audits DIR."),
@@ -39,7 +47,7 @@ def serve(
     raise typer.Exit(serve_sessions(SessionStorage(db), given, demo, delay, ask=not yes, grace=grace))
 
 
-@sentences()
+@report_errors()
 def send(
     thread: Session,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
@@ -56,26 +64,26 @@ def send(
     json: Json = False,
 ) -> None:
     """Send a session a message: it wakes it, or answers what it asked."""
+    from wakeloop.cli.launch import read_stdin
     from wakeloop.cli.sessions.send import send_event
     from wakeloop.cli.sessions.storage import SessionStorage
-    from wakeloop.cli.start import piped
 
-    said = piped() if text == "-" else text
+    said = read_stdin() if text == "-" else text
     lines, code = send_event(SessionStorage(db), thread, said, kind, key, answers, wait=wait, json=json)
-    write(lines, whole=json)
+    print_lines(lines, whole=json)
     raise typer.Exit(code)
 
 
-@sentences()
+@report_errors()
 def ps(db: Database = None, json: Json = False) -> None:
     """List the sessions: state, reason, open items, wakes, what they wait for."""
     from wakeloop.cli.sessions.ps import list_sessions
     from wakeloop.cli.sessions.storage import SessionStorage
 
-    write(list_sessions(SessionStorage(db), json=json), whole=json)
+    print_lines(list_sessions(SessionStorage(db), json=json), whole=json)
 
 
-@sentences()
+@report_errors()
 def cron(
     action: Annotated[str, typer.Argument(metavar="ACTION", help="add, list or remove.")],
     words: Annotated[
@@ -88,10 +96,10 @@ def cron(
     from wakeloop.cli.sessions.cron import manage_schedules as schedules
     from wakeloop.cli.sessions.storage import SessionStorage
 
-    write(schedules(SessionStorage(db), action, words or [], json=json), whole=json)
+    print_lines(schedules(SessionStorage(db), action, words or [], json=json), whole=json)
 
 
-@sentences()
+@report_errors()
 def drain(
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers.")] = 60.0,
     db: Database = None,
@@ -101,5 +109,5 @@ def drain(
     from wakeloop.cli.sessions.storage import SessionStorage
 
     lines, code = drain_workers(SessionStorage(db), timeout)
-    write(lines)
+    print_lines(lines)
     raise typer.Exit(code)

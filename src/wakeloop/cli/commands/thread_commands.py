@@ -5,14 +5,16 @@ from typing import Annotated
 
 import typer
 
+from wakeloop.cli.commands.console import print_lines, report_errors
 from wakeloop.cli.commands.options import (
-    OF_AN_AGENT,
+    AGENT_OPTIONS,
     Agent,
+    AgentOptions,
     Db,
     Force,
-    Given,
     Json,
     LastThread,
+    OutputOption,
     Preset,
     QuietOption,
     Role,
@@ -20,92 +22,92 @@ from wakeloop.cli.commands.options import (
     Thread,
     ThreadOption,
     Todos,
-    Told,
     Yes,
-    ids,
-    takes,
+    complete_thread,
+    takes_agent_options,
 )
-from wakeloop.cli.commands.sentences import sentences, write
 from wakeloop.cli.output_formats import OutputOptions
 
 
-@sentences()
-@takes(*OF_AN_AGENT)
+@report_errors()
+@takes_agent_options(*AGENT_OPTIONS)
 def run(
     *,
     request: Annotated[
         str, typer.Argument(metavar="REQUEST", help="What is to be done; - reads it from stdin.")
     ],
-    given: Given,
+    given: AgentOptions,
     todos: Todos = None,
     thread: ThreadOption = None,
     db: Db = None,
     json: Json = False,
-    output: Told = None,
+    output: OutputOption = None,
     quiet: QuietOption = False,
     yes: Yes = False,
 ) -> None:
     """Work on a request until its list is settled."""
-    from wakeloop.cli.start import piped, start
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.launch import read_stdin, run_request
+    from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
-    text = piped() if request == "-" else request
-    raise typer.Exit(start(text, given, Place.of(db), thread, todos, output=shown, ask=not yes))
+    text = read_stdin() if request == "-" else request
+    raise typer.Exit(run_request(text, given, DatabaseFile.of(db), thread, todos, output=shown, ask=not yes))
 
 
-@sentences()
-@takes(*OF_AN_AGENT)
+@report_errors()
+@takes_agent_options(*AGENT_OPTIONS)
 def resume(
     *,
     thread: LastThread = None,
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="Answer to its question, or a new message.")
     ] = None,
-    given: Given,
+    given: AgentOptions,
     db: Db = None,
     json: Json = False,
-    output: Told = None,
+    output: OutputOption = None,
     quiet: QuietOption = False,
     yes: Yes = False,
 ) -> None:
     """Go on with a thread, with the options that it was begun with."""
-    from wakeloop.cli.start import resume as resume_thread
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.launch import resume_thread
+    from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
-    raise typer.Exit(resume_thread(thread, message, given, Place.of(db), output=shown, ask=not yes))
+    raise typer.Exit(resume_thread(thread, message, given, DatabaseFile.of(db), output=shown, ask=not yes))
 
 
-@sentences()
-@takes(*OF_AN_AGENT)
+@report_errors()
+@takes_agent_options(*AGENT_OPTIONS)
 def chat(
     *,
     thread: ThreadOption = None,
     last: Annotated[bool, typer.Option("--continue", "-c", help="Take the last thread.")] = False,
-    given: Given,
+    given: AgentOptions,
     db: Db = None,
     yes: Yes = False,
 ) -> None:
     """Talk with one thread, line by line. Without a terminal it reads lines from stdin."""
-    from wakeloop.cli.start import meant
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.launch import prepare_chat
+    from wakeloop.cli.store import DatabaseFile
 
-    place = Place.of(db)
-    found = meant(thread, given, place, last=last)
-    from wakeloop.cli.chat.repl import chat as chat_with
+    place = DatabaseFile.of(db)
+    found = prepare_chat(thread, given, place, last=last)
+    from wakeloop.cli.chat.repl import run_chat as chat_with
 
     raise typer.Exit(chat_with(*found, place, ask=not yes))
 
 
-@sentences()
+@report_errors()
 def config(
     role: Role = None,
     agent: Agent = None,
     thread: Annotated[
         str | None,
         typer.Option(
-            metavar="THREAD", help="What holds in this thread, with its own values.", autocompletion=ids
+            metavar="THREAD",
+            help="What holds in this thread, with its own values.",
+            autocompletion=complete_thread,
         ),
     ] = None,
     preset: Preset = None,
@@ -114,15 +116,15 @@ def config(
     json: Json = False,
 ) -> None:
     """Show every value that holds, and where it comes from."""
-    from wakeloop.cli.recipe import options
+    from wakeloop.cli.agent_spec import parse_options
     from wakeloop.cli.show_config import show_config
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.store import DatabaseFile
 
-    given = options(preset=preset, settings=settings, role=role, agent=agent)
-    write(show_config(Place.of(db), thread, given, json=json), whole=json)
+    given = parse_options(preset=preset, settings=settings, role=role, agent=agent)
+    print_lines(show_config(DatabaseFile.of(db), thread, given, json=json), whole=json)
 
 
-@sentences()
+@report_errors()
 def threads(
     everything: Annotated[
         bool, typer.Option("--all", help="List every thread, not only the latest.")
@@ -131,13 +133,13 @@ def threads(
     json: Json = False,
 ) -> None:
     """List the threads, those that changed last first."""
-    from wakeloop.cli.store import Place
-    from wakeloop.cli.threads import overview
+    from wakeloop.cli.store import DatabaseFile
+    from wakeloop.cli.thread_list import list_threads
 
-    write(overview(Place.of(db), everything=everything, json=json), whole=json)
+    print_lines(list_threads(DatabaseFile.of(db), everything=everything, json=json), whole=json)
 
 
-@sentences()
+@report_errors()
 def show(
     thread: LastThread = None,
     history: Annotated[bool, typer.Option("--history", help="Print the whole conversation too.")] = False,
@@ -145,13 +147,13 @@ def show(
     json: Json = False,
 ) -> None:
     """Show how a thread stands: list, answer, history."""
-    from wakeloop.cli.show import details
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.show import show_thread
+    from wakeloop.cli.store import DatabaseFile
 
-    write(details(Place.of(db), thread, history=history, json=json), whole=json)
+    print_lines(show_thread(DatabaseFile.of(db), thread, history=history, json=json), whole=json)
 
 
-@sentences()
+@report_errors()
 def todo(
     thread: LastThread = None,
     action: Annotated[
@@ -169,13 +171,13 @@ def todo(
 ) -> None:
     """Edit by hand the list of a thread that has ended."""
     from wakeloop.cli.edit_todos import edit_todos
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.store import DatabaseFile
 
     typed = [word for word in (thread, action, *(words or ())) if word is not None]
-    write(edit_todos(Place.of(db), typed))
+    print_lines(edit_todos(DatabaseFile.of(db), typed))
 
 
-@sentences()
+@report_errors()
 def report(
     thread: LastThread = None,
     out: Annotated[
@@ -186,28 +188,30 @@ def report(
     db: Db = None,
 ) -> None:
     """Write a thread as a page of HTML: its list over time, and its conversation."""
-    from wakeloop.cli.report import written
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.report import write_report
+    from wakeloop.cli.store import DatabaseFile
 
-    write(written(Place.of(db), thread, out, force=force), whole=True)
+    print_lines(write_report(DatabaseFile.of(db), thread, out, force=force), whole=True)
 
 
-@sentences()
+@report_errors()
 def rm(
     threads: Annotated[
         list[str],
-        typer.Argument(metavar="THREAD…", help="Ids of the threads, or how each begins.", autocompletion=ids),
+        typer.Argument(
+            metavar="THREAD…", help="Ids of the threads, or how each begins.", autocompletion=complete_thread
+        ),
     ],
     db: Db = None,
 ) -> None:
     """Remove threads, with all that is stored of them."""
     from wakeloop.cli.manage_threads import remove_threads
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.store import DatabaseFile
 
-    write(remove_threads(Place.of(db), threads))
+    print_lines(remove_threads(DatabaseFile.of(db), threads))
 
 
-@sentences()
+@report_errors()
 def rename(
     thread: Thread,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new id.")],
@@ -215,12 +219,12 @@ def rename(
 ) -> None:
     """Give a thread another id."""
     from wakeloop.cli.manage_threads import rename_thread
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.store import DatabaseFile
 
-    write(rename_thread(Place.of(db), thread, name))
+    print_lines(rename_thread(DatabaseFile.of(db), thread, name))
 
 
-@sentences()
+@report_errors()
 def export(
     thread: LastThread = None,
     out: Annotated[
@@ -231,15 +235,17 @@ def export(
     json: Annotated[bool, typer.Option("--json", help="As JSON instead of Markdown.")] = False,
 ) -> None:
     """Take a thread out as Markdown: its list and its conversation."""
+    from wakeloop.cli.atomic_write import write_atomically
     from wakeloop.cli.manage_threads import export_thread
-    from wakeloop.cli.put import put
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.store import DatabaseFile
 
-    text = export_thread(Place.of(db), thread, json=json)
-    write(put(text, out, force=force) if out else text.splitlines(), whole=json or out is not None)
+    text = export_thread(DatabaseFile.of(db), thread, json=json)
+    print_lines(
+        write_atomically(text, out, force=force) if out else text.splitlines(), whole=json or out is not None
+    )
 
 
-@sentences()
+@report_errors()
 def graph(
     out: Annotated[
         Path | None,
@@ -250,30 +256,30 @@ def graph(
     shown: Annotated[bool, typer.Option("--open", help="Show it in a browser, as an SVG.")] = False,
 ) -> None:
     """Draw the graph, without a network: as Mermaid text, plain text, or an SVG."""
-    from wakeloop.cli.reader import drawn
+    from wakeloop.cli.offline_graph import draw_graph
 
-    write(drawn(out, force=force, ascii_=ascii_, shown=shown).splitlines(), whole=not ascii_)
+    print_lines(draw_graph(out, force=force, ascii_=ascii_, shown=shown).splitlines(), whole=not ascii_)
 
 
-@sentences()
-@takes("preset", "max_requests")
+@report_errors()
+@takes_agent_options("preset", "max_requests")
 def demo(
     *,
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder to audit; else the current one.")
     ] = Path(),
-    given: Given,
+    given: AgentOptions,
     delay: Annotated[
         float, typer.Option(min=0, help="Seconds that each reply of the offline model takes.")
     ] = 0.0,
     db: Db = None,
     json: Json = False,
-    output: Told = None,
+    output: OutputOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Audit a folder's files with an offline stand-in for a model. The report is written into the folder."""
-    from wakeloop.cli.start import rehearse
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.launch import run_demo
+    from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
-    raise typer.Exit(rehearse(folder, Place.of(db), given, delay, output=shown))
+    raise typer.Exit(run_demo(folder, DatabaseFile.of(db), given, delay, output=shown))

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.outcome import as_json
+from wakeloop.cli.final_state import to_json_line
+from wakeloop.cli.launch import check_text
 from wakeloop.cli.sessions.storage import SessionStorage, session_errors_as_usage
-from wakeloop.cli.start import check_text
 from wakeloop.cli.thread_lookup import ELLIPSIS, check_thread_id, match_prefix
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room
@@ -29,12 +29,12 @@ def manage_schedules(
                 with session_errors_as_usage():
                     key = post.schedule(thread, line, text)
                 due = next(one.due for one in post.schedules(thread) if one.id == key)
-            yield as_json({"schedule": key, "due": due}) if json else f"{key}: due {due}"
+            yield to_json_line({"schedule": key, "due": due}) if json else f"{key}: due {due}"
         case "list", []:
             with where.open_post() as post:
                 found = post.schedules()
             if json:
-                yield as_json([asdict(one) for one in found])
+                yield to_json_line([asdict(one) for one in found])
             elif not found:
                 yield "Nothing is scheduled."
             else:

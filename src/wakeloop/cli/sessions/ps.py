@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from wakeloop.cli.outcome import as_json
+from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room
@@ -27,7 +27,7 @@ def list_sessions(where: SessionStorage, *, json: bool) -> Iterator[str]:
     with where.open_post() as post:
         found = post.list()
     if json:
-        yield as_json([asdict(status) for status in found])
+        yield to_json_line([asdict(status) for status in found])
         return
     if not found:
         yield "No sessions yet."

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from wakeloop.cli.failures import FAILED, SETTLED, usage_error
-from wakeloop.cli.outcome import as_json, exit_code
+from wakeloop.cli.final_state import exit_code, to_json_line
+from wakeloop.cli.launch import check_text
 from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage, session_errors_as_usage
-from wakeloop.cli.start import check_text
 from wakeloop.cli.thread_lookup import ELLIPSIS, check_thread_id, match_prefix
 from wakeloop.display.clean import clean, one_line
 from wakeloop.display.width import tell
@@ -63,7 +63,7 @@ def send_event(
                 event["correlation_id"] = whole
             key = post.send(thread, event)
         if not wait:
-            line = as_json({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
+            line = to_json_line({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
             return [line], SETTLED
         if not post.mailbox.list_workers():
             tell("Waiting for a wakeloop serve: none is up.", sys.stderr)
@@ -74,7 +74,7 @@ def send_event(
             left = {letter.id for letter in post.mailbox.list_waiting(thread) if letter.error is None}
             status = post.status(thread)
             if key not in left and status.state in ("damaged", "unknown"):
-                return [as_json(asdict(status)) if json else format_status(status)], FAILED
+                return [to_json_line(asdict(status)) if json else format_status(status)], FAILED
             snapshot = graph.get_state({"configurable": {"thread_id": thread}})
             if key not in left and "running" not in (status.state, counted(snapshot)["state"]):
                 break  # neither in its run nor in one that followed
@@ -83,7 +83,7 @@ def send_event(
     answer = answer_of(snapshot)
     code = FAILED if status.error else exit_code(counted(snapshot))
     if json:
-        return [as_json({**asdict(status), "answer": answer, "questions": asked})], code
+        return [to_json_line({**asdict(status), "answer": answer, "questions": asked})], code
     said = asked or ([clean(answer)] if answer else [])
     wrong = trouble(counted(snapshot), snapshot.values.get("todos") or ())
     last = [] if code == SETTLED else [format_status(status)]

@@ -12,12 +12,12 @@ from types import FrameType
 from typing import Any
 
 from wakeloop.cli.agent import build_recipe_graph
+from wakeloop.cli.agent_spec import AgentSpec, resolve_folder
+from wakeloop.cli.execution import handle_signals
+from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import SETTLED, CommandError
-from wakeloop.cli.outside import Outside, unasked
-from wakeloop.cli.play import SWITCHED_ON
-from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.recipe_builder import build_recipe
-from wakeloop.cli.run import handled
+from wakeloop.cli.run_job import AUTO_CONTINUE_NOTE
 from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
 from wakeloop.cli.store import Store
@@ -56,7 +56,7 @@ def serve_sessions(
     host: list[DbosHost] = []
     tools = [] if demo is not None else session_tools(lambda: host[0])
     with ExitStack() as stack:
-        outside = stack.enter_context(Outside(ended))
+        outside = stack.enter_context(ExternalTools(ended))
         graphs = {
             name: build_recipe_graph(recipe, outside, ask=ask, stop=ended, more=tools)
             for name, recipe in recipes.items()
@@ -68,8 +68,8 @@ def serve_sessions(
         with handle_stop_signals(stop), host[0] as running:
             for name, recipe in recipes.items():
                 if recipe.switched_on:
-                    print_line(f"{name}: {SWITCHED_ON}")
-            for line in unasked(recipes[DEFAULT_AGENT]):
+                    print_line(f"{name}: {AUTO_CONTINUE_NOTE}")
+            for line in unused_mcp_notes(recipes[DEFAULT_AGENT]):
                 print_line(line)
             served = f"Serving {', '.join(agents)}; each run is told when it has ended."
             print_line(f"{served} Ctrl-C or wakeloop drain stops it, and nothing is lost.")
@@ -86,11 +86,11 @@ def serve_sessions(
     return SETTLED
 
 
-def build_recipes(given: Mapping[str, Any], demo: Path | None, delay: float) -> dict[str, Recipe]:
+def build_recipes(given: Mapping[str, Any], demo: Path | None, delay: float) -> dict[str, AgentSpec]:
     """The agents that are served: `main`, made of the options, and one for each agent file."""
     if demo is not None:
-        root = folder(demo, "name another with --demo")
-        return {DEFAULT_AGENT: build_recipe(Recipe(root=root, demo=True, delay=delay), given)}
+        root = resolve_folder(demo, "name another with --demo")
+        return {DEFAULT_AGENT: build_recipe(AgentSpec(root=root, demo=True, delay=delay), given)}
     recipes = {DEFAULT_AGENT: build_recipe(None, given)}
     for name in list_names(config_folder(), "agents"):
         own = read_agent(config_folder(), name).values
@@ -100,13 +100,13 @@ def build_recipes(given: Mapping[str, Any], demo: Path | None, delay: float) -> 
 
 
 @contextmanager
-def lock_thread(store: Store, recipes: Mapping[str, Recipe], thread: str) -> Iterator[None]:
+def lock_thread(store: Store, recipes: Mapping[str, AgentSpec], thread: str) -> Iterator[None]:
     """Keep other commands off a thread while it runs; wait for one that has it."""
     agent = thread.partition(":")[0]
     with ExitStack() as stack:
         while True:
             try:
-                stack.enter_context(stack.enter_context(store.held(thread)).mark_running())
+                stack.enter_context(stack.enter_context(store.hold(thread)).mark_running())
                 break
             except CommandError:
                 time.sleep(POLL_SECONDS)
@@ -126,7 +126,7 @@ def handle_stop_signals(stop: threading.Event) -> Iterator[None]:
             os._exit(128 + number)  # as a kill: an exit would wait for the runs
         stop.set()
 
-    with handled(put):
+    with handle_signals(put):
         yield
 
 

@@ -10,8 +10,15 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from sqlalchemy.exc import DatabaseError
 
 from wakeloop.cli.failures import CommandError, format_database_error, usage_error
-from wakeloop.cli.reader import reader
-from wakeloop.cli.store import Place, Store, exists, made, reading, writing
+from wakeloop.cli.offline_graph import build_offline_graph
+from wakeloop.cli.store import (
+    DatabaseFile,
+    Store,
+    create_database,
+    database_exists,
+    open_to_read,
+    open_to_write,
+)
 from wakeloop.cli.thread_lookup import match_prefix, may_be_abbreviated, resolve_id
 from wakeloop.config.levels import config_folder, list_names
 from wakeloop.errors import SessionError
@@ -47,9 +54,9 @@ class SessionStorage:
         return is_postgres(self.db or "")
 
     @property
-    def place(self) -> Place:
+    def place(self) -> DatabaseFile:
         """The SQLite file of the threads."""
-        return Place.of(None if self.db is None else Path(self.db))
+        return DatabaseFile.of(None if self.db is None else Path(self.db))
 
     @property
     def url(self) -> str:
@@ -70,10 +77,10 @@ class SessionStorage:
             with open_postgres_saver(self.url) as saver:
                 yield saver, None
             return
-        with writing(self.place) as store:
-            events = Place(self.beside("sessions"), named=True)
-            if not exists(events):
-                made(events)
+        with open_to_write(self.place) as store:
+            events = DatabaseFile(self.beside("sessions"), named=True)
+            if not database_exists(events):
+                create_database(events)
             assert store.saver is not None  # noqa: S101 - it is open
             try:
                 yield store.saver, store
@@ -86,7 +93,7 @@ class SessionStorage:
     def open_post(self) -> Iterator[SessionClient]:
         """Open the way in for events; agents are known by name, and can be read but not run."""
         with self.open_saver() as (saver, _):
-            graph = reader(saver)
+            graph = build_offline_graph(saver)
             post = SessionClient(
                 self.url, dict.fromkeys((DEFAULT_AGENT, *list_names(config_folder(), "agents")), graph)
             )
@@ -101,7 +108,7 @@ class SessionStorage:
             return typed
         known = [thread for thread, *_ in post.mailbox.list_sessions()]
         if not self.on_postgres:
-            with reading(self.place) as store:
+            with open_to_read(self.place) as store:
                 there = {*known}
                 known += [one.id for one in store.threads() if one.id not in there]
         if old and typed not in known and (found := match_prefix(typed, known, "sessions")):

@@ -13,17 +13,17 @@ from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from wakeloop.agent import create_todo_agent
+from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.atomic_write import STDOUT, write_atomically
+from wakeloop.cli.execution import Graph
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.put import STDOUT, put
-from wakeloop.cli.recipe import Recipe
 from wakeloop.cli.recipe_builder import settings_from_recipe
-from wakeloop.cli.run import Graph
 from wakeloop.text.drawing import draw_svg, draw_text, graph_edges
 
-KINDS = (".svg", ".mmd", ".txt")
+SUFFIXES = (".svg", ".mmd", ".txt")
 
 
-class Unasked(BaseChatModel):
+class NoModel(BaseChatModel):
     """Stands where a graph needs a model and is only looked at."""
 
     @property
@@ -44,18 +44,20 @@ class Unasked(BaseChatModel):
         raise NotImplementedError("This graph is only looked at.")
 
 
-def reader(saver: BaseCheckpointSaver[Any] | None = None, recipe: Recipe | None = None) -> Graph:
+def build_offline_graph(
+    saver: BaseCheckpointSaver[Any] | None = None, recipe: AgentSpec | None = None
+) -> Graph:
     """The graph without tools and without a model: for states, edits and the picture.
 
     Where a list is edited, the `recipe` of its thread tells of its numbers. Nothing is asked, nothing costs.
     """
     settings = settings_from_recipe(recipe).model_copy(update={"max_cost": None}) if recipe else None
-    return create_todo_agent(Unasked(), settings=settings or "wakeloop", checkpointer=saver)
+    return create_todo_agent(NoModel(), settings=settings or "wakeloop", checkpointer=saver)
 
 
-def picture(kind: str = ".mmd") -> str:
+def render_graph(kind: str = ".mmd") -> str:
     """The graph as Mermaid text, as an SVG (`.svg`) or as plain text (`.txt`)."""
-    graph = reader()
+    graph = build_offline_graph()
     there = graph.get_graph()
     if kind == ".svg":
         return draw_svg(graph.get_name(), there.nodes, graph_edges(there)) + "\n"
@@ -66,16 +68,16 @@ def picture(kind: str = ".mmd") -> str:
     )
 
 
-def drawn(out: Path | None, *, force: bool = False, ascii_: bool = False, shown: bool = False) -> str:
+def draw_graph(out: Path | None, *, force: bool = False, ascii_: bool = False, shown: bool = False) -> str:
     """The graph as text to print; or where it was written, as the file's name ends, and shown."""
     if out is None and shown:
         out = Path(mkdtemp(prefix="wakeloop-")) / "graph.svg"
     if out is None or (out == STDOUT and not shown):
-        return picture(".txt" if ascii_ else ".mmd")
-    if out.suffix not in ((".txt",) if ascii_ else KINDS):
+        return render_graph(".txt" if ascii_ else ".mmd")
+    if out.suffix not in ((".txt",) if ascii_ else SUFFIXES):
         kinds, name = (".txt", f"{out.stem}.txt") if ascii_ else (".svg, .mmd or .txt", f"{out.stem}.svg")
         raise usage_error(f"The picture is made as {kinds}: name the file {name}, not {out.name!r}.")
-    told = " ".join(put(picture(out.suffix), out, force=force))
+    told = " ".join(write_atomically(render_graph(out.suffix), out, force=force))
     if shown and not webbrowser.open(out.resolve().as_uri()):
         told += " (no browser was found)"
     return told

@@ -5,26 +5,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from wakeloop.cli.agent_spec import AgentSpec, resolve_folder
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.output_formats import OutputOptions
-from wakeloop.cli.recipe import Recipe, folder
 from wakeloop.cli.recipe_builder import build_recipe, collect_typed_settings
 from wakeloop.cli.run_spec import RunSpec
-from wakeloop.cli.store import Known, Place
+from wakeloop.cli.store import DatabaseFile, ThreadRecord
+from wakeloop.cli.terminal_input import read_all
 from wakeloop.cli.thread_lookup import find_thread, new_thread_id, resolve_thread_option
 from wakeloop.cli.todo_file import read_todo_file
-from wakeloop.cli.typed import typed_text
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import tell
 
-MARK = "\ufeff"  # of the byte order
-AS_LINES = OutputOptions()
+BYTE_ORDER_MARK = "\ufeff"  # of the byte order
+TEXT_OUTPUT = OutputOptions()
 
 
-def start(
+def run_request(
     request: str,
     given: Mapping[str, Any],
-    place: Place,
+    place: DatabaseFile,
     thread: str | None,
     todos: Path | None = None,
     *,
@@ -37,18 +37,18 @@ def start(
     name, known = resolve_thread_option(place, thread)
     recipe = build_recipe(known.recipe if known else None, given)
     words = collect_typed_settings(given)
-    return played(
+    return launch_job(
         RunSpec(
             place, name, recipe, request, request, output=output, ask=ask, typed_settings=words, todos=items
         )
     )
 
 
-def resume(
+def resume_thread(
     thread: str | None,
     message: str | None,
     given: Mapping[str, Any],
-    place: Place,
+    place: DatabaseFile,
     *,
     output: OutputOptions,
     ask: bool,
@@ -61,7 +61,7 @@ def resume(
         check_text(message, "The message is empty: leave it out to go on without one.")
     known = find_thread(place, thread)
     recipe = build_recipe(known.recipe, given)
-    return played(
+    return launch_job(
         RunSpec(
             place,
             known.id,
@@ -76,29 +76,31 @@ def resume(
     )
 
 
-def meant(
-    thread: str | None, given: Mapping[str, Any], place: Place, *, last: bool
-) -> tuple[str, Known | None, Recipe]:
+def prepare_chat(
+    thread: str | None, given: Mapping[str, Any], place: DatabaseFile, *, last: bool
+) -> tuple[str, ThreadRecord | None, AgentSpec]:
     """The thread that a chat begins with: a new one, one by its id, or the last one."""
     if last and thread is not None:
         raise usage_error("--continue takes the last thread: leave --thread out, or --continue.")
     if last:
-        known: Known | None
+        known: ThreadRecord | None
         name, known = (there := find_thread(place, None)).id, there
     else:
         name, known = resolve_thread_option(place, thread)
     recipe = build_recipe(known.recipe if known else None, given)
-    begun(recipe, name)
+    announce_start(recipe, name)
     return name, known, recipe
 
 
-def rehearse(
-    root: Path, place: Place, given: Mapping[str, Any], delay: float, *, output: OutputOptions
+def run_demo(
+    root: Path, place: DatabaseFile, given: Mapping[str, Any], delay: float, *, output: OutputOptions
 ) -> int:
     """Run the demo: the offline model audits the files below `root`."""
-    recipe = build_recipe(Recipe(root=folder(root, "name another folder"), demo=True, delay=delay), given)
+    recipe = build_recipe(
+        AgentSpec(root=resolve_folder(root, "name another folder"), demo=True, delay=delay), given
+    )
     name = new_thread_id("demo")
-    begun(recipe, name, output)
+    announce_start(recipe, name, output)
     from wakeloop.demo.audit import audit_files
     from wakeloop.demo.job import request_text
 
@@ -108,25 +110,25 @@ def rehearse(
             f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder."
         )
     request = request_text(where)
-    return played(RunSpec(place, name, recipe, request, request, output=output))
+    return launch_job(RunSpec(place, name, recipe, request, request, output=output))
 
 
-def played(job: RunSpec) -> int:
+def launch_job(job: RunSpec) -> int:
     """Play a job; what that needs is imported now, so that wrong usage is refused at once."""
     if not job.recipe.demo:
-        begun(job.recipe, job.thread, job.output)
+        announce_start(job.recipe, job.thread, job.output)
     try:
-        from wakeloop.cli.play import play
+        from wakeloop.cli.run_job import run_job
     except KeyboardInterrupt:
         tell("Stopped before the run began: nothing is stored.", sys.stderr)
         raise
-    return play(job)
+    return run_job(job)
 
 
-def begun(recipe: Recipe, thread: str, output: OutputOptions = AS_LINES) -> None:
+def announce_start(recipe: AgentSpec, thread: str, output: OutputOptions = TEXT_OUTPUT) -> None:
     """Tell a person at a terminal what is begun: what it needs takes a moment to import."""
     if output.shows_progress and sys.stderr.isatty():
-        tell(f"Starting {one_line(recipe.title)} on thread {thread} …", sys.stderr)
+        tell(f"Starting {one_line(recipe.model_title)} on thread {thread} …", sys.stderr)
 
 
 def check_text(text: str, empty: str) -> None:
@@ -139,6 +141,6 @@ def check_text(text: str, empty: str) -> None:
         raise usage_error("The text is not UTF-8: type it again, or give it on stdin.") from None
 
 
-def piped(source: TextIO | None = None) -> str:
+def read_stdin(source: TextIO | None = None) -> str:
     """Read all of stdin; a byte order mark at its head is none of the text."""
-    return typed_text(source or sys.stdin).removeprefix(MARK)
+    return read_all(source or sys.stdin).removeprefix(BYTE_ORDER_MARK)

@@ -10,18 +10,18 @@ from langgraph.types import Command, StateSnapshot
 
 from wakeloop.cli.agent import build_recipe_graph
 from wakeloop.cli.budget_hints import describe_budget, merge_typed_settings
+from wakeloop.cli.execution import Graph, Outcome, View, execute
+from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import usage_error
+from wakeloop.cli.final_state import exit_code, resume_command
 from wakeloop.cli.finish_run import finish_run, print_result, report_failure
-from wakeloop.cli.outcome import again, exit_code
+from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.output_formats import at_a_terminal
-from wakeloop.cli.outside import Outside, unasked
 from wakeloop.cli.questions import make_question_handler
-from wakeloop.cli.reader import reader
-from wakeloop.cli.run import Graph, Outcome, View, execute
 from wakeloop.cli.run_spec import RunSpec
-from wakeloop.cli.store import reading, writing
-from wakeloop.cli.stored import stored
-from wakeloop.cli.views import view_of
+from wakeloop.cli.store import open_to_read, open_to_write
+from wakeloop.cli.stored_state import read_state
+from wakeloop.cli.views import choose_view
 from wakeloop.display.clean import one_line
 from wakeloop.display.screen import Line
 from wakeloop.display.words import ending
@@ -29,51 +29,51 @@ from wakeloop.loop.ledger import read_notes
 from wakeloop.settings import canonical
 from wakeloop.thread.standing import counted, unfinished
 
-SWITCHED_ON = (
+AUTO_CONTINUE_NOTE = (
     "auto_continue is switched on; loki leaves it off unless a level of configuration says otherwise."
 )
 
 
-def play(job: RunSpec) -> int:
+def run_job(job: RunSpec) -> int:
     """Run a job and report; returns the exit code."""
-    if job.resumes and job.message is None and (code := left_alone(job)) is not None:
+    if job.resumes and job.message is None and (code := report_at_rest(job)) is not None:
         return code
-    with Outside(job.stop) as outside:
+    with ExternalTools(job.stop) as outside:
         # built before anything is written: what cannot be built leaves no trace
         graph = build_recipe_graph(job.recipe, outside, ask=job.ask, stop=job.stop)
-        return held(job, graph, outside)
+        return run_locked(job, graph, outside)
 
 
-def left_alone(job: RunSpec) -> int | None:
+def report_at_rest(job: RunSpec) -> int | None:
     """Say that nothing is left to go on with, and leave the thread as it is; None where there is."""
-    with reading(job.place) as store:
-        stored(store.saver, job.thread)  # one that is damaged is named
-        before = reader(store.saver).get_state(job.config)
-        if store.is_held(job.thread) or not at_rest(before):
+    with open_to_read(job.place) as store:
+        read_state(store.saver, job.thread)  # one that is damaged is named
+        before = build_offline_graph(store.saver).get_state(job.config)
+        if store.is_held(job.thread) or not is_at_rest(before):
             return None
-    session, view = counted(before), view_of(job, before)
+    session, view = counted(before), choose_view(job, before)
     view.say(Line("end", ending(session)))
-    way = f"With a message it goes on: {again(job.thread, job.place, 'your message')}"
+    way = f"With a message it goes on: {resume_command(job.thread, job.place, 'your message')}"
     unkept = " What was set beside is not kept: set it with the message." if job.typed_settings else ""
-    view.say(Line("way", f"{nothing_left(session)} {way}{unkept}"))
+    view.say(Line("way", f"{explain_at_rest(session)} {way}{unkept}"))
     print_result(job, before, view, None)
     return exit_code(session)
 
 
-def held(job: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Outside) -> int:
+def run_locked(job: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: ExternalTools) -> int:
     """Hold the thread, run it, and report."""
-    with writing(job.place) as store, store.held(job.thread) as hold, hold.mark_running():
-        stored(store.saver, job.thread)
+    with open_to_write(job.place) as store, store.hold(job.thread) as hold, hold.mark_running():
+        read_state(store.saver, job.thread)
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(job.config)
-        refuse_unheard(job, before)
+        refuse_ignored_options(job, before)
         new = store.find(job.thread) is None
         store.remember(job.thread, job.recipe, job.request)
-        view = view_of(job, before)
+        view = choose_view(job, before)
         try:
-            for line in greeting(job, before):
+            for line in opening_lines(job, before):
                 view.say(line)
-            outcome = carried_on(job, agent, before, view)
+            outcome = execute_job(job, agent, before, view)
         except KeyboardInterrupt:
             outcome = Outcome(agent.get_state(job.config), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
@@ -81,10 +81,10 @@ def held(job: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Outside) 
         return finish_run(job, agent, outcome, view, outside)
 
 
-def carried_on(job: RunSpec, agent: Graph, before: StateSnapshot, view: View) -> Outcome:
+def execute_job(job: RunSpec, agent: Graph, before: StateSnapshot, view: View) -> Outcome:
     """Give the thread its input and run it; a question that waits is asked first."""
     ask = make_question_handler(view.say)
-    given = input_of(job, before)
+    given = graph_input(job, before)
     if given is None and before.interrupts:
         answers = ask(before.interrupts)
         if answers is None:
@@ -93,21 +93,21 @@ def carried_on(job: RunSpec, agent: Graph, before: StateSnapshot, view: View) ->
     return execute(agent, given, job.config, view, ask, job.stop)
 
 
-def input_of(job: RunSpec, before: StateSnapshot) -> Any:
+def graph_input(job: RunSpec, before: StateSnapshot) -> Any:
     """What the graph is given: a message, an answer, nothing to an unfinished run, or an empty kick."""
     if job.message is not None:
         if job.resumes and before.interrupts:
             return Command(resume={before.interrupts[0].id: job.message})
         listed = {} if job.todos is None else {"todos": list(job.todos)}
-        return {"messages": [HumanMessage(job.message)], **listed, **own_of(job, before)}
+        return {"messages": [HumanMessage(job.message)], **listed, **input_settings(job, before)}
     if unfinished(before):
         return None
     if not before.values and job.request:  # it died before its first step was stored
         return {"messages": [HumanMessage(job.request)]}
-    return {"messages": [], **own_of(job, before)}
+    return {"messages": [], **input_settings(job, before)}
 
 
-def at_rest(before: StateSnapshot) -> bool:
+def is_at_rest(before: StateSnapshot) -> bool:
     """Tell whether an empty kick would find nothing to do: it would only begin all counts anew."""
     values = before.values
     if not values or unfinished(before) or values.get("todo_inbox"):
@@ -118,20 +118,20 @@ def at_rest(before: StateSnapshot) -> bool:
     return bool(values.get("waiting_on")) or not (counted(before)["open"] or values.get("owed_replies"))
 
 
-def nothing_left(session: Mapping[str, Any]) -> str:
+def explain_at_rest(session: Mapping[str, Any]) -> str:
     """Why there is nothing to go on with."""
     waits = session["state"] == "waiting"
     why = "what it waits for has not come" if waits else "nothing is open"
     return f"There is nothing to go on with: the last run has ended, and {why}."
 
 
-def own_of(job: RunSpec, before: StateSnapshot) -> dict[str, Any]:
+def input_settings(job: RunSpec, before: StateSnapshot) -> dict[str, Any]:
     """The thread's own values as an input, where what is typed now takes the place of one."""
     own = merge_typed_settings(job.typed_settings, before.values.get("todo_settings") or {})
     return {"todo_settings": own} if own else {}
 
 
-def refuse_unheard(job: RunSpec, before: StateSnapshot) -> None:
+def refuse_ignored_options(job: RunSpec, before: StateSnapshot) -> None:
     """Refuse a setting that a run which is gone on with would not hear."""
     goes_on = unfinished(before) and (job.message is None or (job.resumes and before.interrupts))
     own = canonical(before.values.get("todo_settings") or {})
@@ -141,14 +141,14 @@ def refuse_unheard(job: RunSpec, before: StateSnapshot) -> None:
         )
 
 
-def greeting(job: RunSpec, before: StateSnapshot) -> list[Line]:
+def opening_lines(job: RunSpec, before: StateSnapshot) -> list[Line]:
     """Which thread this is, and what becomes of what it was in the midst of."""
     which = "Continuing thread" if before.values else "Thread"
     begun = job.output.shows_progress and at_a_terminal()  # it was said before the imports
-    lines = [] if begun else [Line("note", f"{which} {job.thread} ({one_line(job.recipe.title)})")]
-    lines += [Line("note", told) for told in unasked(job.recipe)]
+    lines = [] if begun else [Line("note", f"{which} {job.thread} ({one_line(job.recipe.model_title)})")]
+    lines += [Line("note", told) for told in unused_mcp_notes(job.recipe)]
     if job.recipe.switched_on:
-        lines.append(Line("note", SWITCHED_ON))
+        lines.append(Line("note", AUTO_CONTINUE_NOTE))
     if job.resumes:
         own = (
             merge_typed_settings(job.typed_settings, (held := before.values.get("todo_settings") or {}))

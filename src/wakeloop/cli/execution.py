@@ -22,15 +22,15 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
 
-GRACE = 1.0  # seconds that a step has to end after Ctrl-C; its request or tool may take much longer
-RUN = "wakeloop-run"  # the name of a run's thread
+GRACE_SECONDS = 1.0  # seconds that a step has to end after Ctrl-C; its request or tool may take much longer
+THREAD_NAME = "wakeloop-run"  # the name of a run's thread
 WAKE = "wake"  # of a view that waits for parts
-TICK = 0.1  # seconds: a signal that comes just before a thread begins to wait does not wake it
-PATIENCE = 5.0  # the same after SIGTERM: who sends it waits longer before he kills
-LAST_MOMENT = 0.3  # seconds that are left to commands which are being ended
-STOPPING = {
+POLL_SECONDS = 0.1  # seconds: a signal that comes just before a thread begins to wait does not wake it
+SIGTERM_SECONDS = 5.0  # the same after SIGTERM: who sends it waits longer before he kills
+FINAL_SECONDS = 0.3  # seconds that are left to commands which are being ended
+STOP_NOTES = {
     signal.SIGINT: "Stopping; Ctrl-C again stops at once.",
-    signal.SIGTERM: f"Asked to end: coming to rest after this step, within {PATIENCE:.0f} seconds.",
+    signal.SIGTERM: f"Asked to end: coming to rest after this step, within {SIGTERM_SECONDS:.0f} seconds.",
 }
 
 
@@ -61,25 +61,25 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Arriving:
+class RunQueue:
     """Parts of a stream in their order, and signals, which pass all parts that wait to be shown."""
 
     parts: queue.SimpleQueue[tuple[str, Any]] = field(default_factory=queue.SimpleQueue)
     signals: deque[int] = field(default_factory=deque)
 
-    def signal(self, number: int) -> None:
+    def put_signal(self, number: int) -> None:
         """Note a signal and wake who waits for parts; it may come in the midst of a get or put."""
         self.signals.append(number)
         self.parts.put((WAKE, None))
 
-    def next(self, deadline: float | None) -> tuple[str, Any]:
+    def next_part(self, deadline: float | None) -> tuple[str, Any]:
         """Return what is next. Raises `queue.Empty` at the deadline, also while parts still come."""
         while not self.signals:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise queue.Empty
             with suppress(queue.Empty):
-                mode, data = self.parts.get(timeout=TICK if left is None else min(left, TICK))
+                mode, data = self.parts.get(timeout=POLL_SECONDS if left is None else min(left, POLL_SECONDS))
                 if mode != WAKE:
                     return mode, data
         return "signal", self.signals.popleft()
@@ -101,7 +101,7 @@ def execute(
     """
     while True:
         with view:
-            stopped, abandoned = streamed(agent, given, config, view, stop or threading.Event())
+            stopped, abandoned = stream_run(agent, given, config, view, stop or threading.Event())
         snapshot = agent.get_state(config)
         if stopped is not None or not snapshot.interrupts:
             return Outcome(snapshot, stopped, abandoned)
@@ -111,48 +111,48 @@ def execute(
         given = Command(resume=answers)
 
 
-def streamed(
+def stream_run(
     agent: Graph, given: Any, config: RunnableConfig, view: View, stop: threading.Event
 ) -> tuple[int | None, bool]:
     """Show a run as it goes; return the signal that stopped it, and whether something is still at work."""
-    arriving = Arriving()
-    halt = Halt(RunControl(), stop)
+    arriving = RunQueue()
+    halt = StopRequest(RunControl(), stop)
     worker = threading.Thread(
-        target=played, args=(agent, given, config, halt.control, arriving), name=RUN, daemon=True
+        target=run_graph, args=(agent, given, config, halt.control, arriving), name=THREAD_NAME, daemon=True
     )
-    with signals(arriving, halt.control):
+    with queue_signals(arriving, halt.control):
         worker.start()
         try:
             while True:
-                mode, data = arriving.next(halt.deadline)
+                mode, data = arriving.next_part(halt.deadline)
                 if mode == "end":
                     worker.join()
-                    return halt.after(data), False
+                    return halt.signal_after(data), False
                 if mode != "signal":
                     view.feed(mode, data)
-                elif (line := halt.take(data)) is not None:
+                elif (line := halt.take_signal(data)) is not None:
                     view.say(line)
                 else:
-                    worker.join(LAST_MOMENT)
+                    worker.join(FINAL_SECONDS)
                     return halt.stopped, worker.is_alive()
         except queue.Empty:
             if not stop.is_set():
                 stop.set()
-                worker.join(LAST_MOMENT)
+                worker.join(FINAL_SECONDS)
             return halt.stopped, worker.is_alive()
         except BaseException:  # the view is broken: nobody sees what would follow
-            halt.take(signal.SIGINT)
-            worker.join(LAST_MOMENT)
+            halt.take_signal(signal.SIGINT)
+            worker.join(FINAL_SECONDS)
             raise
 
 
-def at_work() -> bool:
+def is_run_alive() -> bool:
     """Tell whether a run that was left is in the midst of a request or of a tool: it may write once more."""
-    return any(thread.name == RUN for thread in threading.enumerate())
+    return any(thread.name == THREAD_NAME for thread in threading.enumerate())
 
 
 @dataclass
-class Halt:
+class StopRequest:
     """How far a run has been told to stop."""
 
     control: RunControl
@@ -160,18 +160,18 @@ class Halt:
     stopped: int | None = None
     deadline: float | None = None
 
-    def take(self, number: int) -> Line | None:
+    def take_signal(self, number: int) -> Line | None:
         """Take a signal: the first asks for rest and says so, at the next there is nothing left to say."""
         first = self.stopped is None
         self.stopped = self.stopped or number
         self.control.request_drain()
-        self.deadline = time.monotonic() + PATIENCE
+        self.deadline = time.monotonic() + SIGTERM_SECONDS
         if number == signal.SIGINT or not first:
             self.stop.set()
-            self.deadline = time.monotonic() + GRACE
-        return Line("note", STOPPING[signal.Signals(number)]) if first else None
+            self.deadline = time.monotonic() + GRACE_SECONDS
+        return Line("note", STOP_NOTES[signal.Signals(number)]) if first else None
 
-    def after(self, error: BaseException | None) -> int | None:
+    def signal_after(self, error: BaseException | None) -> int | None:
         """Judge what a run ended with: raise it, unless the run was being stopped or a tool stopped it."""
         if isinstance(error, KeyboardInterrupt):
             return self.stopped or signal.SIGINT
@@ -180,12 +180,12 @@ class Halt:
         return self.stopped  # what broke while it was being stopped will show again
 
 
-def played(
+def run_graph(
     agent: Graph,
     given: Any,
     config: RunnableConfig,
     control: RunControl,
-    arriving: Arriving,
+    arriving: RunQueue,
 ) -> None:
     """Run the graph, in a thread of its own: a signal must not have to wait for a request or a tool.
 
@@ -202,7 +202,7 @@ def played(
 
 
 @contextmanager
-def signals(arriving: Arriving, control: RunControl) -> Iterator[None]:
+def queue_signals(arriving: RunQueue, control: RunControl) -> Iterator[None]:
     """Let signals arrive like parts of the stream, for as long as it runs."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -210,16 +210,16 @@ def signals(arriving: Arriving, control: RunControl) -> Iterator[None]:
 
     def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
         control.request_drain(signal.Signals(number).name)  # at once, before another step begins
-        arriving.signal(number)
+        arriving.put_signal(number)
 
-    with handled(put):
+    with handle_signals(put):
         yield
 
 
 @contextmanager
-def handled(put: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def handle_signals(put: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM call a function, and put the former handlers back."""
-    before = {number: signal.signal(number, put) for number in STOPPING}
+    before = {number: signal.signal(number, put) for number in STOP_NOTES}
     try:
         yield
     finally:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from wakeloop.cli.agent_spec import YAML_WORDS, parse_value
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.recipe import WORDS, value_of
 from wakeloop.cli.recipe_builder import LIMIT_OPTIONS, require_prices
 from wakeloop.config.levels import NON_SETTINGS, canonical_key, is_thread_setting
 from wakeloop.config.loki_keys import explain_loki_key
@@ -12,19 +12,19 @@ from wakeloop.display.words import as_text
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import ALIASES, LoopSettings, canonical, check_key
 
-NULLS = ("null", *(word for word, value in WORDS.items() if value is None))
+NULL_WORDS = ("null", *(word for word, value in YAML_WORDS.items() if value is None))
 
 
-def changed(base: LoopSettings, own: Mapping[str, Any], given: str, text: str) -> dict[str, Any]:
+def set_value(base: LoopSettings, own: Mapping[str, Any], given: str, text: str) -> dict[str, Any]:
     """Return a thread's values with one more, or one less where the value is null.
 
     Where null is a value of the setting itself (`continuation_prompt`) it is set. Raises `SettingsError` or
     `CommandError` for a key or value that a thread may not have.
     """
-    key = key_of(given)
-    if text in NULLS and not takes_null(key):
-        return without(own, given)
-    value = None if text in NULLS else text_of(text) if takes_text(key) else value_of(text)
+    key = resolve_key(given)
+    if text in NULL_WORDS and not accepts_null(key):
+        return remove_value(own, given)
+    value = None if text in NULL_WORDS else parse_text(text) if accepts_any_text(key) else parse_value(text)
     new = {**canonical(own), key: value}
     check_overrides(base, new)
     if key in LIMIT_OPTIONS:
@@ -33,13 +33,13 @@ def changed(base: LoopSettings, own: Mapping[str, Any], given: str, text: str) -
     return {**new, key: list(read) if isinstance(read, tuple) else read}
 
 
-def without(own: Mapping[str, Any], given: str) -> dict[str, Any]:
+def remove_value(own: Mapping[str, Any], given: str) -> dict[str, Any]:
     """Return a thread's values without one of them."""
-    key = key_of(given)
+    key = resolve_key(given)
     return {name: value for name, value in canonical(own).items() if name != key}
 
 
-def key_of(given: str) -> str:
+def resolve_key(given: str) -> str:
     """The setting's own name; one that a thread may not change is refused."""
     if canonical_key(given) in NON_SETTINGS:
         raise usage_error(
@@ -56,26 +56,26 @@ def key_of(given: str) -> str:
     return key
 
 
-def takes_null(key: str) -> bool:
+def accepts_null(key: str) -> bool:
     """Whether null is a value of a setting."""
     return type(None) in get_args(LoopSettings.model_fields[key].annotation)
 
 
-def takes_text(key: str) -> bool:
+def accepts_any_text(key: str) -> bool:
     """Whether a setting is any text, so that its value is not read as JSON."""
     annotation = LoopSettings.model_fields[key].annotation
     return annotation == str | None
 
 
-def text_of(text: str) -> str:
+def parse_text(text: str) -> str:
     """A text as it stands, or a JSON text without its quotes."""
-    value = value_of(text)
+    value = parse_value(text)
     return value if isinstance(value, str) else text
 
 
-def told(base: LoopSettings, own: Mapping[str, Any], given: str) -> str:
+def describe_value(base: LoopSettings, own: Mapping[str, Any], given: str) -> str:
     """What holds for a key now, in a sentence."""
-    key = key_of(given)
+    key = resolve_key(given)
     if key in own:
         return f"{key} is {as_text(own[key])} in this thread (else {as_text(getattr(base, key))})."
     return f"{key} is {as_text(getattr(base, key))}; this thread does not override it."

@@ -16,56 +16,56 @@ from prompt_toolkit.filters import is_searching
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from wakeloop.cli.chat.ahead import Ahead
-from wakeloop.cli.chat.completion import Names, Offers
-from wakeloop.cli.chat.lines import open_ended
-from wakeloop.cli.start import MARK
-from wakeloop.cli.typed import typed_line
+from wakeloop.cli.chat.completion import ChatCompleter, Names
+from wakeloop.cli.chat.parsing import is_unclosed
+from wakeloop.cli.chat.type_ahead import TypeAhead
+from wakeloop.cli.launch import BYTE_ORDER_MARK
+from wakeloop.cli.terminal_input import read_line
 from wakeloop.display.width import cells, tell
 
-AFTER = "  "  # before each further row of an entry
+CONTINUATION = "  "  # before each further row of an entry
 
 
-class Keyboard(Protocol):
+class ChatInput(Protocol):
     """What is typed, entry by entry."""
 
-    person: bool
+    is_person: bool
 
-    def entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
+    def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
         """Return one entry, a line or several; raises `EOFError` at the end. `beside` stands below it."""
 
-    def kept(self) -> AbstractContextManager[None]:
+    def capture_ahead(self) -> AbstractContextManager[None]:
         """Keep what a person types meanwhile for the next entries."""
 
-    def ahead(self) -> str:
+    def typed_ahead(self) -> str:
         """What was typed so far, to be shown."""
 
-    def forget(self) -> bool:
+    def discard_ahead(self) -> bool:
         """Throw away what a person has typed ahead; tells whether there was anything."""
 
 
-class Terminal:
+class TerminalInput:
     """A person: history, completion, several lines."""
 
-    person = True
+    is_person = True
 
     def __init__(self, names: Callable[[], Names]) -> None:
         where = user_state_path("wakeloop", appauthor=False) / "chat-history"
         self.texts, self.answers = (
             PromptSession[str](
                 history=kept,
-                completer=Offers(names),
+                completer=ChatCompleter(names),
                 complete_while_typing=False,
                 multiline=True,
-                key_bindings=bindings(),
-                prompt_continuation=AFTER,
+                key_bindings=key_bindings(),
+                prompt_continuation=CONTINUATION,
                 enable_suspend=True,
             )
-            for kept in (history(where), InMemoryHistory())  # what was answered is nobody's history
+            for kept in (open_history(where), InMemoryHistory())  # what was answered is nobody's history
         )
-        self.typed = Ahead(self.texts.app.input)
+        self.typed = TypeAhead(self.texts.app.input)
 
-    def entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
+    def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
         """Read one entry; Ctrl-C clears it."""
         session = self.answers if answer else self.texts
         session.bottom_toolbar = beside or None
@@ -79,52 +79,52 @@ class Terminal:
                 tell(prompt + typed, sys.stdout, whole=True)
             return typed
 
-    def kept(self) -> AbstractContextManager[None]:
+    def capture_ahead(self) -> AbstractContextManager[None]:
         """Keep what is typed meanwhile."""
-        return self.typed.kept()
+        return self.typed.capture()
 
-    def ahead(self) -> str:
+    def typed_ahead(self) -> str:
         """What was typed so far."""
         return self.typed.text
 
-    def forget(self) -> bool:
+    def discard_ahead(self) -> bool:
         """Throw away what was typed ahead, also keys that a former prompt has read."""
-        return self.typed.forget()
+        return self.typed.discard()
 
 
-class Pipe:
+class PipeInput:
     """Lines of a pipe or a file."""
 
-    person = False
+    is_person = False
 
     def __init__(self, source: TextIO | None = None) -> None:
         self.source, self.begun = source or sys.stdin, False
 
-    def entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:  # noqa: ARG002 - unseen
+    def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:  # noqa: ARG002 - unseen
         """Read a line, or all lines up to the closing marks."""
-        typed = typed_line(self.source)
+        typed = read_line(self.source)
         if not self.begun:
-            self.begun, typed = True, typed.removeprefix(MARK)
-        while open_ended(typed) and (line := typed_line(self.source)):
+            self.begun, typed = True, typed.removeprefix(BYTE_ORDER_MARK)
+        while is_unclosed(typed) and (line := read_line(self.source)):
             typed += line
         if not typed:
             raise EOFError
         return typed
 
-    def kept(self) -> AbstractContextManager[None]:
+    def capture_ahead(self) -> AbstractContextManager[None]:
         """Leave them where they are."""
         return nullcontext()
 
-    def ahead(self) -> str:
+    def typed_ahead(self) -> str:
         """Nothing to be shown."""
         return ""
 
-    def forget(self) -> bool:
+    def discard_ahead(self) -> bool:
         """Keep all lines: nobody has typed them, and who wrote them knows their order."""
         return False
 
 
-def interrupted(error: BaseException) -> bool:
+def interrupt_prompt(error: BaseException) -> bool:
     """End a prompt with an error, the terminal put back; False where there is none."""
     app = get_app_or_none()
     if app is None or not app.is_running or app.loop is None:
@@ -133,17 +133,17 @@ def interrupted(error: BaseException) -> bool:
     return True
 
 
-def bindings() -> KeyBindings:
+def key_bindings() -> KeyBindings:
     """Enter sends what is complete, Alt-Enter begins a new line."""
     keys = KeyBindings()
 
     @keys.add("enter", filter=~is_searching)
     def send(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if open_ended(buffer.text):
+        if is_unclosed(buffer.text):
             buffer.insert_text("\n")
         else:
-            event.app.erase_when_done = is_taller(buffer.text, event.app.output.get_size())
+            event.app.erase_when_done = overflows_screen(buffer.text, event.app.output.get_size())
             buffer.validate_and_handle()
 
     @keys.add("escape", "enter")
@@ -153,13 +153,13 @@ def bindings() -> KeyBindings:
     return keys
 
 
-def is_taller(text: str, size: Size) -> bool:
+def overflows_screen(text: str, size: Size) -> bool:
     """Whether a text has no room on the screen: prompt_toolkit draws what it shows of it twice at its end."""
-    room = max(size.columns - len(AFTER), 1)
+    room = max(size.columns - len(CONTINUATION), 1)
     return sum(1 + cells(line) // room for line in text.expandtabs().split("\n")) >= size.rows - 1
 
 
-def history(path: Path) -> History:
+def open_history(path: Path) -> History:
     """What was typed before, in a file for its owner alone; in memory where no file can be kept."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -13,11 +13,11 @@ from wakeloop.cli.failures import FAILED, INTERRUPTED, CommandError, error_exit_
 from wakeloop.display.width import tell
 
 STDERR = 2  # the last of the three numbers that a process begins with
-OF_SESSIONS = ("dbos", "sqlalchemy", "croniter", "psycopg", "psycopg_pool")  # top modules of that extra
+SESSIONS_MODULES = ("dbos", "sqlalchemy", "croniter", "psycopg", "psycopg_pool")  # top modules of that extra
 
 
 @contextmanager
-def sentences() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """Whatever goes wrong: one sentence on stderr and an exit code, never a traceback."""
     try:
         yield
@@ -29,14 +29,14 @@ def sentences() -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except ModuleNotFoundError as error:
-        tell(f"wakeloop: {missing_sentence(error.name or 'a module')}", sys.stderr)
+        tell(f"wakeloop: {explain_missing_module(error.name or 'a module')}", sys.stderr)
         raise typer.Exit(FAILED) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
         tell(f"wakeloop: {format_error(error)}", sys.stderr)
         raise typer.Exit(error_exit_code(error)) from None
 
 
-class Closed(io.TextIOBase):
+class ClosedInput(io.TextIOBase):
     """Stands for an input that was closed before the command began."""
 
     def readable(self) -> bool:
@@ -52,7 +52,7 @@ class Closed(io.TextIOBase):
         return self.readline()
 
 
-def filled() -> None:
+def replace_closed_streams() -> None:
     """Put something in the place of closed streams, so that no database is opened as one of them.
 
     Raises `SystemExit` with a sentence where the output is closed: nobody would read what is done.
@@ -64,19 +64,19 @@ def filled() -> None:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end of the process
     if sys.stdin is None:
-        sys.stdin = Closed()
+        sys.stdin = ClosedInput()
     if sys.stdout is None:
         sys.exit("wakeloop: Standard output is closed: there is nothing to write to.")
 
 
-def missing_sentence(module: str) -> str:
+def explain_missing_module(module: str) -> str:
     """What to install for a module that is not there."""
-    if module.partition(".")[0] in OF_SESSIONS or module.startswith("langgraph.checkpoint.postgres"):
+    if module.partition(".")[0] in SESSIONS_MODULES or module.startswith("langgraph.checkpoint.postgres"):
         return "This command needs the extra sessions: pip install 'wakeloop[cli,sessions]'."
     return f"The command line needs {module}: pip install 'wakeloop[cli]'."
 
 
-def write(lines: Iterable[str], *, whole: bool = False) -> None:
+def print_lines(lines: Iterable[str], *, whole: bool = False) -> None:
     """Write lines to stdout, `whole` ones for a program."""
     for line in lines:
         tell(line, sys.stdout, whole=whole)

@@ -9,7 +9,7 @@ from io import UnsupportedOperation
 from typing import TextIO
 
 
-def typed_line(source: TextIO) -> str:
+def read_line(source: TextIO) -> str:
     """Read a line; empty at the end of the input.
 
     A read of Python's own sleeps on through a signal that comes just before it, or that the system gives to
@@ -20,16 +20,16 @@ def typed_line(source: TextIO) -> str:
             descriptor = source.fileno()
         except UnsupportedOperation:  # a stand-in
             return source.readline()
-        await_key(descriptor)
+        wait_for_key(descriptor)
     return source.readline()
 
 
-def typed_text(source: TextIO) -> str:
+def read_all(source: TextIO) -> str:
     """Read all that is given, at a terminal up to its Ctrl-D."""
-    return "".join(iter(lambda: typed_line(source), "")) if source.isatty() else source.read()
+    return "".join(iter(lambda: read_line(source), "")) if source.isatty() else source.read()
 
 
-def await_key(terminal: int) -> None:
+def wait_for_key(terminal: int) -> None:
     """Wait until there is something to read. What the handler of a signal raises is raised here."""
     heard, told = socket.socketpair()
     either: list[int | socket.socket] = [terminal, heard]

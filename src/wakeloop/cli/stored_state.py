@@ -14,22 +14,22 @@ from wakeloop.errors import DamagedError
 from wakeloop.thread.held import ASKED, Held, whom
 from wakeloop.thread.standing import session_of
 
-INPUT = "00000000-0000-0000-0000-000000000000"  # whose writes are no task's
-OF_A_TASK = frozenset((ASKED, "__resume__", "__error__", "__error_source_node__"))  # no channels
-SENT = "__pregel_tasks"  # tasks that wait
+INPUT_TASK = "00000000-0000-0000-0000-000000000000"  # whose writes are no task's
+TASK_WRITES = frozenset((ASKED, "__resume__", "__error__", "__error_source_node__"))  # no channels
+PENDING_SENDS = "__pregel_tasks"  # tasks that wait
 DAMAGED = {"state": "damaged", "reason": "damaged"}
 TRIGGERS = ("branch:to:", "__start__")  # a channel that holds something has a task that waits
 
 
 @dataclass(frozen=True)
-class Stored(Held):
+class StoredState(Held):
     """A thread as its newest rows have it; `interrupts` are the questions that wait."""
 
     interrupts: Sequence[Any] = ()
     created_at: str | None = None
 
 
-def stored(saver: BaseCheckpointSaver[Any] | None, thread: str, *, rest: bool = False) -> Stored:
+def read_state(saver: BaseCheckpointSaver[Any] | None, thread: str, *, rest: bool = False) -> StoredState:
     """How a thread is stored. Raises `CommandError` where its rows cannot be read.
 
     For the `rest` that takes that none can be: its list and conversation are told as far as they are read.
@@ -39,12 +39,12 @@ def stored(saver: BaseCheckpointSaver[Any] | None, thread: str, *, rest: bool = 
     """
     try:
         found = saver.get_tuple({"configurable": {"thread_id": thread}}) if saver else None
-        view = Stored({}) if found is None or saver is None else _read(saver, found)
+        view = StoredState({}) if found is None or saver is None else _read_rows(saver, found)
         session_of(view)  # it looks at what the channels hold
     except sqlite3.Error:
         raise
     except Exception as error:
-        if rest and saver is not None and (left := _left(saver, thread)):
+        if rest and saver is not None and (left := _read_remains(saver, thread)):
             return left
         raise CommandError(
             f"The thread {thread!r} cannot be read: what is stored of it is damaged."
@@ -52,7 +52,7 @@ def stored(saver: BaseCheckpointSaver[Any] | None, thread: str, *, rest: bool = 
     return view
 
 
-def _left(saver: BaseCheckpointSaver[Any], thread: str) -> Stored | None:
+def _read_remains(saver: BaseCheckpointSaver[Any], thread: str) -> StoredState | None:
     """Return what can be read of a damaged thread, if anything can."""
     from wakeloop.display.folding import what_is_left
     from wakeloop.display.past import past_in
@@ -62,22 +62,22 @@ def _left(saver: BaseCheckpointSaver[Any], thread: str) -> Stored | None:
     except DamagedError:
         return None
     changed = datetime.fromtimestamp(past.steps[-1].began, UTC).isoformat()
-    return Stored(what_is_left(past) | {"todo_session": {**DAMAGED}}, created_at=changed)
+    return StoredState(what_is_left(past) | {"todo_session": {**DAMAGED}}, created_at=changed)
 
 
-def _read(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> Stored:
+def _read_rows(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> StoredState:
     kept = found.checkpoint["channel_values"]
-    midway = bool(kept.get(SENT)) or any(channel.startswith(TRIGGERS) for channel in kept)
+    midway = bool(kept.get(PENDING_SENDS)) or any(channel.startswith(TRIGGERS) for channel in kept)
     writes = found.pending_writes if midway and found.pending_writes else []  # else an edit broke off
-    done = {task for task, channel, _ in writes if task != INPUT and channel not in OF_A_TASK}
+    done = {task for task, channel, _ in writes if task != INPUT_TASK and channel not in TASK_WRITES}
     asked = [
         one
         for task, channel, value in writes
         if channel == ASKED and task not in done
         for one in (value if isinstance(value, list | tuple) else [value])
     ]
-    values = _values(saver, found, [write for write in writes if write[1] not in OF_A_TASK])
-    return Stored(
+    values = _channel_values(saver, found, [write for write in writes if write[1] not in TASK_WRITES])
+    return StoredState(
         values,
         parked=bool(asked),
         midway=midway,
@@ -87,7 +87,7 @@ def _read(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> Stored:
     )
 
 
-def _values(
+def _channel_values(
     saver: BaseCheckpointSaver[Any], found: CheckpointTuple, writes: Iterable[PendingWrite]
 ) -> dict[str, Any]:
     """The channels: as they are stored, rebuilt from changes, and with what a task has written since."""

@@ -2,11 +2,11 @@
 
 import typer
 
+from wakeloop.cli.commands.console import print_lines, report_errors
 from wakeloop.cli.commands.options import BaseUrl, Db, Model
-from wakeloop.cli.commands.sentences import sentences, write
 
 
-@sentences()
+@report_errors()
 def init() -> None:
     """Find keys, servers on this machine and their models; ask, and write config.yaml."""
     from wakeloop.cli.init import run_init
@@ -14,12 +14,12 @@ def init() -> None:
     raise typer.Exit(run_init())
 
 
-@sentences()
+@report_errors()
 def doctor(model: Model = None, base_url: BaseUrl = None, db: Db = None) -> None:
     """Say what is found, what answers, and whether the model calls tools (one small request)."""
+    from wakeloop.cli.agent_spec import parse_options
     from wakeloop.cli.doctor import run_doctor
-    from wakeloop.cli.recipe import options
-    from wakeloop.cli.store import Place
+    from wakeloop.cli.store import DatabaseFile
 
-    given = options(model=model, base_url=base_url)
-    raise typer.Exit(run_doctor(Place.of(db), given, lambda line: write([line])))
+    given = parse_options(model=model, base_url=base_url)
+    raise typer.Exit(run_doctor(DatabaseFile.of(db), given, lambda line: print_lines([line])))

@@ -9,9 +9,9 @@ from langchain_core.messages import BaseMessage
 
 from wakeloop.cli.budget_hints import format_raise_hint
 from wakeloop.cli.failures import CommandError, redact
-from wakeloop.cli.outcome import as_json
-from wakeloop.cli.store import Known, Place, Store, reading
-from wakeloop.cli.stored import Stored, stored
+from wakeloop.cli.final_state import to_json_line
+from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
+from wakeloop.cli.stored_state import StoredState, read_state
 from wakeloop.display.clean import one_line
 from wakeloop.display.width import cells, columns, cut, room
 from wakeloop.display.words import closed, count_blocked, failed_and_blocked, failed_calls
@@ -22,40 +22,44 @@ from wakeloop.thread.standing import counted
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
-MOST = 20  # threads that are listed unless all are asked for
-HEAD = ("THREAD", "STATE", "OPEN", "REASON", "WAKES", "CHANGED", "TROUBLE", "REQUEST", "LAST MESSAGE")
-TEXTS = ("REQUEST", "LAST MESSAGE")  # columns that are cut where a terminal is narrow
-SPARE = ("WAKES", "REASON", "TROUBLE", "CHANGED")  # columns that are left out there before
-SHARE, SHORT = 4, 16  # what part of a terminal an id may take, and the columns that it may take in any
+LISTED_THREADS = 20  # threads that are listed unless all are asked for
+COLUMNS = ("THREAD", "STATE", "OPEN", "REASON", "WAKES", "CHANGED", "TROUBLE", "REQUEST", "LAST MESSAGE")
+TEXT_COLUMNS = ("REQUEST", "LAST MESSAGE")  # columns that are cut where a terminal is narrow
+OPTIONAL_COLUMNS = ("WAKES", "REASON", "TROUBLE", "CHANGED")  # columns that are left out there before
+ID_SHARE, ID_LEAST = 4, 16  # what part of a terminal an id may take, and the columns that it may take in any
 
 
-def overview(place: Place, *, everything: bool, json: bool) -> Iterator[str]:
+def list_threads(place: DatabaseFile, *, everything: bool, json: bool) -> Iterator[str]:
     """The threads, those that changed last first: a line each."""
-    with reading(place) as store:
+    with open_to_read(place) as store:
         known = store.threads()
-        shown = known if everything else known[:MOST]
-        rows = [row(store, one, place) for one in shown]
+        shown = known if everything else known[:LISTED_THREADS]
+        rows = [thread_row(store, one, place) for one in shown]
     if json:
-        yield as_json(rows)
+        yield to_json_line(rows)
         return
     if not rows:
         yield f"No threads yet in {quote_path(place.path)}."
         return
     width, ids = room(sys.stdout), [one_line(one.id) for one in known]
-    told = [cells_of(one, ids, width) for one in rows]
-    head = [name for name in HEAD if name != "TROUBLE" or any(line[name] for line in told)]
+    told = [format_cells(one, ids, width) for one in rows]
+    head = [name for name in COLUMNS if name != "TROUBLE" or any(line[name] for line in told)]
     lines = [head, *([line[name] for name in head] for line in told)]
-    texts, spare = ([head.index(name) for name in names if name in head] for names in (TEXTS, SPARE))
+    texts, spare = (
+        [head.index(name) for name in names if name in head] for names in (TEXT_COLUMNS, OPTIONAL_COLUMNS)
+    )
     yield from columns(lines, width, texts, spare)
     yield from (f"{one['thread']}: {one['raise']}" for one in rows if one["raise"])
     if len(known) > len(shown):
         yield f"… and {pluralize(len(known) - len(shown), 'older one')}: --all"
 
 
-def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
+def thread_row(store: Store, known: ThreadRecord, place: DatabaseFile) -> dict[str, Any]:
     """One thread as plain JSON; one that is damaged does not hide the others."""
     try:
-        return summary(known, stored(store.saver, known.id), place, live=store.is_run(known.id))
+        return summarize_thread(
+            known, read_state(store.saver, known.id), place, live=store.is_running(known.id)
+        )
     except CommandError:
         nothing = {
             "reason": None,
@@ -72,7 +76,9 @@ def row(store: Store, known: Known, place: Place) -> dict[str, Any]:
         return {"thread": known.id, "state": "damaged", **nothing, "request": known.request}
 
 
-def summary(known: Known, snapshot: "StateSnapshot | Stored", place: Place, *, live: bool) -> dict[str, Any]:
+def summarize_thread(
+    known: ThreadRecord, snapshot: "StateSnapshot | StoredState", place: DatabaseFile, *, live: bool
+) -> dict[str, Any]:
     """One thread as plain JSON; `raise` says how to raise the budget that ended its last run."""
     session, values = counted(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
@@ -109,23 +115,23 @@ def last_message(messages: Sequence[BaseMessage]) -> str:
     return next((text for text in spoken if text.strip()), "")
 
 
-def cells_of(row: Mapping[str, Any], ids: Sequence[str], width: int | None) -> dict[str, str]:
+def format_cells(row: Mapping[str, Any], ids: Sequence[str], width: int | None) -> dict[str, str]:
     """One thread's cells, by their heads."""
     name = one_line(row["thread"])
     return {
-        "THREAD": name if width is None else shortened(name, ids, max(width // SHARE, SHORT)),
+        "THREAD": name if width is None else shorten_id(name, ids, max(width // ID_SHARE, ID_LEAST)),
         "STATE": one_line(str(row["state"]), 20),
         "OPEN": f"{row['open']} of {row['total']}",
         "REASON": one_line(str(row["reason"] or "-"), 20),
         "WAKES": str(row["wakes"]),
-        "CHANGED": moment(row["changed"]),
+        "CHANGED": format_time(row["changed"]),
         "TROUBLE": failed_and_blocked(row["failed_calls"], row["blocked"]),
         "REQUEST": cut(one_line(row["request"]), 32),
         "LAST MESSAGE": cut(one_line(row["last"]), 40) or "-",
     }
 
 
-def shortened(name: str, names: Sequence[str], most: int) -> str:
+def shorten_id(name: str, names: Sequence[str], most: int) -> str:
     """A name in as many columns: how it begins; where others begin so, how it begins and ends.
 
     Where others do that, too, in as many more as it needs to stand for one alone.
@@ -136,21 +142,21 @@ def shortened(name: str, names: Sequence[str], most: int) -> str:
         return short
     others = [other for other in names if other != name]
     for wide in range(most, cells(name)):
-        head, tail = cut(name, wide - wide // 2).removesuffix("…"), ending(name, wide // 2)
+        head, tail = cut(name, wide - wide // 2).removesuffix("…"), cut_left(name, wide // 2)
         others = [other for other in others if other.startswith(head) and other.endswith(tail)]
         if not others:
             return f"{head}…{tail}"
     return name
 
 
-def ending(name: str, wide: int) -> str:
+def cut_left(name: str, wide: int) -> str:
     """How a name ends, in as many columns at most."""
     while cells(name) > wide:
         name = name[1:]
     return name
 
 
-def moment(stamp: str | None) -> str:
+def format_time(stamp: str | None) -> str:
     """A time as it is here, to the minute."""
     try:
         return datetime.fromisoformat(stamp or "").astimezone().strftime("%Y-%m-%d %H:%M")

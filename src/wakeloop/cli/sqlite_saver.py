@@ -5,7 +5,7 @@ import sqlite3
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 
-class Numbered(SqliteSaver):
+class CompactSaver(SqliteSaver):
     """Writes versions of channels in nine characters where LangGraph writes 51.
 
     Every row names some fifteen of them: a thread takes 0.7 of the bytes. The sign sorts before every digit
@@ -21,27 +21,27 @@ class Numbered(SqliteSaver):
         return super().get_next_version(current, channel)
 
 
-SLIM = " WITHOUT ROWID"
+WITHOUT_ROWID = " WITHOUT ROWID"
 
 
-def slim(connection: sqlite3.Connection) -> None:
+def compact_writes_table(connection: sqlite3.Connection) -> None:
     """Keep the writes of a new database in one tree where LangGraph's takes two: 0.92 of the bytes.
 
     A row of `writes` is found by its key alone, which a table of LangGraph's own kind holds twice. It is made
     anew as LangGraph has made it while nothing is in it; one with rows stays as it is. The rows of
     `checkpoints` are too long for it.
     """
-    if _slim_one(connection) is None:
+    if _compact_table_sql(connection) is None:
         return
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        if made := _slim_one(connection):  # no other process was quicker
+        if made := _compact_table_sql(connection):  # no other process was quicker
             connection.execute("DROP TABLE writes")
             connection.execute(made)
 
 
-def _slim_one(connection: sqlite3.Connection) -> str | None:
+def _compact_table_sql(connection: sqlite3.Connection) -> str | None:
     """Return the words that make the table slim, or None where it is so, or holds something."""
     [(made,)] = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'writes'")
     [(filled,)] = connection.execute("SELECT EXISTS (SELECT 1 FROM writes)")
-    return None if filled or made.endswith(SLIM) else f"{made}{SLIM}"
+    return None if filled or made.endswith(WITHOUT_ROWID) else f"{made}{WITHOUT_ROWID}"

@@ -11,7 +11,7 @@ from wakeloop.cli.failures import CommandError, usage_error
 STDOUT = Path("-")
 
 
-def put(text: str, file: Path, *, force: bool = False) -> list[str]:
+def write_atomically(text: str, file: Path, *, force: bool = False) -> list[str]:
     """Write a text to a file, whole or not at all; one that is there stays, unless that is meant.
 
     Returns what is said of it: its name, and nothing of the output itself, `-` or by whatever name.
@@ -35,7 +35,7 @@ def put(text: str, file: Path, *, force: bool = False) -> list[str]:
         try:
             beside.write_bytes(written)
             if place.exists():
-                kept_as(place.stat(), beside)
+                copy_owner_and_mode(place.stat(), beside)
             beside.replace(place)
         finally:
             beside.unlink(missing_ok=True)
@@ -53,7 +53,7 @@ def is_stdout(file: Path) -> bool:
     return False
 
 
-def kept_as(before: os.stat_result, file: Path) -> None:
+def copy_owner_and_mode(before: os.stat_result, file: Path) -> None:
     """Give a file the owner and the rights of the one that it replaces, as far as that is allowed."""
     with suppress(OSError, AttributeError):  # Windows has no owners
         os.chown(file, before.st_uid, before.st_gid)

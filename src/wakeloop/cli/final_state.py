@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED, WAITING
-from wakeloop.cli.store import Place
+from wakeloop.cli.store import DatabaseFile
 from wakeloop.display.screen import Line
 from wakeloop.display.words import (
     APPROVAL,
@@ -27,7 +27,7 @@ from wakeloop.todos.items import is_open
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
-    from wakeloop.cli.stored import Stored
+    from wakeloop.cli.stored_state import StoredState
 
 MOST_ITEMS = 40  # of the list, at the end
 
@@ -48,14 +48,14 @@ def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
     return ended.exit_code_open if session["open"] else ended.exit_code
 
 
-def again(thread: str, place: Place, *more: str) -> str:
+def resume_command(thread: str, place: DatabaseFile, *more: str) -> str:
     """The command line that goes on with a thread."""
     words = ["wakeloop", "resume", thread, *more, *(["--db", str(place.path)] if place.named else [])]
     return shlex.join(words)
 
 
-def last_lines(
-    snapshot: "StateSnapshot", thread: str, place: Place, summary: str, *, whole: bool
+def closing_lines(
+    snapshot: "StateSnapshot", thread: str, place: DatabaseFile, summary: str, *, whole: bool
 ) -> list[Line]:
     """What is said at the end: the list (`whole`, or what is not closed), the ending, how to go on."""
     session = counted(snapshot)
@@ -70,17 +70,17 @@ def last_lines(
     if snapshot.interrupts:
         asked = [text for one in snapshot.interrupts for text in question(one.value)]
         lines += [Line("question", f"question: {text}") for text in asked]
-        lines.append(Line("way", f"To answer: {again(thread, place, 'your answer')}"))
+        lines.append(Line("way", f"To answer: {resume_command(thread, place, 'your answer')}"))
         if any(wants_approval(one.value) for one in snapshot.interrupts):
             lines.append(Line("note", f"The answer: {APPROVAL}."))
     elif session["state"] == "running" or session["open"]:
-        lines.append(Line("way", f"To go on: {again(thread, place)}"))
+        lines.append(Line("way", f"To go on: {resume_command(thread, place)}"))
     return lines
 
 
-def as_object(
+def final_state(
     thread: str,
-    snapshot: "StateSnapshot | Stored",
+    snapshot: "StateSnapshot | StoredState",
     *,
     usage: Mapping[str, int] | None = None,
     error: str | None = None,
@@ -106,40 +106,40 @@ def as_object(
         "failed_calls": failed_calls(session),
         "blocked": count_blocked(values.get("todos") or ()),
         "questions": [{"id": one.id, "value": one.value} for one in snapshot.interrupts],
-        "usage": dict(usage or usage_of(values.get("messages") or ())),
+        "usage": dict(usage or sum_usage(values.get("messages") or ())),
         "error": error,
     }
 
 
-def usage_of(messages: Sequence[Any]) -> dict[str, int]:
+def sum_usage(messages: Sequence[Any]) -> dict[str, int]:
     """The tokens of a whole thread, as far as its messages tell."""
     told = [usage for message in messages if (usage := getattr(message, "usage_metadata", None))]
     read, written = (sum(usage[key] for usage in told) for key in ("input_tokens", "output_tokens"))
-    return tokens(read, written)
+    return usage_counts(read, written)
 
 
-def tokens(read: int, written: int) -> dict[str, int]:
+def usage_counts(read: int, written: int) -> dict[str, int]:
     """Token counts under the names that LangChain gives them."""
     return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
 
 
-def as_json(value: Any) -> str:
+def to_json_line(value: Any) -> str:
     """One line of JSON in plain ASCII: no control code of a text reaches a terminal raw."""
     try:
         text = json.dumps(value, default=str, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
-        text = json.dumps(as_plain(value), allow_nan=False)
+        text = json.dumps(to_jsonable(value), allow_nan=False)
     return text.replace("\x7f", "\\u007f")
 
 
-def as_plain(value: Any, room: int = 64) -> Any:
+def to_jsonable(value: Any, room: int = 64) -> Any:
     """A value as JSON can hold it: a number that is none is null, a key is a text, what is too deep too."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if room and isinstance(value, Mapping):
-        return {str(key): as_plain(part, room - 1) for key, part in value.items()}
+        return {str(key): to_jsonable(part, room - 1) for key, part in value.items()}
     if room and isinstance(value, list | tuple):
-        return [as_plain(part, room - 1) for part in value]
+        return [to_jsonable(part, room - 1) for part in value]
     return f"<{type(value).__name__}>" if not room else str(value)

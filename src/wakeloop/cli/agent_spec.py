@@ -13,12 +13,12 @@ from wakeloop.cli.failures import usage_error
 from wakeloop.config import TOOLS
 from wakeloop.text.secrets import NAMES_A_SECRET, redact_text
 
-OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
-WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
+OWN_TOOLS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
+YAML_WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
 
 
 @dataclass(frozen=True)
-class Recipe:
+class AgentSpec:
     """What a thread's agent is made of, without keys; `demo` stands for the offline model and its tools.
 
     `levels` are those that it all came from, `role` and `agent` the files among them; `switched_on` says that
@@ -46,7 +46,7 @@ class Recipe:
     imports: str = ""
 
     @classmethod
-    def read(cls, text: str) -> "Self | None":
+    def from_json(cls, text: str) -> "Self | None":
         """Read one that was stored: what newer versions added is left out, a damaged one is None."""
         known = {one.name for one in fields(cls)}
         try:
@@ -63,7 +63,7 @@ class Recipe:
         return (
             all(
                 isinstance(own[key], kinds.get(type(usual), type(usual)))
-                for key, usual in vars(Recipe()).items()
+                for key, usual in vars(AgentSpec()).items()
             )
             and all(isinstance(name, str) for name in own["tools"])
             and all(
@@ -71,38 +71,38 @@ class Recipe:
             )
         )
 
-    def written(self) -> str:
+    def to_json(self) -> str:
         """Return it as it is stored: JSON, without a user and password in the address."""
-        levels = [{**level, "values": without_users(level["values"])} for level in self.levels]
-        return json.dumps({**without_users(asdict(self)), "levels": levels})
+        levels = [{**level, "values": strip_base_url(level["values"])} for level in self.levels]
+        return json.dumps({**strip_base_url(asdict(self)), "levels": levels})
 
     @property
-    def who(self) -> tuple[tuple[str, str], ...]:
+    def role_and_agent(self) -> tuple[tuple[str, str], ...]:
         """The role and the agent, each "" where there is none."""
         return ("role", self.role), ("agent", self.agent)
 
     @property
-    def title(self) -> str:
+    def model_title(self) -> str:
         """The model as a person is told of it."""
         return self.model or ("offline rule-based auditor, not a language model" if self.demo else "no model")
 
     @property
-    def doctor(self) -> str:
+    def doctor_command(self) -> str:
         """The command that looks into its model."""
-        given = {"--model": self.model, "--base-url": self.base_url and without_user(self.base_url)}
+        given = {"--model": self.model, "--base-url": self.base_url and strip_credentials(self.base_url)}
         return shlex.join(["wakeloop", "doctor", *(word for two in given.items() if two[1] for word in two)])
 
 
-def without_user(url: str) -> str:
+def strip_credentials(url: str) -> str:
     """An address without user, password and keys."""
-    if not is_address(url):
+    if not is_http_url(url):
         return redact_text(url)
     parts = urlsplit(url)
     kept = "&".join(one for one in parts.query.split("&") if not NAMES_A_SECRET.search(one.partition("=")[0]))
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=kept))
 
 
-def is_address(text: str) -> bool:
+def is_http_url(text: str) -> bool:
     """Whether a text is the address of a server, to be reached over HTTP."""
     try:
         parts = urlsplit(text)
@@ -111,39 +111,39 @@ def is_address(text: str) -> bool:
         return False
 
 
-def without_users(values: Mapping[str, Any]) -> dict[str, Any]:
+def strip_base_url(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values as they may be stored: no user, password and keys in an address."""
     url = values.get("base_url")
-    return {**values, "base_url": without_user(url)} if url else dict(values)
+    return {**values, "base_url": strip_credentials(url)} if url else dict(values)
 
 
 # -- from options ----------------------------------------------------------------------------------------
 
 
-def setting(text: str) -> tuple[str, Any]:
+def parse_setting(text: str) -> tuple[str, Any]:
     """Read `key=value`; the value is JSON, or one of YAML's words, or else a text."""
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
         raise usage_error(f"--set takes key=value, such as max_wake_cycles=5, not {text!r}.")
-    return key.strip(), value_of(value.strip())
+    return key.strip(), parse_value(value.strip())
 
 
-def value_of(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """Read a value: JSON, or one of YAML's words, or else a text."""
-    if text in WORDS:
-        return WORDS[text]
+    if text in YAML_WORDS:
+        return YAML_WORDS[text]
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-def tool_names(text: str) -> tuple[str, ...]:
+def parse_tools(text: str) -> tuple[str, ...]:
     """Read `files,shell,MODULE:NAME`; `none` is no tools."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if names in ((), ("none",)):
         return ()
-    if wrong := next((name for name in names if name not in TOOLS and not OWN.fullmatch(name)), None):
+    if wrong := next((name for name in names if name not in TOOLS and not OWN_TOOLS.fullmatch(name)), None):
         raise usage_error(
             f"There are no tools {wrong!r}; --tools takes {', '.join(TOOLS)}, MODULE:NAME for your own, or "
             "none."
@@ -151,7 +151,7 @@ def tool_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def check_command(text: str) -> str:
+def parse_verify(text: str) -> str:
     """Read the command of `--verify`; `none` is no command."""
     if not text.strip() or "\0" in text:
         raise usage_error("--verify takes a command line that is not empty, or none.")
@@ -166,7 +166,7 @@ def check_command(text: str) -> str:
     return text
 
 
-def servers_file(text: str) -> str:
+def parse_mcp(text: str) -> str:
     """Read the file of `--mcp`; `none` is no servers."""
     if text.strip() == "none":
         return ""
@@ -176,14 +176,14 @@ def servers_file(text: str) -> str:
     return str(path.resolve())
 
 
-def folder(path: Path, how: str = "name another with --root") -> str:
+def resolve_folder(path: Path, how: str = "name another with --root") -> str:
     """The folder of the tools, absolute."""
     if not path.is_dir():
         raise usage_error(f"The folder {str(path)!r} does not exist or is not a folder: {how}.")
     return str(path.resolve())
 
 
-def text_of(path: Path, option: str) -> str:
+def read_option_file(path: Path, option: str) -> str:
     """The text of a file that an option names."""
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -194,7 +194,7 @@ def text_of(path: Path, option: str) -> str:
         raise usage_error(f"The file {str(path)!r} for {option} cannot be read: {why}.") from None
 
 
-def options(
+def parse_options(
     model: str | None = None,
     base_url: str | None = None,
     system: Path | None = None,
@@ -209,29 +209,29 @@ def options(
     **bounds: str | None,
 ) -> dict[str, Any]:
     """The options that were given, read and checked; of `bounds`, a None that was typed is no limit."""
-    refuse_halves(
+    refuse_non_utf8(
         model, base_url, preset, *(settings or ()), tools, role, agent, verify, mcp, *bounds.values()
     )
-    named = None if tools is None else tool_names(tools)
+    named = None if tools is None else parse_tools(tools)
     given: dict[str, Any] = {
         "model": model or None,
         "base_url": base_url or None,
-        "system": None if system is None else text_of(system, "--system"),
+        "system": None if system is None else read_option_file(system, "--system"),
         "preset": preset,
-        "settings": dict(map(setting, settings or ())) or None,
-        "root": None if root is None else folder(root),
+        "settings": dict(map(parse_setting, settings or ())) or None,
+        "root": None if root is None else resolve_folder(root),
         "tools": named,
         "imports": str(Path.cwd()) if any(":" in name for name in named or ()) else None,
         "role": role,
         "agent": agent,
-        "verify": None if verify is None else check_command(verify),
-        "mcp": None if mcp is None else servers_file(mcp),
+        "verify": None if verify is None else parse_verify(verify),
+        "mcp": None if mcp is None else parse_mcp(mcp),
     }
-    limits = {key: value_of(text.strip()) for key, text in bounds.items() if text is not None}
+    limits = {key: parse_value(text.strip()) for key, text in bounds.items() if text is not None}
     return {key: value for key, value in given.items() if value is not None} | limits
 
 
-def refuse_halves(*words: str | None) -> None:
+def refuse_non_utf8(*words: str | None) -> None:
     """Refuse what is typed and is not UTF-8: half a pair of characters, which no server and no file takes."""
     for word in words:
         try:

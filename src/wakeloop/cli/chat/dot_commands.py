@@ -1,0 +1,171 @@
+"""What each dot command does to a conversation, and says."""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from wakeloop.cli.chat import parsing, thread_settings
+from wakeloop.cli.chat.conversation import Conversation
+from wakeloop.cli.chat.parsing import Command
+from wakeloop.cli.failures import usage_error
+from wakeloop.cli.run_job import AUTO_CONTINUE_NOTE
+from wakeloop.cli.show import describe_thread, format_todos
+from wakeloop.cli.show_config import build_view, format_view
+from wakeloop.cli.store import ThreadRecord
+from wakeloop.cli.thread_lookup import find_or_new
+from wakeloop.config.levels import config_folder, list_names
+from wakeloop.display.clean import one_line
+from wakeloop.display.words import ending
+from wakeloop.text.characters import pluralize
+from wakeloop.thread.standing import counted
+
+DotCommand = Callable[[Conversation, Command], Iterable[str]]
+
+
+def set_override(talk: Conversation, command: Command) -> Iterable[str]:
+    """Override a setting in this thread, or tell what holds."""
+    own = talk.overrides
+    if talk.is_overridden:
+        raise usage_error(
+            f"The agent {talk.recipe.agent!r} overrides all settings: its values hold, not a thread's."
+        )
+    if not command.rest:
+        yield from [thread_settings.describe_value(talk.base, own, key) for key in own] or [
+            "This thread overrides nothing."
+        ]
+        return
+    key, text = parsing.split_key_value(command.rest)
+    if text is not None:
+        own = thread_settings.set_value(talk.base, own, key, text)
+        talk.override(own)
+    yield thread_settings.describe_value(talk.base, own, key)
+    if (
+        text is not None
+        and thread_settings.resolve_key(key) == "auto_continue"
+        and talk.depends_on_auto_continue
+    ):
+        yield "The todo tools " + ("come" if talk.settings.auto_continue else "go") + " with your next text."
+
+
+def remove_override(talk: Conversation, command: Command) -> Iterable[str]:
+    """Take an override away."""
+    if not command.rest:
+        raise usage_error(".unset needs the key of a setting.")
+    own = thread_settings.remove_value(talk.overrides, command.rest)
+    talk.override(own)
+    yield thread_settings.describe_value(talk.base, own, command.rest)
+
+
+def clear_todos(talk: Conversation, command: Command) -> Iterable[str]:
+    """Empty list and goal, and end the run that was not over."""
+    if command.rest != "todo":
+        raise usage_error(".clear takes todo: .clear todo empties the list and its goal.")
+    if not talk.settings.auto_continue:
+        raise usage_error(
+            "auto_continue is off, so that there is no chain to end; .todo remove takes items away."
+        )
+    if talk.stop():
+        yield "The run is ended."
+    talk.edit({"clear": True})
+    yield "List and goal are empty."
+
+
+def show_info(talk: Conversation, command: Command) -> Iterable[str]:
+    """Show the list, every setting, or the thread."""
+    what, snapshot = parsing.parse_topic(command), talk.snapshot
+    if what == "config":
+        yield from format_view(build_view(talk.stack, talk.overrides, talk.thread))
+    elif what == "todo":
+        if goal := snapshot.values.get("todo_goal"):
+            yield f"goal: {one_line(goal)}"
+        yield from format_todos(snapshot.values.get("todos") or [])
+        yield ending(counted(snapshot))
+    elif what in parsing.LEAVABLE:
+        yield from list_available(what, getattr(talk.recipe, what))
+        yield from describe_choice(what, getattr(talk.recipe, what), talk)
+    else:
+        yield from describe_thread(
+            ThreadRecord(talk.thread, talk.recipe, talk.request), snapshot, talk.place, live=False
+        )
+
+
+def edit_todos(talk: Conversation, command: Command) -> Iterable[str]:
+    """Show or edit the list."""
+    changes = parsing.parse_todo_edit(command.rest)
+    yield from format_todos(talk.edit(changes) if changes else talk.snapshot.values.get("todos") or [])
+
+
+def switch_role(talk: Conversation, command: Command) -> Iterable[str]:
+    """Take a role, or leave it."""
+    if not command.rest:
+        return list_available("role", talk.recipe.role)
+    talk.reconfigure({"role": command.rest})
+    return [*describe_choice("role", talk.recipe.role, talk)]
+
+
+def switch_agent(talk: Conversation, command: Command) -> Iterable[str]:
+    """Load an agent file, or leave it; the list is cleared."""
+    if not command.rest:
+        yield from list_available("agent", talk.recipe.agent)
+        return
+    talk.refuse_unfinished()
+    before = talk.snapshot.values
+    talk.reconfigure({"agent": command.rest})
+    yield from describe_choice("agent", talk.recipe.agent, talk)
+    if before.get("todos") or before.get("todo_goal"):
+        gone = pluralize(len(before.get("todos") or ()), "item")
+        talk.edit({"clear": True})
+        yield f"Loading or leaving an agent clears the list: {gone} gone."
+
+
+def list_available(kind: str, now: str) -> list[str]:
+    """Which role or agent there is now, and which there are."""
+    there = ", ".join(list_names(config_folder(), f"{kind}s")) or f"none in {config_folder() / kind}s"
+    return [f"{kind}: {now or 'none'}; there are: {there}"]
+
+
+def describe_choice(kind: str, now: str, talk: Conversation) -> Iterable[str]:
+    """Who answers from now on."""
+    yield f"{kind}: {now or 'none'}; model: {one_line(talk.recipe.model_title)}"
+    if talk.recipe.switched_on:
+        yield AUTO_CONTINUE_NOTE
+    picture = build_view(talk.stack, talk.overrides, talk.thread)
+    if picture.ignored:
+        yield f"The agent overrides all settings; not counted: {', '.join(picture.ignored)}."
+
+
+def switch_thread(talk: Conversation, command: Command) -> Iterable[str]:
+    """Go to another thread."""
+    if not command.rest:
+        return [f"thread: {talk.thread}"]
+    name, _ = find_or_new(talk.store, command.rest)
+    known = talk.switch_to(name)
+    return [
+        f"{'Continuing thread' if known else 'Thread'} {talk.thread} ({one_line(talk.recipe.model_title)})"
+    ]
+
+
+def stop_run(talk: Conversation, command: Command) -> Iterable[str]:
+    """End a run that waits or was broken off."""
+    parsing.refuse_argument(command)
+    return ["The run is ended." if talk.stop() else "Nothing waits, and nothing was broken off."]
+
+
+def list_commands(talk: Conversation, command: Command) -> Iterable[str]:  # noqa: ARG001 - as all of them
+    """List the commands."""
+    return parsing.help_lines()
+
+
+DOT_COMMANDS: Mapping[str, DotCommand] = MappingProxyType(
+    {
+        "set": set_override,
+        "unset": remove_override,
+        "clear": clear_todos,
+        "info": show_info,
+        "todo": edit_todos,
+        "role": switch_role,
+        "agent": switch_agent,
+        "session": switch_thread,
+        "stop": stop_run,
+        "help": list_commands,
+    }
+)
