@@ -1,4 +1,4 @@
-"""Makes the agent of a recipe: model, tools, graph."""
+"""Build a thread's graph, model and tools from its recipe."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -27,79 +27,83 @@ from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
 
 TODO_TOOLS = "the todo tools"
-TOOL_CLASH_FIXES = {  # by how an owner is called; any other is a module of the user's own
+SESSION_TOOLS = "the session tools"
+BUILTIN_TOOLS = "the built-in tools"
+# What the user can do when two tools share a name, by how the owner's label begins.
+# Any other owner is a module of the user's own.
+TOOL_CLASH_FIXES = {
     TODO_TOOLS: "",
-    "the tools of sessions": "",
-    "the tools ": "leave those out by --tools",
-    "the MCP server ": 'leave a server out by "disabled": true in the file of the servers',
+    SESSION_TOOLS: "",
+    BUILTIN_TOOLS: "leave those out of --tools",
+    "the MCP server ": 'set "disabled": true for the server in its file',
 }
-APPROVAL_CONFIG = {"allowed_decisions": ["approve", "edit", "reject"]}  # on a call of a server's tool
-RETRY_COUNT_HEADER = "x-stainless-retry-count"  # a header in which the client counts them
+APPROVAL_CONFIG = {"allowed_decisions": ["approve", "edit", "reject"]}  # for a call of an MCP tool
+RETRY_COUNT_HEADER = "x-stainless-retry-count"  # the OpenAI client counts its own retries in it
 
 
 def build_recipe_graph(
     recipe: AgentSpec, outside: ExternalTools, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
 ) -> StateGraph[Any, Any, Any, Any]:
-    """Build the graph of a recipe, not compiled; `more` are tools of sessions, `outside` holds servers.
+    """Build the uncompiled graph of a recipe.
 
-    `ask` puts each shell command and each call of a server to the person first; setting `stop` ends running
-    ones, and no request follows it.
+    `outside` runs the MCP servers, `more` are extra tools (of sessions). With `ask`, the user approves every
+    shell command and MCP call first. Setting `stop` ends running commands and prevents further requests.
     """
     settings = settings_from_recipe(recipe)
     if not Path(recipe.root).is_dir():
         raise CommandError(
-            f"The folder {recipe.root!r} of this thread is not there: name another with --root."
+            f"The folder {recipe.root!r} of this thread no longer exists: choose another with --root."
         )
     model = make_model(recipe, stop)
-    tools = merge_tools(
-        [
-            (
-                "the tools " + (", ".join(name for name in recipe.tools if ":" not in name) or "of the demo"),
-                make_builtin_tools(recipe, ask=ask, stop=stop),
-            ),
-            ("the tools of sessions", more),
-            *outside.tool_groups(recipe, ask=ask),
-        ],
-        dialect_named(settings.dialect).names,
-    )
-    check = command_verifier(recipe.verify, recipe.root, stop=stop) if recipe.verify else None
-    asked = {tool.name: question for tool in tools if (question := getattr(tool, "asked", ""))}
+    names = ", ".join(name for name in recipe.tools if ":" not in name) or "of the demo"
+    groups = [
+        (f"{BUILTIN_TOOLS} {names}", make_builtin_tools(recipe, ask=ask, stop=stop)),
+        (SESSION_TOOLS, more),
+        *outside.tool_groups(recipe, ask=ask),
+    ]
+    tools = merge_tools(groups, dialect_named(settings.dialect).names)
+    approvals = {}
+    for tool in tools:
+        if question := getattr(tool, "approval_question", ""):
+            approvals[tool.name] = {**APPROVAL_CONFIG, "description": question}
     return build_todo_graph(
         model,
         tools,
         recipe.system or None,
         settings,
-        verify=check,
-        interrupt_on={name: {**APPROVAL_CONFIG, "description": question} for name, question in asked.items()},
+        verify=command_verifier(recipe.verify, recipe.root, stop=stop) if recipe.verify else None,
+        interrupt_on=approvals,
     )
 
 
 def merge_tools(groups: Sequence[Group], todo_tools: Collection[str]) -> list[BaseTool]:
-    """All tools in a list. Raises `CommandError` where two have one name: it names whose they are."""
+    """Join the tools of all groups. Raises `CommandError`, naming both owners, if two share a name."""
     owners = dict.fromkeys(todo_tools, TODO_TOOLS)
+    merged = []
     for owner, tools in groups:
         for tool in tools:
             if (other := owners.get(tool.name)) is not None:
-                whose = f"both of {owner}" if other == owner else f"one of {other} and one of {owner}"
-                ways = dict.fromkeys(filter(None, map(suggest_tool_fix, (other, owner))))
-                raise usage_error(f"Two tools are called {tool.name!r}, {whose}: {', or '.join(ways)}.")
+                whose = f"both from {owner}" if other == owner else f"one from {other}, one from {owner}"
+                fixes = dict.fromkeys(filter(None, map(suggest_tool_fix, (other, owner))))
+                raise usage_error(f"Two tools are named {tool.name!r}, {whose}: {', or '.join(fixes)}.")
             owners[tool.name] = owner
-    return [tool for _, tools in groups for tool in tools]
+            merged.append(tool)
+    return merged
 
 
 def suggest_tool_fix(owner: str) -> str:
-    """What may be done about a tool of one's whose name another has."""
-    return next(
-        (way for begins, way in TOOL_CLASH_FIXES.items() if owner.startswith(begins)),
-        "give yours another name",
-    )
+    """Return what the user can do about a tool of this owner whose name is taken; "" for nothing."""
+    for label, fix in TOOL_CLASH_FIXES.items():
+        if owner.startswith(label):
+            return fix
+    return "rename yours"
 
 
 def make_model(recipe: AgentSpec, stop: Event) -> BaseChatModel:
-    """Make the model of a recipe; one that is said to have no function calling refuses tools."""
+    """Make the model of a recipe; one declared to have no function calling refuses tools."""
     model = _create_model(recipe, stop)
     if not recipe.function_calling:
-        model.__dict__["bind_tools"] = _refuse_tools  # found before the class's own
+        model.__dict__["bind_tools"] = _refuse_tools  # the instance's attribute hides the class's method
     return model
 
 
@@ -108,7 +112,7 @@ def _refuse_tools(*_: Any, **__: Any) -> Any:
 
 
 def _create_model(recipe: AgentSpec, stop: Event) -> BaseChatModel:
-    """Make the model of a recipe; one of OpenAI's kind makes no request any more once `stop` is set."""
+    """Create the model; an OpenAI-compatible one sends nothing more once `stop` is set."""
     if not recipe.model:
         return OfflineAuditor(delay=recipe.delay)
     if not recipe.base_url:
@@ -118,16 +122,16 @@ def _create_model(recipe: AgentSpec, stop: Event) -> BaseChatModel:
         return create_openai_model(recipe.model.removeprefix("openai:"), **address, **stoppable_client(stop))
     if recipe.base_url:
         raise usage_error(
-            f"--base-url is for models of OpenAI's kind, and {recipe.model!r} is of another provider; "
-            f"if the server has it under this name, write {f'openai:{recipe.model}'!r}."
+            f"--base-url works only with OpenAI-compatible models, and {recipe.model!r} names another "
+            f"provider. If the server has a model of that name, write {f'openai:{recipe.model}'!r}."
         )
     return create_model(recipe.model)
 
 
 def stoppable_client(stop: Event) -> dict[str, Any]:
-    """Options of a client that refuses to send when `stop` is set: it repeats failed requests by itself.
+    """Return client options that refuse to send once `stop` is set and report each retry as an event.
 
-    Each repetition is an event of the run. It reads a stream that begins with a byte order mark, too.
+    The client also reads streams that begin with a byte order mark.
     """
     try:
         from openai import APIConnectionError, DefaultHttpxClient
@@ -136,27 +140,28 @@ def stoppable_client(stop: Event) -> dict[str, Any]:
     except ImportError:
         return {}  # making the model will say what to install
 
-    answered = local()  # a request and its repetitions are of one thread
+    last = local()  # a request and its retries run in one thread
 
-    def refuse(request: Any) -> None:
+    def refuse_if_stopped(request: Any) -> None:
+        # The client retries by itself, so stopping the run would not stop its requests.
         if stop.is_set():
             raise APIConnectionError(message="The run was stopped.", request=request)
 
-    def tell(request: Any) -> None:
+    def report_retry(request: Any) -> None:
         if number := int(request.headers.get(RETRY_COUNT_HEADER, 0)):
-            told: RetriedEvent = {
-                "type": "retried",
-                "retry": number,
-                "status": getattr(answered, "status", None),
-            }
-            with suppress(RuntimeError, KeyError):  # no run: nobody listens
-                stream_event(told)
-        answered.status = None
+            status = getattr(last, "status", None)
+            event: RetriedEvent = {"type": "retried", "retry": number, "status": status}
+            with suppress(RuntimeError, KeyError):  # outside a run nobody listens
+                stream_event(event)
+        last.status = None
 
-    def note(response: Any) -> None:
-        answered.status = response.status_code
+    def note_status(response: Any) -> None:
+        last.status = response.status_code
 
-    hooks: dict[str, list[Any]] = {"request": [refuse, tell], "response": [note, strip_mark_hook]}
+    hooks: dict[str, list[Any]] = {
+        "request": [refuse_if_stopped, report_retry],
+        "response": [note_status, strip_mark_hook],
+    }
     return {"http_client": DefaultHttpxClient(event_hooks=hooks)}
 
 
@@ -165,6 +170,9 @@ def make_builtin_tools(recipe: AgentSpec, *, ask: bool, stop: Event) -> list[Bas
     root = Path(recipe.root)
     if recipe.demo:
         return demo_tools(root)
-    files = file_tools(root) if "files" in recipe.tools else []
-    shell = [shell_tool(root, ask=ask, stop=stop)] if "shell" in recipe.tools else []
-    return [*files, *shell]
+    tools: list[BaseTool] = []
+    if "files" in recipe.tools:
+        tools += file_tools(root)
+    if "shell" in recipe.tools:
+        tools.append(shell_tool(root, ask=ask, stop=stop))
+    return tools

@@ -1,4 +1,4 @@
-"""What there is on this machine: keys, servers, models."""
+"""Find keys, model servers and models on this machine."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Timer
 from typing import Any
 
-KEY_PROVIDERS = {  # variables, and how LangChain calls who gives such a key
+KEY_PROVIDERS = {  # environment variables, and LangChain's name for the provider
     "OPENAI_API_KEY": "openai",
     "ANTHROPIC_API_KEY": "anthropic",
     "GOOGLE_API_KEY": "google_genai",
@@ -22,10 +22,10 @@ KEY_PROVIDERS = {  # variables, and how LangChain calls who gives such a key
     "TOGETHER_API_KEY": "together",
     "FIREWORKS_API_KEY": "fireworks",
 }
-SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}  # their usual ports
-CONNECT_TIMEOUT = 0.7  # seconds that a server may be silent
-TOTAL_TIMEOUT = 2.0  # seconds that it has to tell all its models
-MAX_LISTED = 20  # models of a server in a line
+SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}  # their default ports
+CONNECT_TIMEOUT = 0.7  # seconds that a server may stay silent
+TOTAL_TIMEOUT = 2.0  # seconds for the whole answer
+MAX_LISTED = 20  # models of a server shown in one line
 TOOL_CALLING_FAMILIES = (
     "gpt-oss",
     "gpt-",
@@ -36,16 +36,17 @@ TOOL_CALLING_FAMILIES = (
     "mistral",
     "deepseek",
     "gemma",
-)  # that call tools
+)
 NON_CHAT_MODEL = re.compile(
     r"embed|rerank|whisper|tts|speech|audio|image|dall-e|moderation|guard|vision-only"
 )
 MAX_BYTES = 1_000_000
+HTTP_OK = 200
 
 
 @dataclass(frozen=True)
 class ModelServer:
-    """A server on this machine that told its models."""
+    """A server on this machine that listed its models."""
 
     name: str
     url: str
@@ -53,38 +54,38 @@ class ModelServer:
 
     @property
     def summary(self) -> str:
-        """The server in a line."""
+        """The server in one line."""
         return f"{self.name} at {self.url}: {format_models(self.models)}"
 
 
 @dataclass(frozen=True)
 class ModelSources:
-    """What was found: names of variables that hold a key, never what they hold, and servers."""
+    """The keys (names of variables, never their values) and servers that were found."""
 
     keys: Sequence[str]
     servers: Sequence[ModelServer]
 
     @property
     def choices(self) -> Sequence[tuple[str, Mapping[str, str]]]:
-        """What may be chosen, as it is shown and as it is written; a model "" is still to be named."""
-        served = [
-            (f"{model} ({server.name})", {"model": f"openai:{model}", "base_url": server.url})
-            for server in self.servers
-            for model in sorted(server.models, key=rank_model)
-        ]
-        return [
-            *served,
-            *((f"{KEY_PROVIDERS[key]}, by {key}", {"model": f"{KEY_PROVIDERS[key]}:"}) for key in self.keys),
-        ]
+        """Pairs of a label and config values; a model that ends in ":" still needs a name."""
+        found: list[tuple[str, Mapping[str, str]]] = []
+        for server in self.servers:
+            for model in sorted(server.models, key=rank_model):
+                values = {"model": f"openai:{model}", "base_url": server.url}
+                found.append((f"{model} ({server.name})", values))
+        for key in self.keys:
+            provider = KEY_PROVIDERS[key]
+            found.append((f"{provider}, using {key}", {"model": f"{provider}:"}))
+        return found
 
 
 def discover_models(say: Callable[[str], None] = lambda _: None) -> ModelSources:
-    """Look for keys in the environment and for servers on this machine, and `say` each as it comes."""
+    """Look for keys in the environment and servers on this machine; `say` each as soon as it is found."""
     keys = [name for name in KEY_PROVIDERS if os.environ.get(name, "").strip()]
     say(f"keys: {', '.join(keys) or 'none'}")
     servers = []
     with ThreadPoolExecutor(len(SERVERS)) as pool:
-        for server in pool.map(lambda one: query_server(*one), SERVERS.items()):
+        for server in pool.map(lambda item: query_server(*item), SERVERS.items()):
             if server is not None:
                 servers.append(server)
                 say(f"server: {server.summary}")
@@ -95,53 +96,58 @@ def discover_models(say: Callable[[str], None] = lambda _: None) -> ModelSources
 
 
 def rank_model(model: str) -> int:
-    """Where a model stands in a choice: what is known to call tools first, what never talks last."""
+    """Rank a model for a menu: known tool callers first, models that cannot chat last."""
     name = model.rpartition("/")[2].lower()
     if NON_CHAT_MODEL.search(name):
         return len(TOOL_CALLING_FAMILIES) + 1
-    return next(
-        (place for place, family in enumerate(TOOL_CALLING_FAMILIES) if name.startswith(family)),
-        len(TOOL_CALLING_FAMILIES),
-    )
+    for rank, family in enumerate(TOOL_CALLING_FAMILIES):
+        if name.startswith(family):
+            return rank
+    return len(TOOL_CALLING_FAMILIES)
 
 
 def format_models(models: Sequence[str]) -> str:
-    """Models in a line, not more than one reads."""
+    """List models in one line, at most as many as a person reads."""
+    if not models:
+        return "no model is loaded"
     more = len(models) - MAX_LISTED
-    return (", ".join(models[:MAX_LISTED]) or "no model is loaded") + (
-        f" and {more:,} more" if more > 0 else ""
-    )
+    listed = ", ".join(models[:MAX_LISTED])
+    return f"{listed} and {more:,} more" if more > 0 else listed
 
 
 def query_server(name: str, port: int) -> ModelServer | None:
-    """Ask a server for its models; None where nothing answers, or something else."""
+    """Ask a server for its models; None if nothing answers, or something else does."""
     from http.client import HTTPConnection, HTTPException
     from socket import SHUT_RDWR
 
-    connection, late = HTTPConnection("127.0.0.1", port, timeout=CONNECT_TIMEOUT), None
+    connection, timer = HTTPConnection("127.0.0.1", port, timeout=CONNECT_TIMEOUT), None
     try:
         connection.connect()
-        late = Timer(TOTAL_TIMEOUT, connection.sock.shutdown, (SHUT_RDWR,))
-        late.start()
+        # A server that drips bytes never runs into the socket's own timeout.
+        timer = Timer(TOTAL_TIMEOUT, connection.sock.shutdown, (SHUT_RDWR,))
+        timer.start()
         connection.request("GET", "/v1/models")
-        answer = connection.getresponse()
-        told = json.loads(answer.read(MAX_BYTES)) if answer.status == 200 else None  # noqa: PLR2004
+        response = connection.getresponse()
+        answer = json.loads(response.read(MAX_BYTES)) if response.status == HTTP_OK else None
     except (OSError, HTTPException, ValueError, RecursionError):
         return None
     finally:
-        if late is not None:
-            late.cancel()
+        if timer is not None:
+            timer.cancel()
         connection.close()
-    models = parse_model_list(told)
+    models = parse_model_list(answer)
     return None if models is None else ModelServer(name, f"http://127.0.0.1:{port}/v1", models)
 
 
-def parse_model_list(told: Any) -> list[str] | None:
-    """The names in an answer of OpenAI's shape; None for any other."""
-    rows = told.get("data") if isinstance(told, dict) and "data" in told else None
-    if rows is None and not (isinstance(told, dict) and told.get("object") == "list"):
+def parse_model_list(answer: Any) -> list[str] | None:
+    """Return the model names in an OpenAI-style answer; None for any other answer."""
+    if not isinstance(answer, dict):
+        return None
+    rows = answer.get("data")
+    # Ollama without models answers {"object": "list", "data": null}.
+    if rows is None and answer.get("object") != "list":
         return None
     if not isinstance(rows, list | None):
         return None
-    names = (row.get("id") for row in rows or () if isinstance(row, dict))
+    names = [row.get("id") for row in rows or () if isinstance(row, dict)]
     return [name for name in names if isinstance(name, str) and name.isprintable() and name.strip()]

@@ -1,4 +1,4 @@
-"""What is found, what answers, where threads are kept."""
+"""Check keys, servers, models and storage."""
 
 import platform
 import re
@@ -21,7 +21,7 @@ from wakeloop.display.width import tell
 from wakeloop.errors import ReplyError
 from wakeloop.text.characters import pluralize, quote_path
 
-VERSION_SUFFIX = re.compile(r"/v\d\w*$")  # at the end of an address
+VERSION_SUFFIX = re.compile(r"/v\d\w*$")  # of an address
 PACKAGES = ("wakeloop", "langgraph", "langchain-core", "langchain-openai", "langgraph-checkpoint-sqlite")
 TEST_PROMPT = "Call the tool ready once, with ok set to true. Say nothing else."
 TEST_TOOL = {
@@ -35,29 +35,32 @@ TEST_TOOL = {
 
 
 def run_doctor(place: DatabaseFile, given: Mapping[str, Any], say: Callable[[str], None]) -> int:
-    """Say how things are, line by line; 0 where a model answers and calls a tool."""
+    """Report versions, configuration, threads, keys, servers and the model, line by line.
+
+    Return 0 if a model answers and calls a tool.
+    """
     say(f"versions: python {platform.python_version()}, {', '.join(map(format_version, PACKAGES))}")
     file = config_folder() / "config.yaml"
-    say(f"config: {quote_path(file)}{'' if file.is_file() else ' (not there; wakeloop init writes it)'}")
+    say(f"config: {quote_path(file)}" + ("" if file.is_file() else " (not found; wakeloop init creates it)"))
     worst: int = SETTLED
     try:
         say(describe_storage(place))
-    except CommandError as error:  # the model is looked at none the less
+    except CommandError as error:  # the model is worth checking all the same
         worst = error.code
         say(f"threads: {format_error(error)}")
     show_progress("Looking for servers on this machine …")
-    around = discover_models(say)
-    recipe = choose_recipe(around, given)
+    sources = discover_models(say)
+    recipe = choose_recipe(sources, given)
     if recipe is None:
         say("model: none; wakeloop init finds one")
         return worst or USAGE
-    at = f" at {strip_credentials(recipe.base_url)}" if recipe.base_url else ""
-    say(f"model: {one_line(recipe.model_title)}{at}")
+    address = f" at {strip_credentials(recipe.base_url)}" if recipe.base_url else ""
+    say(f"model: {one_line(recipe.model_title)}{address}")
     return check_model(recipe, say) or worst
 
 
 def format_version(package: str) -> str:
-    """A package with its version, without importing it."""
+    """Return a package with its version, without importing it."""
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:
@@ -65,29 +68,27 @@ def format_version(package: str) -> str:
 
 
 def describe_storage(place: DatabaseFile) -> str:
-    """Where threads are kept, and how many there are."""
+    """Say where threads are stored, and how many there are."""
     if not database_exists(place):
-        return f"threads: {quote_path(place.path)} (not there; the first run makes it)"
+        return f"threads: {quote_path(place.path)} (not found; the first run creates it)"
     with open_to_read(place) as store:
         return f"threads: {quote_path(place.path)}, {pluralize(len(store.threads()), 'thread')}"
 
 
-def choose_recipe(around: ModelSources, given: Mapping[str, Any]) -> AgentSpec | None:
-    """The model that the configuration names, else the first of a server on this machine."""
+def choose_recipe(sources: ModelSources, given: Mapping[str, Any]) -> AgentSpec | None:
+    """Return a recipe with the configured model, else with the first one of a server on this machine."""
     stack = build_stack(None, given)
     if stack.resolve().get("model"):
         return recipe_from_stack(stack, AgentSpec(), given)
-    served = next((values for _, values in around.choices if "base_url" in values), None)
-    return (
-        None
-        if served is None
-        else recipe_from_stack(build_stack(None, {**given, **served}), AgentSpec(), given)
-    )
+    for _, values in sources.choices:
+        if "base_url" in values:
+            return recipe_from_stack(build_stack(None, {**given, **values}), AgentSpec(), given)
+    return None
 
 
 def check_model(recipe: AgentSpec, say: Callable[[str], None]) -> int:
-    """Ask the model for one call of a tool, and say what came of it."""
-    show_progress("Asking it for one call of a tool …")
+    """Ask the model for one tool call, report what came back, and return the exit code."""
+    show_progress("Asking the model for one tool call …")
     from langchain_core.messages import HumanMessage
 
     from wakeloop.cli.agent import make_model
@@ -95,49 +96,52 @@ def check_model(recipe: AgentSpec, say: Callable[[str], None]) -> int:
     from wakeloop.model.invocation import invoke_model
     from wakeloop.model.reply_watcher import ReplyWatcher
 
-    model, heard = None, ReplyWatcher({}, streaming=False)
-    with ExitStack() as open_ones:
+    model, watcher = None, ReplyWatcher({}, streaming=False)
+    with ExitStack() as clients:
         try:
             model = make_model(recipe, Event())
             if client := getattr(model, "http_client", None):
-                open_ones.callback(client.close)
-            reply = invoke_model(bind_tools(model, [TEST_TOOL]), [HumanMessage(TEST_PROMPT)], heard)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
+                clients.callback(client.close)
+            reply = invoke_model(bind_tools(model, [TEST_TOOL]), [HumanMessage(TEST_PROMPT)], watcher)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
             say(f"answer: none. {format_error(error)}")
-            answered = isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int)
-            for line in suggest_alternatives(recipe.model, model) if answered else ():
-                say(line)
+            if isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int):
+                for line in suggest_alternatives(recipe.model, model):
+                    say(line)
             return error_exit_code(error)
-    if heard.unreadable is not None:
-        say(f"tools: none called. Its call cannot be read: {one_line(heard.unreadable.why)}.")
+    if watcher.unreadable is not None:
+        say(f"tools: not called. The call could not be read: {one_line(watcher.unreadable.why)}.")
         return FAILED
     if not reply.tool_calls:
-        say(f"tools: none called. It answered {one_line(reply.text, 60)!r}; the todo list needs tool calls.")
+        answer = one_line(reply.text, 60)
+        say(f"tools: not called. It answered {answer!r}; the todo list needs tool calls.")
         return FAILED
-    say("tools: called, as asked")
+    say("tools: called as asked")
     return SETTLED
 
 
 def suggest_alternatives(name: str, model: Any) -> Iterator[str]:
-    """What a server has in the place of what was asked for: models by other names, or another address."""
+    """Yield what the server has instead: models by other names, or another address that works."""
     client: Any = getattr(model, "root_client", None)
     if client is None:
         return
-    asked = str(client.base_url).rstrip("/")
-    others = () if VERSION_SUFFIX.search(asked) else (f"{asked}/v1", str(client.base_url.join("/v1")))
-    for address in dict.fromkeys((asked, *others)):
+    given = str(client.base_url).rstrip("/")
+    addresses = [given]
+    if not VERSION_SUFFIX.search(given):
+        addresses += [f"{given}/v1", str(client.base_url.join("/v1"))]
+    for address in dict.fromkeys(addresses):
         with suppress(Exception):  # nothing answers there, or something else does
-            at_once = client.with_options(base_url=address, timeout=TOTAL_TIMEOUT, max_retries=0)
-            names = [one.id for one in at_once.models.list().data]
-            if address != asked:
-                there = strip_credentials(address)
-                yield f"address: a server answers at {there}: try --base-url {there}"
+            fast = client.with_options(base_url=address, timeout=TOTAL_TIMEOUT, max_retries=0)
+            names = [model.id for model in fast.models.list().data]
+            if address != given:
+                url = strip_credentials(address)
+                yield f"address: a server answers at {url}: try --base-url {url}"
             elif name.removeprefix("openai:") not in names:
                 yield f"models there: {format_models(names)}"
             return
 
 
 def show_progress(text: str) -> None:
-    """Tell a person at a terminal what takes a moment."""
+    """Tell a user at a terminal about a step that takes a moment."""
     if at_a_terminal():
         tell(text, sys.stderr)

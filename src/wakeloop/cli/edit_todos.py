@@ -1,4 +1,4 @@
-"""Edits a thread's list by hand."""
+"""Edit a thread's todo list by hand."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -13,7 +13,7 @@ from wakeloop.cli.thread_lookup import find_thread
 
 
 class TodoAction(StrEnum):
-    """What `wakeloop todo THREAD` can do."""
+    """The actions of `wakeloop todo THREAD`."""
 
     ADD = "add"
     DONE = "done"
@@ -28,11 +28,11 @@ class TodoAction(StrEnum):
 
 
 def edit_todos(place: DatabaseFile, typed: Sequence[str]) -> list[str]:
-    """Edit a thread's list, and return it as lines."""
-    which, asked, words = parse_words(typed)
-    action = parse_action(asked)
+    """Edit a thread's list, and return the list as lines."""
+    which, word, words = parse_words(typed)
+    action = parse_action(word)
     refuse_non_utf8(*words)
-    wanted = build_changes(action, words)
+    changes = build_changes(action, words)
     known = find_thread(place, which)
     thread = known.id
     if action is TodoAction.LIST:
@@ -43,40 +43,41 @@ def edit_todos(place: DatabaseFile, typed: Sequence[str]) -> list[str]:
 
     with open_to_write(place) as store, store.hold(thread):
         graph = build_offline_graph(store.saver, known.recipe)
-        return format_todos(update_todos(graph, {"configurable": {"thread_id": thread}}, **wanted))
+        return format_todos(update_todos(graph, {"configurable": {"thread_id": thread}}, **changes))
 
 
 def parse_words(typed: Sequence[str]) -> tuple[str | None, str, Sequence[str]]:
-    """The thread, None for the last where an action comes first; the action, and its words."""
+    """Split the words into thread, action and arguments; without a thread (None) the last one is meant."""
     first, *rest = typed or [TodoAction.LIST]
-    if first in [*TodoAction] and not (rest and rest[0] in [*TodoAction]):
+    actions = list(TodoAction)
+    if first in actions and not (rest and rest[0] in actions):
         return None, first, rest
-    asked, *words = rest or [TodoAction.LIST]
-    return first, asked, words
+    action, *words = rest or [TodoAction.LIST]
+    return first, action, words
 
 
 def parse_action(word: str) -> TodoAction:
-    """The action of this name."""
+    """Return the action of this name."""
     try:
         return TodoAction(word)
     except ValueError:
-        raise usage_error(f"There is no action {word!r}; there are {', '.join(TodoAction)}.") from None
+        raise usage_error(f"Unknown action {word!r}. Available: {', '.join(TodoAction)}.") from None
 
 
 def build_changes(action: TodoAction, words: Sequence[str]) -> dict[str, Any]:
-    """The arguments of `update_todos` for a command line."""
+    """Return the arguments of `update_todos` for a command line."""
     if action in (TodoAction.CLEAR, TodoAction.LIST):
         if words:
-            raise usage_error(f"wakeloop todo THREAD {action} takes nothing more, not {words[0]!r}.")
+            raise usage_error(f"wakeloop todo THREAD {action} takes no arguments, got {words[0]!r}.")
         return {"clear": True} if action is TodoAction.CLEAR else {}
-    takes, least, read = ACTION_ARGUMENTS[action]
+    takes, least, parse = ACTION_ARGUMENTS[action]
     if len(words) < least:
         raise usage_error(f"wakeloop todo THREAD {action} needs {takes}.")
-    return {action.value: read(words)}
+    return {action.value: parse(words)}
 
 
 def parse_id_and_text(words: Sequence[str]) -> dict[str, str]:
-    """An id, and all that follows it as one text."""
+    """Return {id: text}, where the text is everything after the id."""
     return {words[0]: " ".join(words[1:])}
 
 
@@ -89,3 +90,4 @@ ACTION_ARGUMENTS: dict[TodoAction, tuple[str, int, Callable[[Sequence[str]], Any
         ("the id of an item, or several", 1, list),
     ),
 }
+"""What each action needs, the least number of words, and how they become its argument."""

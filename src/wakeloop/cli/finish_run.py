@@ -1,4 +1,4 @@
-"""Ends a played job: says how, puts out the state, leaves."""
+"""Report how a run ended, print its result, exit."""
 
 import os
 import sys
@@ -32,28 +32,30 @@ from wakeloop.errors import InputError
 from wakeloop.thread.standing import counted
 
 
-def finish_run(job: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: ExternalTools) -> int:
-    """Say how it ended; where a request or a tool is still at work, leave the process at once."""
+def finish_run(spec: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: ExternalTools) -> int:
+    """Print how the run ended and return the exit code.
+
+    Exits the process at once if a request or a tool is still at work: nothing can cancel those.
+    """
     snapshot = outcome.snapshot
-    for line in closing_lines(
-        snapshot, job.thread, job.place, view.screen.summary, whole=isinstance(view, Live)
-    ):
+    whole = isinstance(view, Live)
+    for line in closing_lines(snapshot, spec.thread, spec.place, view.screen.summary, whole=whole):
         view.say(line)
     own = snapshot.values.get("todo_settings") or {}
-    if told := format_raise_hint(counted(snapshot), job.recipe, own, job.thread, job.place):
-        view.say(Line("way", told))
+    if hint := format_raise_hint(counted(snapshot), spec.recipe, own, spec.thread, spec.place):
+        view.say(Line("way", hint))
     page: Line | None = None
-    if job.recipe.demo and outcome.stopped is None:
+    if spec.recipe.demo and outcome.stopped is None:
         from wakeloop.cli.report import write_demo_report  # what makes pages takes a moment to import
 
-        page = write_demo_report(job, agent)
+        page = write_demo_report(spec, agent)
         view.say(page)
-    print_result(job, snapshot, view, None)
+    print_result(spec, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
     if page is not None and code == SETTLED:
         if why := unwritten(snapshot.values.get("messages") or ()):
-            told = f"The report could not be written: {one_line(why.removeprefix('Error: '))}"
-            view.say(Line("error", told))
+            reason = one_line(why.removeprefix("Error: "))
+            view.say(Line("error", f"The report could not be written: {reason}"))
         code = FAILED if why or page.kind == "error" else code
     if outcome.abandoned:
         outside.close()
@@ -61,55 +63,61 @@ def finish_run(job: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
     return code
 
 
-def report_failure(job: RunSpec, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
-    """Say what went wrong, in a sentence, and how to go on; a first try without any answer is not kept."""
+def report_failure(spec: RunSpec, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
+    """Print what went wrong and how to continue; return the exit code.
+
+    `begun` is the store if this run started the thread: a thread without any reply is then deleted.
+    """
     if isinstance(error, BrokenPipeError):
         if begun is not None:
-            forget_unanswered(job.thread, agent, begun)
+            forget_unanswered(spec.thread, agent, begun)
         raise error
     sentence = format_error(error)
-    message = ["your message"] if isinstance(error, InputError) else []  # a refused input is not tried again
-    snapshot = None if job.output.format is OutputFormat.TEXT else agent.get_state(job.config)
-    way = f"To try again: {resume_command(job.thread, job.place, *message)}"
-    if begun is not None and forget_unanswered(job.thread, agent, begun):
-        way = "No thread was kept: nothing was answered. Give the same command again."
-    look = [f"To look into it: {job.recipe.doctor_command}"] if is_model_error(error) else []
-    tell("\n".join([f"wakeloop: {sentence}", way, *look]), sys.stderr)
+    message = ["your message"] if isinstance(error, InputError) else []  # a refused input would fail again
+    snapshot = None
+    if spec.output.format is not OutputFormat.TEXT:
+        snapshot = agent.get_state(spec.config)
+    way = f"To try again: {resume_command(spec.thread, spec.place, *message)}"
+    if begun is not None and forget_unanswered(spec.thread, agent, begun):
+        way = "No thread was created, since nothing was answered. Run the same command again."
+    diagnosis = [f"To diagnose it: {spec.recipe.doctor_command}"] if is_model_error(error) else []
+    tell("\n".join([f"wakeloop: {sentence}", way, *diagnosis]), sys.stderr)
     if snapshot is not None:
-        with suppress(OSError):  # the output may be what is full
-            print_result(job, snapshot, view, " ".join([sentence, *look]))
+        with suppress(OSError):  # the output may be on the disk that is full
+            print_result(spec, snapshot, view, " ".join([sentence, *diagnosis]))
     return error_exit_code(error)
 
 
 def forget_unanswered(thread: str, agent: Graph, store: Store) -> bool:
-    """Take away a thread that was begun in vain: no model has said anything in it."""
+    """Delete a thread in which no model has replied yet; return whether it was deleted."""
     if is_run_alive():
         return False
     with suppress(Exception):  # such as a database that is full, or gone
         values = agent.get_state({"configurable": {"thread_id": thread}}).values
         own = values.get("todos") or values.get("todo_settings")
-        if not own and all(one.type != "ai" for one in values.get("messages") or ()):
+        if not own and all(message.type != "ai" for message in values.get("messages") or ()):
             store.forget(thread)
             return True
     return False
 
 
-def print_result(job: RunSpec, snapshot: StateSnapshot, view: View, error: str | None) -> None:
-    """Write the final state on stdout, as one JSON object; or the answer alone, where nothing else was."""
-    if job.output.shows_progress:
+def print_result(spec: RunSpec, snapshot: StateSnapshot, view: View, error: str | None) -> None:
+    """Print the final state on stdout as one JSON object, or the answer alone after a quiet run."""
+    if spec.output.shows_progress:
         return
     screen = view.screen
-    whole = final_state(job.thread, snapshot, usage=usage_counts(screen.read, screen.written), error=error)
-    if job.output.format is OutputFormat.TEXT:
-        if answer := whole["answer"].strip():
+    result = final_state(spec.thread, snapshot, usage=usage_counts(screen.read, screen.written), error=error)
+    if spec.output.format is OutputFormat.TEXT:
+        if answer := result["answer"].strip():
             Plain(screen, sys.stdout).say(Line("model", answer))
-    else:
-        result = {"type": "result"} if job.output.format is OutputFormat.STREAM_JSON else {}
-        print(to_json_line({**result, **whole}), flush=True)  # noqa: T201
+        return
+    if spec.output.format is OutputFormat.STREAM_JSON:
+        result = {"type": "result", **result}
+    print(to_json_line(result), flush=True)  # noqa: T201
 
 
 def exit_now(code: int) -> NoReturn:
-    """End the process without waiting for its threads; every step that ended is in the database."""
+    """End the process without waiting for its threads; every finished step is in the database."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""The first minute: what there is, and a file that says it."""
+"""The first minute: find a model and write the configuration."""
 
 import json
 import sys
@@ -13,89 +13,93 @@ from wakeloop.config.levels import config_folder
 from wakeloop.display.width import tell
 from wakeloop.text.characters import quote_path
 
-DEFAULT_MODELS = {"openai:": "gpt-5-mini"}  # a model to begin with
-MAX_MENU = 12  # models of servers that are shown to choose from
+DEFAULT_MODELS = {"openai:": "gpt-5-mini"}  # suggested for a provider
+MAX_MENU = 12  # models of servers shown in the menu
 
 
 def run_init() -> int:
-    """Say what was found; at a terminal ask which model it shall be, and write it down."""
-    file, around = config_folder() / "config.yaml", discover_models(print_lines)
+    """Show what was found; at a terminal, ask which model to use and write the configuration."""
+    file, sources = config_folder() / "config.yaml", discover_models(print_lines)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        print_lines(*suggest_next_steps(around, file))
+        print_lines(*suggest_next_steps(sources, file))
         return SETTLED
-    if not around.choices:
-        print_lines(*suggest_next_steps(around, file))
+    if not sources.choices:
+        print_lines(*suggest_next_steps(sources, file))
         return FAILED
-    if file.exists() and not confirm(f"{quote_path(file)} is there already. Write it anew?"):
-        print_lines(f"{quote_path(file)} stays as it is. Try: wakeloop doctor")
+    if file.exists() and not confirm(f"{quote_path(file)} exists. Overwrite it?"):
+        print_lines(f"{quote_path(file)} was left unchanged. Try: wakeloop doctor")
         return SETTLED
-    if (chosen := choose_model(around)) is None:
-        print_lines("Nothing is written.")
+    if (values := choose_model(sources)) is None:
+        print_lines("Nothing was written.")
         return SETTLED
-    write_config(file, chosen)
+    write_config(file, values)
     print_lines(
-        f"{quote_path(file)} is written: {', '.join(chosen.values())}",
+        f"Wrote {quote_path(file)}: {', '.join(values.values())}",
         'Try: wakeloop run "Say what is in this folder"',
     )
     return SETTLED
 
 
-def suggest_next_steps(around: ModelSources, file: Path) -> Iterator[str]:
-    """What a person types next."""
-    yield f"config: {quote_path(file)}" + (
-        "" if file.exists() else " (not there; wakeloop init at a terminal writes it)"
-    )
-    for _, values in around.choices[:1]:
+def suggest_next_steps(sources: ModelSources, file: Path) -> Iterator[str]:
+    """Yield the commands to type next."""
+    missing = "" if file.exists() else " (not found; run wakeloop init at a terminal to create it)"
+    yield f"config: {quote_path(file)}{missing}"
+    if sources.choices:
+        _, values = sources.choices[0]
+        model = values["model"]
+        if model.endswith(":"):
+            model += DEFAULT_MODELS.get(model, "NAME")
         address = f" --base-url {values['base_url']}" if "base_url" in values else ""
-        model = values["model"] + (
-            DEFAULT_MODELS.get(values["model"], "NAME") if values["model"].endswith(":") else ""
-        )
-        yield f'To begin: wakeloop run "Say what is in this folder" --model {quote(model)}{address}'
-    if not around.choices:
-        yield "To begin: set OPENAI_API_KEY, or start a server such as Ollama, and try again."
+        yield f'To start: wakeloop run "Say what is in this folder" --model {quote(model)}{address}'
+    else:
+        yield "To start: set OPENAI_API_KEY, or start a server such as Ollama, and try again."
     yield from ("Without a model: wakeloop demo DIR", "All commands: wakeloop --help")
 
 
-def choose_model(around: ModelSources) -> dict[str, str] | None:
-    """Ask which model it shall be, or whether the only one, and its name; None for a no."""
-    if len(around.choices) > 1:
-        values = dict(pick_from_menu(around)[1])
+def choose_model(sources: ModelSources) -> dict[str, str] | None:
+    """Ask which model to use (or whether to use the only one) and its name; None if the user says no."""
+    if len(sources.choices) > 1:
+        values = dict(pick_from_menu(sources)[1])
     else:
-        [(shown, only)] = around.choices
-        if not only["model"].endswith(":") and not confirm(f"Take {shown}?", usual="y"):
+        [(label, only)] = sources.choices
+        if not only["model"].endswith(":") and not confirm(f"Use {label}?", default="y"):
             return None
         values = dict(only)
     if values["model"].endswith(":"):
-        usual = DEFAULT_MODELS.get(values["model"], "")
+        default = DEFAULT_MODELS.get(values["model"], "")
+        hint = f" [Enter for {default}]" if default else ""
         name = ""
         while not name:
-            name = ask_line(f"Name of the model{f' [Enter is {usual}]' if usual else ''}: ") or usual
+            name = ask_line(f"Name of the model{hint}: ") or default
         values["model"] += name
     return values
 
 
-def pick_from_menu(around: ModelSources) -> tuple[str, Mapping[str, str]]:
-    """Ask which of several it shall be: by its number, or by its name, which may stand for one not shown."""
-    served = [one for one in around.choices if "base_url" in one[1]]
-    shown = [*served[:MAX_MENU], *around.choices[len(served) :]]
-    by_name = {name: one for one in reversed(around.choices) for name in accepted_names(*one)}
-    for number, (title, _) in enumerate(shown, 1):
-        print_lines(f"  {number} {title}")
-    if more := max(len(served) - MAX_MENU, 0):
-        print_lines(f"  … and {more} more: type the name of one")
+def pick_from_menu(sources: ModelSources) -> tuple[str, Mapping[str, str]]:
+    """Ask which model to use, by number or by name; a name may be one that the menu leaves out."""
+    served = [choice for choice in sources.choices if "base_url" in choice[1]]
+    shown = [*served[:MAX_MENU], *sources.choices[len(served) :]]
+    by_name: dict[str, tuple[str, Mapping[str, str]]] = {}
+    for choice in reversed(sources.choices):  # if two share a name, the first one counts
+        by_name |= dict.fromkeys(accepted_names(*choice), choice)
+    for number, (label, _) in enumerate(shown, 1):
+        print_lines(f"  {number} {label}")
+    more = len(served) - MAX_MENU
+    if more > 0:
+        print_lines(f"  … and {more} more: type a name")
+    options = f"1-{len(shown)}{' or a name' if more > 0 else ''}, Enter for 1"
     while True:
-        how = f"1-{len(shown)}{' or a name' if more else ''}, Enter is 1"
-        typed = ask_line(f"Which one? [{how}] ") or "1"
+        typed = ask_line(f"Which one? [{options}] ") or "1"
         if typed.isdecimal() and 1 <= int(typed) <= len(shown):
             return shown[int(typed) - 1]
         if typed in by_name:
             return by_name[typed]
-        print_lines(f"There is no {typed!r}.")
+        print_lines(f"{typed!r} is not one of them.")
 
 
-def accepted_names(title: str, values: Mapping[str, str]) -> Iterator[str]:
-    """What a person may type for a choice: as it is shown, as it is written, or the model's name alone."""
-    yield from (title, values["model"], values["model"].partition(":")[2])
+def accepted_names(label: str, values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a user may type for a choice: its label, its full name, or the model's name alone."""
+    return label, values["model"], values["model"].partition(":")[2]
 
 
 def ask_line(question: str) -> str:
@@ -103,29 +107,29 @@ def ask_line(question: str) -> str:
     tell(question, sys.stdout, end="")
     typed = read_line(sys.stdin)
     if not typed:
-        raise CommandError("Nothing was answered, and nothing written.")
+        raise CommandError("The input ended before an answer; nothing was written.")
     return typed.strip()
 
 
-def confirm(question: str, usual: str = "n") -> bool:
-    """Ask for a yes; anything else is a no, and Enter is what is usual."""
-    shown = "[Y/n]" if usual == "y" else "[y/N]"
-    return (ask_line(f"{question} {shown} ") or usual).lower().startswith("y")
+def confirm(question: str, default: str = "n") -> bool:
+    """Ask for a yes; Enter means the default, anything else means no."""
+    shown = "[Y/n]" if default == "y" else "[y/N]"
+    return (ask_line(f"{question} {shown} ") or default).lower().startswith("y")
 
 
 def write_config(file: Path, values: Mapping[str, str]) -> None:
-    """Write the file, whole or not at all."""
+    """Write the configuration file atomically."""
     text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in values.items())
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise CommandError(f"The folder {str(file.parent)!r} cannot be made ({error.strerror}).") from None
+        raise CommandError(f"Cannot create the folder {str(file.parent)!r}: {error.strerror}.") from None
     from wakeloop.cli.atomic_write import write_atomically
 
     write_atomically(text, file, force=True)
 
 
 def print_lines(*lines: str) -> None:
-    """Write lines."""
+    """Print lines on stdout."""
     for line in lines:
         tell(line, sys.stdout)

@@ -1,4 +1,4 @@
-"""Tools of MCP servers, asked for, their results as text."""
+"""Tools of MCP servers, with approval and text results."""
 
 import json
 import re
@@ -15,65 +15,66 @@ from wakeloop.text.characters import pluralize, shorten, to_one_line
 from wakeloop.text.secrets import HIDDEN
 
 MAX_RESULT = 100_000  # characters of a result
-INVALID_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")  # what providers refuse in the name of a tool
-MAX_NAME = 64  # characters of such a name
+INVALID_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")  # providers reject these in tool names
+MAX_NAME = 64  # characters of a tool name
 
 
 def make_mcp_tools(server: McpConnection, wait: Callable[[Any], Any], *, ask: bool) -> list[BaseTool]:
-    """The tools of a server, which run by `wait`; with `ask`, what does more than read is asked for first.
+    """Make the tools of a server; `wait` runs their calls.
 
-    Raises `CommandError` for one that no model can be shown.
+    With `ask`, the user approves each call of a tool that does more than read. Raises `CommandError` for a
+    tool that cannot be shown to a model.
     """
-    asked = f"Make this call of {server.label}?"
-    tools: list[BaseTool] = [
-        McpTool(
-            name=INVALID_NAME_CHARACTER.sub("_", one.name)[:MAX_NAME],
-            description=one.description or one.name,
-            args_schema=one.inputSchema,
-            remote=one.name,
-            asked="" if not ask or (one.annotations and one.annotations.readOnlyHint) else asked,
+    tools: list[BaseTool] = []
+    for remote in server.tools:
+        only_reads = remote.annotations is not None and remote.annotations.readOnlyHint
+        tool = McpTool(
+            name=INVALID_NAME_CHARACTER.sub("_", remote.name)[:MAX_NAME],
+            description=remote.description or remote.name,
+            args_schema=remote.inputSchema,
+            remote=remote.name,
+            approval_question=f"Make this call of {server.label}?" if ask and not only_reads else "",
             server=server,
             wait=wait,
         )
-        for one in server.tools
-    ]
-    for tool in tools:
-        if why := find_schema_problem(tool):
-            raise usage_error(server.redact(f"T{server.label[1:]} cannot be used: {why}."))
+        if problem := find_schema_problem(tool):
+            raise usage_error(server.redact(f"T{server.label[1:]} cannot be used: {problem}."))
+        tools.append(tool)
     return tools
 
 
 def find_schema_problem(tool: BaseTool) -> str:
-    """Why a model cannot be shown a tool; "" where it can."""
+    """Return why a tool cannot be shown to a model; "" if it can."""
     if not tool.name:
         return "it has a tool without a name"
     try:
         convert_to_openai_tool(tool)
-    except Exception as error:  # noqa: BLE001 - whatever a schema can be
+    except Exception as error:  # noqa: BLE001 - a broken schema can raise anything
         return f"the arguments of its tool {tool.name!r} cannot be read: {to_one_line(shorten(str(error)))}"
     return ""
 
 
 class McpTool(BaseTool):
-    """A tool of an MCP server; `asked` is what the person is asked before each call."""
+    """A tool of an MCP server; the user is asked `approval_question` before each call, unless it is ""."""
 
     remote: str
-    asked: str
+    approval_question: str
     server: McpConnection
     wait: Callable[[Any], Any]
 
     def _run(self, /, *_: Any, **arguments: Any) -> str:
         result: mcp.CallToolResult = self.wait(self.server.call_tool(self.remote, arguments))
-        said = format_result(result)
+        text = format_result(result)
         if result.isError:
-            raise ToolException(cut_middle(self.server.redact(said)))
+            raise ToolException(cut_middle(self.server.redact(text)))
+        # Only the configured secrets: a result may be about keys and must not lose its own words.
         for secret in self.server.server.secrets:
-            said = said.replace(secret, HIDDEN)
-        return cut_middle(said)
+            text = text.replace(secret, HIDDEN)
+        return cut_middle(text)
 
 
 def format_result(result: mcp.CallToolResult) -> str:
-    """A result as text: what is no text is named."""
+    """Format a result as text; other content is named, not shown."""
     parts = [format_block(block) for block in result.content]
     if not parts and result.structuredContent is not None:
         parts = [json.dumps(result.structuredContent, ensure_ascii=False)]
@@ -81,15 +82,16 @@ def format_result(result: mcp.CallToolResult) -> str:
 
 
 def cut_middle(text: str) -> str:
-    """A text without its middle where it is too long."""
-    if (missing := len(text) - MAX_RESULT) <= 0:
+    """Cut the middle out of a text that is too long."""
+    missing = len(text) - MAX_RESULT
+    if missing <= 0:
         return text
     half = MAX_RESULT // 2
     return f"{text[:half]}\n[{pluralize(missing, 'character')} left out]\n{text[-half:]}"
 
 
 def format_block(block: mcp.ContentBlock) -> str:
-    """One block of a result: its text, or what it is in a word."""
+    """Format one block of a result: its text, or what kind of content it is."""
     match block:
         case mcp.TextContent():
             return block.text
@@ -98,12 +100,13 @@ def format_block(block: mcp.ContentBlock) -> str:
         case mcp.ResourceLink():
             kind = f", {block.mimeType}" if block.mimeType else ""
             return f"[resource {block.uri}{kind}: not read]"
-    if isinstance(block.resource, mcp.TextResourceContents):
-        return block.resource.text
-    kind = block.resource.mimeType or "bytes"
-    return f"[resource {block.resource.uri}, {kind}, {format_base64_size(block.resource.blob)}: not shown]"
+    resource = block.resource
+    if isinstance(resource, mcp.TextResourceContents):
+        return resource.text
+    kind = resource.mimeType or "bytes"
+    return f"[resource {resource.uri}, {kind}, {format_base64_size(resource.blob)}: not shown]"
 
 
 def format_base64_size(base64: str) -> str:
-    """How many bytes stand in base 64."""
+    """Return how many bytes a base64 string encodes."""
     return pluralize(len(base64.rstrip("=")) * 3 // 4, "byte")

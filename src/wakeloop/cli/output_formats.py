@@ -1,4 +1,4 @@
-"""In what manner a run is told: to a person, to a program."""
+"""Output formats: text, JSON, stream of JSON."""
 
 import sys
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from wakeloop.cli.failures import usage_error
 
 
 class OutputFormat(StrEnum):
-    """What stdout gets: lines for a person, the final state, or each event and then the final state."""
+    """What stdout gets: lines for people, the final state, or every event and then the final state."""
 
     TEXT = "text"
     JSON = "json"
@@ -18,24 +18,24 @@ class OutputFormat(StrEnum):
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What stdout gets, and whether the lines of a run are left out; as text the answer alone is left."""
+    """What stdout gets, and whether progress lines are left out; a quiet text run prints the answer alone."""
 
     format: OutputFormat = OutputFormat.TEXT
     quiet: bool = False
 
     @classmethod
     def from_flags(cls, output: OutputFormat | None, *, json: bool, quiet: bool) -> Self:
-        """What was typed; `--json` is short for `--output json`."""
+        """Read the flags; `--json` is short for `--output json`."""
         if json and output not in (None, OutputFormat.JSON):
-            raise usage_error(f"--json is --output json: leave one of --json and --output {output} out.")
+            raise usage_error(f"--json means --output json: drop --json or --output {output}.")
         return cls(OutputFormat.JSON if json else output or OutputFormat.TEXT, quiet)
 
     @property
     def shows_progress(self) -> bool:
-        """Whether the lines of a run are for stdout."""
+        """Whether the progress lines of a run go to stdout."""
         return self.format is OutputFormat.TEXT and not self.quiet
 
 
 def at_a_terminal() -> bool:
-    """Whether a person sees both outputs: what was begun is told already."""
+    """Whether a person sees both outputs."""
     return sys.stderr.isatty() and sys.stdout.isatty()

@@ -1,4 +1,4 @@
-"""A plan that waits for its approval, in the person's editor."""
+"""Edit a plan that waits for approval in the user's editor."""
 
 import json
 import os
@@ -15,60 +15,62 @@ from wakeloop.display.words import plan_in
 from wakeloop.loop.approval import PLAN_ACTION
 from wakeloop.text.characters import escape_invisible
 
-EDIT_ANSWER = "e"  # what is typed
+EDIT_ANSWER = "e"  # what the user types to open the editor
 HEADER = (
-    "# The plan, an item a line: change, move, take away or add lines, then save and leave the editor.\n"
-    "# Lines that begin with # are left out. An empty list changes nothing: the question is put again.\n"
+    "# The plan, one item per line. Change, reorder, delete or add lines, then save and close the editor.\n"
+    "# Lines that start with # are ignored. An empty list changes nothing: you are asked again.\n"
 )
 NUMBERED_ITEM = re.compile(r"\[([^\]]+)\] ?(.*)")
 
 
 def wants_editor(value: Any, typed: str) -> bool:
-    """Tell whether an answer asks for the editor, and there is a plan to edit."""
+    """Whether an answer asks for the editor, and there is a plan to edit."""
     return plan_in(value) is not None and typed.strip().lower() == EDIT_ANSWER
 
 
 def edit_plan(value: Any) -> str | None:
-    """Let the person edit a plan, and return the answer; None where it was emptied."""
+    """Let the user edit a plan, and return the answer as JSON; None if the plan was emptied."""
     todos = plan_in(value) or []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.txt"
         path.write_text(HEADER + "".join(f"{format_item(todo)}\n" for todo in todos), encoding="utf-8")
         _run_editor(path)
-        kept = parse_plan(path.read_text(encoding="utf-8-sig", errors="replace"), todos)
-    action = {"name": PLAN_ACTION, "args": {"todos": kept}}
-    return json.dumps({"decisions": [{"type": "edit", "edited_action": action}]}) if kept else None
+        edited = parse_plan(path.read_text(encoding="utf-8-sig", errors="replace"), todos)
+    if not edited:
+        return None
+    action = {"name": PLAN_ACTION, "args": {"todos": edited}}
+    return json.dumps({"decisions": [{"type": "edit", "edited_action": action}]})
 
 
 def format_item(todo: Mapping[str, Any]) -> str:
-    """An item as a line; a line within it is spelled out."""
+    r"""Format an item as one line; a line break in it becomes `\n`."""
     return f"[{todo['id']}] " + escape_invisible(todo["content"]).replace("\n", "\\n")
 
 
 def parse_plan(text: str, todos: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Read the lines that are left; one under an id of the list is that item, as it was if unchanged."""
+    """Read the edited lines; a line with an id of the list is that item, others are new items."""
     known = {str(todo["id"]): todo for todo in todos}
-    kept: list[dict[str, Any]] = []
-    for typed in map(str.strip, text.splitlines()):
-        if not typed or typed.startswith("#"):
+    items: list[dict[str, Any]] = []
+    for line in map(str.strip, text.splitlines()):
+        if not line or line.startswith("#"):
             continue
-        found = NUMBERED_ITEM.fullmatch(typed)
-        todo = known.pop(found[1], None) if found else None
-        if todo is None or found is None:
-            kept.append({"content": typed})
-        elif typed == format_item(todo).strip():
-            kept.append(dict(todo))
+        numbered = NUMBERED_ITEM.fullmatch(line)
+        todo = known.pop(numbered[1], None) if numbered else None
+        if todo is None or numbered is None:
+            items.append({"content": line})
+        elif line == format_item(todo).strip():
+            items.append(dict(todo))  # unchanged: keep the original text, with its line breaks
         else:
-            kept.append({**todo, "content": found[2]})
-    return kept
+            items.append({**todo, "content": numbered[2]})
+    return items
 
 
 def _run_editor(path: Path) -> None:
-    """Open a file in `$VISUAL` or `$EDITOR`, and wait."""
+    """Open a file in `$VISUAL`, `$EDITOR` or vi, and wait until it is closed."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode  # noqa: S603 - the person's own
+        code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode  # noqa: S603 - the user's own
     except (OSError, ValueError) as error:
-        raise usage_error(f"The editor {editor!r} cannot be started ({error}): set EDITOR to one.") from None
+        raise usage_error(f"Cannot start the editor {editor!r} ({error}): set EDITOR to another.") from None
     if code:
-        raise usage_error(f"The editor {editor!r} ended with code {code}: the list is as it was.")
+        raise usage_error(f"The editor {editor!r} exited with code {code}: the plan is unchanged.")

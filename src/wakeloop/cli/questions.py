@@ -1,4 +1,4 @@
-"""Asks the person what a tool asks, in the terminal."""
+"""Put a run's questions to the user at the terminal."""
 
 import os
 import sys
@@ -18,13 +18,13 @@ from wakeloop.display.words import APPROVAL, PLANNED, plan_in, question, wants_a
 
 def make_question_handler(
     say: Callable[[Line], None], source: TextIO | None = None
-) -> Callable[..., dict[str, Any] | None]:
-    """Make the function that `execute` asks with: it reads a line an interrupt, where somebody can type."""
-    typed = source or sys.stdin
+) -> Callable[[Sequence[Interrupt]], dict[str, Any] | None]:
+    """Make the function that answers a run's interrupts by asking the user, one line per question."""
+    terminal = source or sys.stdin
 
-    def ask(interrupts: Sequence[Interrupt]) -> dict[str, Any] | None:
-        """Return the answers by id; None where nobody is there, or the input ends."""
-        if typed is None or typed.closed or not typed.isatty():
+    def answer_interrupts(interrupts: Sequence[Interrupt]) -> dict[str, Any] | None:
+        """Return the answers by interrupt id; None if nobody can type or the input ends."""
+        if terminal is None or terminal.closed or not terminal.isatty():
             return None
         answers: dict[str, Any] = {}
         for interrupt in interrupts:
@@ -33,20 +33,20 @@ def make_question_handler(
                 *shown, hint = format_question(interrupt)
                 for line in shown:
                     say(line)
-                discard_typed_input(typed)  # an answer is typed by who has seen the question
+                discard_typed_input(terminal)  # only someone who has seen the question may answer it
                 say(hint)
-                entry = read_line(typed)
+                entry = read_line(terminal)
                 if not entry:
                     return None
                 answer = resolve_answer(interrupt.value, entry.rstrip("\r\n"), say)
             answers[interrupt.id] = answer
         return answers
 
-    return ask
+    return answer_interrupts
 
 
 def resolve_answer(value: Any, typed: str, say: Callable[[Line], None]) -> str | None:
-    """Return the answer that is meant: what was typed, or what an editor leaves; None asks again."""
+    """Return what was typed, or the plan as edited in the editor; None to ask again."""
     if not wants_editor(value, typed):
         return typed
     try:
@@ -57,7 +57,7 @@ def resolve_answer(value: Any, typed: str, say: Callable[[Line], None]) -> str |
 
 
 def discard_typed_input(terminal: TextIO) -> None:
-    """Throw away what was typed into a terminal and not read yet; what is none is left as it is."""
+    """Throw away what was typed into a terminal and not read yet; leave other streams alone."""
     if not terminal.isatty():
         return
     if sys.platform == "win32":
@@ -68,15 +68,16 @@ def discard_typed_input(terminal: TextIO) -> None:
     else:
         import termios
 
-        with suppress(UnsupportedOperation, termios.error):  # a stand-in has no queue, one that is gone none
+        # a stand-in for a terminal has no queue, and the terminal may be gone
+        with suppress(UnsupportedOperation, termios.error):
             termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
 
 
 @contextmanager
 def suppress_echo(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[bool]:
-    """Keep what is typed meanwhile off the screen; it stays to be read, `by_key` before its line is ended.
+    """Keep typed text off the screen; it can still be read later, with `by_key` before the line ends.
 
-    Yields whether it is kept off: a terminal of another kind, or one that another program has, is left alone.
+    Yield whether that worked: it does not on Windows, or while another program owns the terminal.
     """
     if sys.platform == "win32" or terminal is None or terminal.closed or not terminal.isatty():
         yield False
@@ -85,7 +86,7 @@ def suppress_echo(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[
 
     try:
         descriptor = terminal.fileno()
-        if os.tcgetpgrp(descriptor) != os.getpgrp():  # in the background: a change would stop the process
+        if os.tcgetpgrp(descriptor) != os.getpgrp():  # changing it from the background would stop us
             yield False
             return
         before, mode = termios.tcgetattr(descriptor), termios.tcgetattr(descriptor)
@@ -100,15 +101,18 @@ def suppress_echo(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[
     try:
         yield True
     finally:
-        with suppress(termios.error):  # it is gone
+        with suppress(termios.error):  # the terminal may be gone
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
 def format_question(interrupt: Interrupt) -> list[Line]:
-    """A question as lines, and what may be typed."""
-    hint = f"{APPROVAL}:" if wants_approval(interrupt.value) else "Your answer, on one line:"
-    if plan_in(interrupt.value) is not None:
+    """Format a question as lines; the last one says what may be typed."""
+    value = interrupt.value
+    if plan_in(value) is not None:
         hint = f"{PLANNED}:"
-    return [Line("question", f"question: {text}") for text in question(interrupt.value)] + [
-        Line("question", hint)
-    ]
+    elif wants_approval(value):
+        hint = f"{APPROVAL}:"
+    else:
+        hint = "Your answer, on one line:"
+    lines = [f"question: {text}" for text in question(value)]
+    return [Line("question", text) for text in (*lines, hint)]

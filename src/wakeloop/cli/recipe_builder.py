@@ -1,4 +1,4 @@
-"""From levels of configuration to a thread's recipe."""
+"""Build a thread's recipe from the configuration levels."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings, WholeSettings
 
 BASE, AGENT = "base", "agent"
-OPTIONS = {  # options that are no --set, and what a level calls them
+OPTIONS = {  # options with a flag of their own: the level's key for each, and the flag
     "preset": ("preset", "--preset"),
     "model": ("model", "--model"),
     "base_url": ("base_url", "--base-url"),
@@ -34,13 +34,13 @@ OPTIONS = {  # options that are no --set, and what a level calls them
     "mcp": ("mcp", "--mcp"),
 }
 SET_OPTION = "--set"
-LIMIT_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in LIMITS.values()}  # each a --set of its own
-NO_NAME = "null"  # the name that leaves a role or an agent
+LIMIT_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in LIMITS.values()}  # flags for settings
+NO_NAMES = ("none", "null")  # instead of a name: no role, no agent
 
 
 @dataclass(frozen=True)
 class LevelStack:
-    """The levels beneath a thread's own values, lowest first; an agent file is the last."""
+    """The levels below a thread's own values, lowest first; an agent file comes last."""
 
     levels: Sequence[Level]
     role: str = ""
@@ -52,57 +52,58 @@ class LevelStack:
         return next((level for level in self.levels if level.name == AGENT), None)
 
     def resolve(self) -> ResolvedConfig:
-        """What holds in the end, and what the command line brings where no level says it outright.
+        """Resolve the levels, and add the command line's defaults where no level sets them explicitly.
 
-        The preset loki is switched on, and a preset without a limit of requests has the usual one.
+        Under the preset loki, `auto_continue` is on: without it the command line would have no loop. A preset
+        without a request limit gets the default one.
         """
         whole = self.whole
-        beneath = [level for level in self.levels if level is not whole]
-        found = resolve_levels(beneath, whole=whole)
-        speak = [whole] if whole else beneath
-        brought = {}
+        others = [level for level in self.levels if level is not whole]
+        found = resolve_levels(others, whole=whole)
+        sources = [whole] if whole else others
+        added = {}
         if found.get("preset") == "loki" and found.get("function_calling") is not False:
-            brought["auto_continue"] = find_explicit_value(
-                speak, "auto_continue", unsaid=True, why="switched on under loki"
+            added["auto_continue"] = find_explicit_value(
+                sources, "auto_continue", default=True, why="switched on under loki"
             )
-        if found.settings.max_requests is None:  # by a preset, or outright
-            usual = LoopSettings().max_requests
-            brought["max_requests"] = find_explicit_value(
-                speak, "max_requests", unsaid=usual, why="a run has a limit"
+        if found.settings.max_requests is None:  # by a preset, or explicitly
+            limit = LoopSettings().max_requests
+            added["max_requests"] = find_explicit_value(
+                sources, "max_requests", default=limit, why="a run has a limit"
             )
-        return replace(found, values={**found.values, **brought})
+        return replace(found, values={**found.values, **added})
 
 
-def find_explicit_value(levels: Iterable[Level], key: str, *, unsaid: Any, why: str) -> ResolvedValue:
-    """What the highest level says of a key itself, not by its preset; else what the command line brings."""
-    held = ResolvedValue(unsaid, "command line", why, explicit=False)
+def find_explicit_value(levels: Iterable[Level], key: str, *, default: Any, why: str) -> ResolvedValue:
+    """Return what the highest level (not its preset) sets for a key, else the command line's default."""
+    found = ResolvedValue(default, "command line", why, explicit=False)
     for level in levels:
         if key in level.values:
-            held = ResolvedValue(level.values[key], level.name, level.source, explicit=True)
-    return held
+            found = ResolvedValue(level.values[key], level.name, level.source, explicit=True)
+    return found
 
 
 def build_recipe(before: AgentSpec | None, given: Mapping[str, Any]) -> AgentSpec:
-    """The recipe of a thread: a new one's from files, environment and options; else as it was, and options.
+    """Build a thread's recipe: a new one from files, environment and options, or `before` plus options.
 
-    A thread keeps the levels that it was begun with. The files are read again where `given` names a role or
-    an agent. Raises `SettingsError` for a wrong file, `CommandError` for options that go against an agent.
+    A thread keeps the levels it started with; the files are read again only if `given` names a role or an
+    agent. Raises `SettingsError` for a wrong file, `CommandError` for options that contradict an agent file.
     """
     return recipe_from_stack(build_stack(before, given), before or AgentSpec(), given)
 
 
 def recipe_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, Any]) -> AgentSpec:
-    """What the levels come to, as it is stored with the thread."""
+    """Turn resolved levels into the recipe that is stored with the thread."""
     found = stack.resolve()
     model = found.get("model") or ""
     if not model and not before.demo:
         raise usage_error(
-            "No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL; "
-            "wakeloop init finds what there is."
+            "No model is configured: pass --model openai:NAME, set WAKELOOP_MODEL, or run wakeloop init "
+            "to find one."
         )
     require_prices(found.settings)
     name = found.get("preset") or "wakeloop"
-    chosen = preset(name).model_dump(mode="json")
+    preset_values = preset(name).model_dump(mode="json")
     settings = found.settings.model_dump(mode="json")
     return replace(
         before,
@@ -110,7 +111,7 @@ def recipe_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, 
         base_url=select_base_url(found),
         system=found.get("system_prompt") or "",
         preset=name,
-        settings={key: value for key, value in settings.items() if value != chosen[key]},
+        settings={key: value for key, value in settings.items() if value != preset_values[key]},
         root=given.get("root") or before.root or resolve_folder(Path()),
         tools=select_tools(found),
         function_calling=found.get("function_calling") is not False,
@@ -125,32 +126,34 @@ def recipe_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, 
 
 
 def settings_from_recipe(recipe: AgentSpec) -> LoopSettings:
-    """The settings of a recipe: a preset, and what was set on top of it; an agent file's are whole."""
+    """Return a recipe's settings: its preset plus what was set; an agent file's settings are whole."""
     settings = preset(recipe.preset).model_copy(update=recipe.settings)
     return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
 
 
 def require_prices(settings: LoopSettings) -> None:
-    """Refuse a limit of cost where nothing has a price."""
+    """Refuse a cost limit if nothing has a price."""
     if settings.max_cost is not None and not settings.prices:
         where = config_folder() / "config.yaml"
-        raise usage_error(f"max_cost needs prices: write them into {str(where)!r}, as in {SHAPE}.")
+        raise usage_error(f"max_cost needs prices: add them to {str(where)!r}, for example {SHAPE}.")
 
 
 def select_tools(found: ResolvedConfig) -> tuple[str, ...]:
-    """The tools that are named; else the usual ones, where the model can call any."""
+    """Return the configured tools, else the default ones if the model can call tools."""
     if (named := found.get("tools")) is not None:
         return tuple(named)
     return () if found.get("function_calling") is False else tuple(AgentSpec.tools)
 
 
 def select_base_url(found: ResolvedConfig) -> str:
-    """The server's address; one that no option names is left out for models of another kind."""
-    held = found.values.get("base_url")
-    if not held or not held.value or not (is_openai(found.get("model") or "") or held.level == BASE):
+    """Return the server's address; one not given as an option applies only to OpenAI-compatible models."""
+    address = found.values.get("base_url")
+    if not address or not address.value:
         return ""
-    if not is_http_url(url := str(held.value)):
-        raise usage_error(f"{held.source}: {url!r} is no address of a server: write http://HOST:PORT/v1.")
+    if address.level != BASE and not is_openai(found.get("model") or ""):
+        return ""
+    if not is_http_url(url := str(address.value)):
+        raise usage_error(f"{address.source} must be an address such as http://HOST:PORT/v1, got {url!r}.")
     return url
 
 
@@ -158,101 +161,108 @@ def select_base_url(found: ResolvedConfig) -> str:
 
 
 def build_stack(before: AgentSpec | None, given: Mapping[str, Any]) -> LevelStack:
-    """Put the levels together: those of the files or of the thread, and the options."""
+    """Stack the levels of the files, or those that the thread keeps, and the options."""
     old = [] if before is None else levels_from_recipe(before)
-    role, agent = (choose_name(given.get(key), getattr(before, key, "")) for key in ("role", "agent"))
+    role = choose_name(given.get("role"), before.role if before else "")
+    agent = choose_name(given.get("agent"), before.agent if before else "")
     if before is None or "role" in given or "agent" in given:
         outside = read_file_levels(role, agent)
     else:
         outside = [level for level in old if level.name != BASE]
         if "max_cost" in given and not any("prices" in level.values for level in old):
+            # a thread that started without prices can only be limited by today's
             outside = [*keep_only_prices(read_file_levels(role, agent)), *outside]
-    above = [level for level in outside if level.name == AGENT]
-    for level in above:
+    agent_files = [level for level in outside if level.name == AGENT]
+    for level in agent_files:
         refuse_agent_conflicts(level, agent, given)
+    below = [level for level in outside if level.name != AGENT]
     base = apply_options([level for level in old if level.name == BASE], given)
-    return LevelStack([*(level for level in outside if level not in above), *base, *above], role, agent)
+    return LevelStack([*below, *base, *agent_files], role, agent)
 
 
 def choose_name(name: str | None, before: str) -> str:
-    """The role or agent that is meant: another, none, or the one there was."""
+    """Return the role or agent to use: the one named, none, or the one before."""
     if name is None:
         return before
-    return "" if name == NO_NAME else name
+    return "" if name in NO_NAMES else name
 
 
 def read_file_levels(role: str, agent: str) -> list[Level]:
-    """Read what lies in the folder of configuration and in the environment."""
+    """Read the levels in the configuration folder and the environment."""
     where = config_folder()
     url = os.environ.get("OPENAI_BASE_URL")
     levels = [Level("global", "OPENAI_BASE_URL", {"base_url": url})] if url else []
     levels += read_global_levels(where)
     if role:
         levels.append(read_role(where, role))
-    return [*levels, read_agent(where, agent)] if agent else levels
+    if agent:
+        levels.append(read_agent(where, agent))
+    return levels
 
 
 def keep_only_prices(levels: Iterable[Level]) -> list[Level]:
-    """What levels say of prices: a thread that was begun without them takes those of today."""
-    return [
-        replace(level, values={"prices": level.values["prices"]})
-        for level in levels
-        if "prices" in level.values
-    ]
+    """Reduce levels to their prices; those without any are dropped."""
+    priced = [level for level in levels if "prices" in level.values]
+    return [replace(level, values={"prices": level.values["prices"]}) for level in priced]
 
 
 def levels_from_recipe(recipe: AgentSpec) -> list[Level]:
-    """The levels that a recipe was made from; one without is all base."""
+    """Return the levels that a recipe was built from; a recipe without any is one base level."""
     if recipe.levels:
         return [Level(**level) for level in recipe.levels]
-    given = {key: value for key in (*OPTIONS, "settings") if (value := getattr(recipe, key))}
+    given = {key: getattr(recipe, key) for key in (*OPTIONS, "settings") if getattr(recipe, key)}
     return apply_options([], given)
 
 
 def apply_options(base: Iterable[Level], given: Mapping[str, Any]) -> list[Level]:
-    """The base of the agent: earlier options, overridden by those given now."""
+    """Return the base levels: earlier options, overridden by the ones given now."""
     by_option = {level.source: level for level in base}
     for key, (name, option) in OPTIONS.items():
         if key in given:
             by_option[option] = Level(BASE, option, {name: given[key]})
     if "preset" in given:
-        preset(given["preset"])  # refuses an unknown one
+        preset(given["preset"])  # raises for an unknown one
+    setting_options = (SET_OPTION, *LIMIT_OPTIONS.values())
     for option, values in group_typed_settings(given).items():
-        for other in (SET_OPTION, *LIMIT_OPTIONS.values()):  # the newest word holds, however it is said
+        # --set and a flag can name the same setting: the newest one wins, so drop it from the others
+        for other in setting_options:
             if other in by_option:
                 rest = {key: value for key, value in by_option[other].values.items() if key not in values}
                 by_option[other] = replace(by_option[other], values=rest)
         before = by_option[option].values if option in by_option else {}
         by_option[option] = Level(BASE, option, {**before, **values})
-    return sorted(by_option.values(), key=lambda level: level.source in (SET_OPTION, *LIMIT_OPTIONS.values()))
+    return sorted(by_option.values(), key=lambda level: level.source in setting_options)
 
 
 def group_typed_settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The settings that were typed, checked, by option. Raises `CommandError` for one that is typed twice."""
+    """Check the typed settings and group them by option. Raises `CommandError` for one typed twice."""
     by_set = normalize_settings(given.get("settings") or {})
     found = {SET_OPTION: by_set} if by_set else {}
     for key, option in LIMIT_OPTIONS.items():
         if key in given:
             if key in by_set:
-                raise usage_error(f"{key} is given twice, by {SET_OPTION} and by {option}: give it once.")
+                raise usage_error(f"{key} is given twice, as {SET_OPTION} and as {option}: use one of them.")
             found[option] = normalize_settings({key: given[key]})
     return found
 
 
 def collect_typed_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that were typed, checked, whatever the option."""
-    return {key: value for values in group_typed_settings(given).values() for key, value in values.items()}
+    """Check the typed settings and return them, whatever the option."""
+    found: dict[str, Any] = {}
+    for values in group_typed_settings(given).values():
+        found |= values
+    return found
 
 
 def refuse_agent_conflicts(level: Level, agent: str, given: Mapping[str, Any]) -> None:
-    """Refuse options that an agent file overrides, instead of leaving them without effect."""
+    """Refuse options that an agent file overrides, rather than ignore them."""
     for key, option in {"preset": OPTIONS["preset"][1], "settings": SET_OPTION, **LIMIT_OPTIONS}.items():
         if key in given:
             raise usage_error(
-                f"The agent {agent!r} overrides all settings: leave {option} out, or change {level.source}."
+                f"The agent {agent!r} overrides all settings: drop {option}, or edit {level.source}."
             )
     for key, (name, option) in OPTIONS.items():
         if key in given and name in level.values:
             raise usage_error(
-                f"The agent {agent!r} says its {name} itself: leave {option} out, or change {level.source}."
+                f"The agent {agent!r} sets its own {name}: drop {option}, or edit {level.source}."
             )

@@ -1,4 +1,4 @@
-"""What a command wants of a thread."""
+"""The specification of one run of one thread."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 class RunSpec:
     """One run of one thread.
 
-    `request` is the thread's first message, `message` what it is sent now: a new input, or where the job
-    `resumes` the thread an answer, a message or None, as the thread stands. `ask` puts each shell command to
-    the person, `stop` ends those that run. `typed_settings` are the settings that this command was given,
-    `todos` a list for the thread.
+    `request` is the thread's first message. `message` is sent now: a new input, or, if the run `resumes`, an
+    answer, a message, or None to continue as is. With `ask`, the user approves each shell command. Setting
+    `stop` ends running commands. `typed_settings` were given with this command; `todos` replaces the list.
     """
 
     place: DatabaseFile
@@ -37,5 +36,5 @@ class RunSpec:
 
     @property
     def config(self) -> "RunnableConfig":
-        """Where the graph finds the thread."""
+        """The config under which the graph finds the thread."""
         return {"configurable": {"thread_id": self.thread}}

@@ -1,4 +1,4 @@
-"""What holds: every value, its level, its place."""
+"""Show every configuration value and where it comes from."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,23 +18,20 @@ from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import LoopSettings, canonical
 from wakeloop.text.characters import quote_path
 
-DEFAULTS = {
+DEFAULTS = {  # of the keys that are not settings
     **dict.fromkeys(("model", "base_url", "mcp", "system_prompt")),
     "preset": "wakeloop",
     "tools": AgentSpec.tools,
     "function_calling": True,
 }
 MAX_CELL = 48  # characters of a value in the table
-UNCUT_KEYS = (
-    "base_url",
-    "mcp",
-)  # values that somebody would copy: whole below the table where they are cut in it
+UNCUT_KEYS = ("base_url", "mcp")  # people copy these: shown whole below a table that cuts them
 COLUMN_TITLES = ("KEY", "VALUE", "LEVEL", "FROM")
 
 
 @dataclass(frozen=True)
 class ConfigView:
-    """Every value with its level and place; the agent file, and the levels that it leaves without effect."""
+    """Every value with its level and place, the agent file, and the levels that this file makes void."""
 
     values: Mapping[str, ResolvedValue]
     agent: str = ""
@@ -44,9 +41,9 @@ class ConfigView:
 def show_config(
     place: DatabaseFile, thread: str | None, given: Mapping[str, Any], *, json: bool
 ) -> Iterator[str]:
-    """What holds for a new thread, or for one that exists."""
+    """Yield the values in effect, for a new thread or an existing one, as a table or as JSON."""
     if thread is None:
-        picture = build_view(build_stack(None, given), {}, "")
+        view = build_view(build_stack(None, given), {}, "")
     else:
         from wakeloop.cli.store import open_to_read
         from wakeloop.cli.stored_state import read_state
@@ -55,37 +52,42 @@ def show_config(
         with open_to_read(place) as store:
             known = require_thread(store, thread)
             own = read_state(store.saver, known.id).values.get("todo_settings") or {}
-        picture = build_view(build_stack(known.recipe, given), own, known.id)
+        view = build_view(build_stack(known.recipe, given), own, known.id)
     files = list_config_files(place)
-    yield from [to_json_line(view_to_json(picture, files))] if json else format_view(picture, files)
+    if json:
+        yield to_json_line(view_to_json(view, files))
+    else:
+        yield from format_view(view, files)
 
 
 def build_view(stack: LevelStack, own: Mapping[str, Any], thread: str) -> ConfigView:
-    """Put a thread's own values above what the levels come to."""
+    """Put a thread's own values on top of the resolved levels."""
     found = stack.resolve()
-    keys = (*NON_SETTINGS, *LoopSettings.model_fields)
-    held = {key: found.values.get(key) or default_value(key) for key in keys}
+    values = {}
+    for key in (*NON_SETTINGS, *LoopSettings.model_fields):
+        values[key] = found.values.get(key) or default_value(key)
     url = strip_credentials(select_base_url(found))
-    held["base_url"] = held["base_url"]._replace(value=url) if url else default_value("base_url")
-    if stack.whole is not None:
-        return ConfigView(held, stack.whole.source, [*found.ignored, *(["thread"] if own else [])])
-    return ConfigView({**held, **thread_values(found.settings, own, thread)})
+    values["base_url"] = values["base_url"]._replace(value=url) if url else default_value("base_url")
+    if stack.whole is None:
+        return ConfigView({**values, **thread_values(found.settings, own, thread)})
+    ignored = [*found.ignored, "thread"] if own else found.ignored
+    return ConfigView(values, stack.whole.source, ignored)
 
 
 def default_value(key: str) -> ResolvedValue:
-    """What holds where nothing was said."""
+    """Return the built-in value of a key."""
     return ResolvedValue(DEFAULTS[key], "built-in", "wakeloop", explicit=False)
 
 
 def thread_values(base: LoopSettings, own: Mapping[str, Any], thread: str) -> dict[str, ResolvedValue]:
-    """A thread's own values, over the others."""
+    """Return the values that a thread sets itself."""
     now = base.model_copy(update=check_overrides(base, own))
-    place = f".set in {thread}"
-    return {key: ResolvedValue(getattr(now, key), "thread", place, explicit=True) for key in canonical(own)}
+    source = f".set in {thread}"
+    return {key: ResolvedValue(getattr(now, key), "thread", source, explicit=True) for key in canonical(own)}
 
 
 def list_config_files(place: DatabaseFile) -> list[tuple[str, bool]]:
-    """The files that were looked for, and whether they are there."""
+    """List the files that were looked for, and whether each exists."""
     folder = config_folder()
     found = [folder / "config.yaml"]
     found += [folder / "roles" / f"{name}.md" for name in list_names(folder, "roles")]
@@ -96,38 +98,41 @@ def list_config_files(place: DatabaseFile) -> list[tuple[str, bool]]:
 # -- as text and as JSON ---------------------------------------------------------------------------------
 
 
-def format_view(picture: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> Iterator[str]:
-    """A table of four columns, and the files."""
+def format_view(view: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> Iterator[str]:
+    """Yield a table of four columns, then the files."""
     width = room(sys.stdout)
-    short = {path: Path(path).name for path, _ in files} if width else {}  # all of it is below
-    rows = [COLUMN_TITLES, *(format_row(key, held, short) for key, held in picture.values.items())]
-    table = [*columns(rows, width, texts=(1,))]
+    # A terminal shows short file names in the table: the full paths follow below it.
+    short = {path: Path(path).name for path, _ in files} if width else {}
+    rows = [COLUMN_TITLES, *(format_row(key, value, short) for key, value in view.values.items())]
+    table = list(columns(rows, width, texts=(1,)))
     yield from table
     for key in UNCUT_KEYS:
-        value = str(picture.values[key].value or "")
+        value = str(view.values[key].value or "")
         if not any(value in line for line in table):
             yield f"{key}: {quote_path(value)}"
-    if picture.ignored:
-        others = ", ".join(picture.ignored)
-        yield f"The agent file {quote_path(picture.agent)} overrides all settings; not counted: {others}."
+    if view.ignored:
+        ignored = ", ".join(view.ignored)
+        yield f"The agent file {quote_path(view.agent)} overrides all settings; ignored levels: {ignored}."
     if files:
         yield ""
-    for path, there in files:
-        yield f"file: {quote_path(path)}{'' if there else ' (not there)'}"
+    for path, exists in files:
+        yield f"file: {quote_path(path)}" if exists else f"file: {quote_path(path)} (not found)"
 
 
-def format_row(key: str, held: ResolvedValue, short: Mapping[str, str]) -> tuple[str, str, str, str]:
-    """One value as cells; a long text is cut, and a place that has a `short` name is called by it."""
-    value = held.value
-    told = ", ".join(value) or "none" if key == "tools" and value is not None else as_text(value)
-    return key, one_line(told, MAX_CELL), held.level, one_line(short.get(held.source, held.source))
+def format_row(key: str, found: ResolvedValue, short: Mapping[str, str]) -> tuple[str, str, str, str]:
+    """Format one value as cells; `short` has the short names of files."""
+    value = found.value
+    text = as_text(value)
+    if key == "tools" and value is not None:
+        text = ", ".join(value) or "none"
+    source = short.get(found.source, found.source)
+    return key, one_line(text, MAX_CELL), found.level, one_line(source)
 
 
-def view_to_json(picture: ConfigView, files: Sequence[tuple[str, bool]]) -> dict[str, Any]:
-    """The same as plain JSON: `values` by key, `ignored` levels, `files`."""
-    values = {
-        key: {"value": held.value, "level": held.level, "from": held.source}
-        for key, held in picture.values.items()
-    }
-    told = [{"path": path, "found": there} for path, there in files]
-    return {"values": values, "agent": picture.agent or None, "ignored": [*picture.ignored], "files": told}
+def view_to_json(view: ConfigView, files: Sequence[tuple[str, bool]]) -> dict[str, Any]:
+    """Return the view as plain JSON: `values` by key, `agent`, `ignored` levels, `files`."""
+    values = {}
+    for key, found in view.values.items():
+        values[key] = {"value": found.value, "level": found.level, "from": found.source}
+    listed = [{"path": path, "found": exists} for path, exists in files]
+    return {"values": values, "agent": view.agent or None, "ignored": list(view.ignored), "files": listed}

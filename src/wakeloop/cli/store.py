@@ -289,7 +289,7 @@ def translate_errors(place: DatabaseFile) -> Iterator[None]:
     except sqlite3.Error as error:
         said = str(error)
         if is_disk_full(error):
-            raise CommandError(format_disk_full(f"of the database {str(place.path)!r}")) from error
+            raise CommandError(format_disk_full(f"that holds the database {str(place.path)!r}")) from error
         if "readonly" in said or "read-only" in said:
             said = "it is in a place that may only be read"
         raise CommandError(

@@ -1,4 +1,4 @@
-"""A list that a file gives: a text a line, JSON or YAML."""
+"""Read a todo list from a text, JSON or YAML file."""
 
 import json
 from collections.abc import Mapping
@@ -13,30 +13,36 @@ STRUCTURED_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def read_todo_file(path: Path) -> list[Mapping[str, Any]]:
-    """Read the items of a file; texts are open items. Raises `CommandError` for a file that holds none."""
+    """Read the items of a file: one per line, or a JSON or YAML list of strings and items.
+
+    Raises `CommandError` for a file without items or with invalid ones.
+    """
     text = read_option_file(path, "--todos")
-    read = _parse_structured(path, text) if path.suffix.lower() in STRUCTURED_SUFFIXES else text.splitlines()
-    if not isinstance(read, list):
-        raise usage_error(f"The file {str(path)!r} for --todos must hold a list of texts or items.")
-    lines = path.suffix.lower() not in STRUCTURED_SUFFIXES
-    items = [{"content": one.strip() if lines else one} if isinstance(one, str) else one for one in read]
-    kept = [one for one in items if not lines or one["content"]]
-    if not kept:
-        raise usage_error(f"The file {str(path)!r} for --todos holds no item.")
+    which = f"The file {str(path)!r} for --todos"
+    items: list[Mapping[str, Any]]
+    if path.suffix.lower() in STRUCTURED_SUFFIXES:
+        listed = _parse_structured(path.suffix.lower(), text, which)
+        if not isinstance(listed, list):
+            raise usage_error(f"{which} must contain a list of strings or items.")
+        items = [{"content": item} if isinstance(item, str) else item for item in listed]
+    else:
+        items = [{"content": line.strip()} for line in text.splitlines() if line.strip()]
+    if not items:
+        raise usage_error(f"{which} contains no items.")
     try:
-        read_list(kept)
+        read_list(items)
     except Refused as refusal:
-        raise usage_error(f"The file {str(path)!r} for --todos is refused: {refusal}.") from None
-    return kept
+        raise usage_error(f"{which} is not a valid list: {refusal}.") from None
+    return items
 
 
-def _parse_structured(path: Path, text: str) -> Any:
+def _parse_structured(suffix: str, text: str, which: str) -> Any:
     try:
-        if path.suffix.lower() == ".json":
+        if suffix == ".json":
             return json.loads(text)
         import yaml
 
         return yaml.safe_load(text)
     except Exception as error:  # noqa: BLE001 - a parser's errors are of many kinds
         why = str(error).partition("\n")[0]
-        raise usage_error(f"The file {str(path)!r} for --todos cannot be read: {why}.") from None
+        raise usage_error(f"{which} cannot be parsed: {why}.") from None

@@ -137,7 +137,13 @@ def test_a_secret_in_the_cut_of_a_long_result_stays_hidden(failed: bool) -> None
             return mcp.CallToolResult(content=[text], isError=failed)
 
         made = McpTool(
-            name="a", description="b", args_schema={}, remote="a", asked="", server=server, wait=wait
+            name="a",
+            description="b",
+            args_schema={},
+            remote="a",
+            approval_question="",
+            server=server,
+            wait=wait,
         )
         try:
             said = made._run()

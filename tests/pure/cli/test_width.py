@@ -49,7 +49,7 @@ def test_a_time_span_stays_with_its_unit() -> None:
 
 def test_words_that_look_like_another_command_stay_in_theirs() -> None:
     words = ["resume", "one: x, then wakeloop rm one", "it's, then wakeloop rm two"]
-    for told in ("To go on", "To give it more: raise max_tokens in the agent's file, then"):
+    for told in ("To go on", "To raise the budget: change max_tokens in the agent's file, then"):
         command = shlex.join(["wakeloop", *words])
         rows = [*within(f"{told}: {command}".replace("then:", "then"), 40)]
         first = rows.index("wakeloop resume \\")

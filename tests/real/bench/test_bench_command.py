@@ -103,7 +103,7 @@ def test_a_full_disk_and_a_run_beside_are_one_sentence_and_nothing_is_lost(
         code, out, err = wakeloop(*command)
     assert (code, out, err.splitlines()[-1]) == (
         *(1, ""),
-        "wakeloop: The disk of 'mine/cells.jsonl' is full: make room, then go on where it stopped.",
+        "wakeloop: The disk that holds 'mine/cells.jsonl' is full: free some space, then resume.",
     )
     rows = journal.read(tmp_path / "mine" / "cells.jsonl")[1]
     with (tmp_path / "mine" / "cells.jsonl").open() as other:

@@ -213,7 +213,7 @@ def test_roles_and_agents(talk_with, plays, config: Path) -> None:
     talk.run("plan")
     assert does(talk, ".agent ant") == [
         "agent: ant; model: m",
-        "The agent overrides all settings; not counted: role, base, thread.",
+        "The agent overrides all settings; ignored levels: role, base, thread.",
         "Loading or leaving an agent clears the list: 2 items gone.",
     ]
     with pytest.raises(CommandError, match="The agent 'ant' overrides all settings: its values hold"):

@@ -110,7 +110,7 @@ def test_the_table_for_people(folder: Path, tmp_path: Path) -> None:
     assert cells["tools"] == ["files", "built-in", "wakeloop"]
     assert f"file: {folder / 'config.yaml'}" in lines
     assert f"file: {folder / 'roles' / 'coder.md'}" in lines
-    assert f"file: {tmp_path / 'threads.sqlite'} (not there)" in lines
+    assert f"file: {tmp_path / 'threads.sqlite'} (not found)" in lines
     assert not (tmp_path / "threads.sqlite").exists()
 
 
@@ -122,15 +122,15 @@ def test_an_agent_file_overrides_all_settings(folder: Path, thread: str) -> None
     assert shown["nudge_items"] == (30, "built-in", "wakeloop")
     assert shown["model"] == ("big", "agent", path)
     _, out, _ = wakeloop("config", "--agent", "ant", "--thread", thread)
-    assert f"The agent file {path} overrides all settings; not counted: global, role, base, thread." in out
+    assert f"The agent file {path} overrides all settings; ignored levels: global, role, base, thread." in out
 
 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["--set", "nag_after=1"], "The agent 'ant' overrides all settings: leave --set out"),
-        (["--preset", "loki"], "The agent 'ant' overrides all settings: leave --preset out"),
-        (["--model", "m"], "The agent 'ant' says its model itself: leave --model out"),
+        (["--set", "nag_after=1"], "The agent 'ant' overrides all settings: drop --set"),
+        (["--preset", "loki"], "The agent 'ant' overrides all settings: drop --preset"),
+        (["--model", "m"], "The agent 'ant' sets its own model: drop --model"),
     ],
 )
 def test_options_beside_an_agent_are_refused(folder: Path, given: list[str], says: str) -> None:
@@ -249,7 +249,7 @@ def test_an_address_is_for_models_of_its_kind(folder: Path, monkeypatch: pytest.
 
 def test_no_model(folder: Path) -> None:
     (folder / "config.yaml").write_text("")
-    with pytest.raises(CommandError, match="No model is named"):
+    with pytest.raises(CommandError, match="No model is configured"):
         build_recipe(None, {})
     with pytest.raises(SettingsError, match="There is no setting 'max_wake'"):
         build_recipe(None, parse_options(model="m", settings=["max_wake=1"]))
@@ -340,7 +340,7 @@ def test_every_budget_has_its_option(folder: Path) -> None:
         ),
         (
             ["--max-requests", "5", "--set", "max_requests=5"],
-            "max_requests is given twice, by --set and by --max-requests: give it once.",
+            "max_requests is given twice, as --set and as --max-requests: use one of them.",
         ),
         (
             ["--max-requests", "5", "--agent", "ant"],
@@ -348,7 +348,7 @@ def test_every_budget_has_its_option(folder: Path) -> None:
         ),
         (
             ["--max-cost", "1"],
-            f"max_cost needs prices: write them into '{{folder}}/config.yaml', as in {SHAPE}",
+            f"max_cost needs prices: add them to '{{folder}}/config.yaml', for example {SHAPE}",
         ),
         (
             ["--set", 'prices={"m": {"inptu": 1}}'],

@@ -58,8 +58,8 @@ def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
     told = (
         "keys: none\n"
         f"server: none on this machine; looked for Ollama ({port})\n"
-        f"config: {here} (not there; wakeloop init at a terminal writes it)\n"
-        "To begin: set OPENAI_API_KEY, or start a server such as Ollama, and try again.\n"
+        f"config: {here} (not found; run wakeloop init at a terminal to create it)\n"
+        "To start: set OPENAI_API_KEY, or start a server such as Ollama, and try again.\n"
         "Without a model: wakeloop demo DIR\n"
         "All commands: wakeloop --help\n"
     )
@@ -73,7 +73,7 @@ def test_a_key_is_named_and_never_shown(here: Path, monkeypatch: pytest.MonkeyPa
     code, out, err = wakeloop("init")
     assert (code, out.splitlines()[0], err) == (0, "keys: OPENAI_API_KEY", "")
     assert out.splitlines()[3] == (
-        'To begin: wakeloop run "Say what is in this folder" --model openai:gpt-5-mini'
+        'To start: wakeloop run "Say what is in this folder" --model openai:gpt-5-mini'
     )
     assert "secret" not in out
 
@@ -84,7 +84,7 @@ def test_a_server_tells_its_models(here: Path, monkeypatch: pytest.MonkeyPatch, 
     assert code == 0
     assert out.splitlines()[1] == f"server: Ollama at {server.url}: loopback:1b"
     assert out.splitlines()[3] == (
-        'To begin: wakeloop run "Say what is in this folder" --model openai:loopback:1b '
+        'To start: wakeloop run "Say what is in this folder" --model openai:loopback:1b '
         f"--base-url {server.url}"
     )
 
@@ -109,7 +109,7 @@ def test_a_strange_servers_names_are_a_word_of_the_shell_and_no_page_of_them(
     monkeypatch.setattr(discovery, "query_server", lambda *_: strange)
     _, out, _ = wakeloop("init")
     assert out.splitlines()[1].endswith(", m18, m19 and 11 more")
-    command = out.splitlines()[3].removeprefix("To begin: ")
+    command = out.splitlines()[3].removeprefix("To start: ")
     assert shlex.split(command)[4:6] == [f"openai:{models[0]}", "--base-url"]
 
 
@@ -164,14 +164,14 @@ def test_it_asks_and_writes_what_was_chosen(
     out = capsys.readouterr().out
     assert out.splitlines()[2:5] == [
         "  1 loopback:1b (Ollama)",
-        "  2 openai, by OPENAI_API_KEY",
-        "Which one? [1-2, Enter is 1] There is no '3'.",
+        "  2 openai, using OPENAI_API_KEY",
+        "Which one? [1-2, Enter for 1] '3' is not one of them.",
     ]
     # nothing behind an address: terminals make a link of it, and take a full stop along
     rows = (
-        out.partition("There is no '3'.\n")[2].partition("\nTry: ")[0].split()
+        out.partition("'3' is not one of them.\n")[2].partition("\nTry: ")[0].split()
     )  # a long path is broken behind
-    assert " ".join(rows).endswith(f" {here} is written: openai:loopback:1b, {server.url}")
+    assert " ".join(rows).endswith(f" Wrote {here}: openai:loopback:1b, {server.url}")
     assert "secret" not in out
     assert begun(monkeypatch, "y", "2", "") == 0
     assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
@@ -210,9 +210,9 @@ def test_of_many_models_the_usual_ones_are_shown_and_any_is_taken_by_its_name(
     shown = ["gpt-5", "vendor/Qwen3-8B", "llama3.2", *(f"odd-{number}" for number in range(9))]
     assert capsys.readouterr().out.splitlines()[2:17] == [
         *(f"  {number} {name} (Ollama)" for number, name in enumerate(shown, 1)),
-        "  13 groq, by GROQ_API_KEY",
-        "  … and 186 more: type the name of one",
-        "Which one? [1-13 or a name, Enter is 1] There is no 'odd-193'.",
+        "  13 groq, using GROQ_API_KEY",
+        "  … and 186 more: type a name",
+        "Which one? [1-13 or a name, Enter for 1] 'odd-193' is not one of them.",
     ]
     assert here.read_text().splitlines()[0] == f'model: "{model}"'
 
@@ -221,7 +221,7 @@ def test_an_input_that_ends_writes_nothing(here: Path, monkeypatch: pytest.Monke
     from wakeloop.cli.failures import CommandError
 
     monkeypatch.setenv("GROQ_API_KEY", "x")
-    with pytest.raises(CommandError, match=r"^Nothing was answered, and nothing written\.$"):
+    with pytest.raises(CommandError, match=r"^The input ended before an answer; nothing was written\.$"):
         begun(monkeypatch, "")
     assert not here.exists()
 
@@ -231,7 +231,7 @@ def test_a_model_that_is_alone_is_taken_or_left(
 ) -> None:
     server = served(monkeypatch, serve)
     assert begun(monkeypatch, "n") == 0
-    assert capsys.readouterr().out.endswith("Take loopback:1b (Ollama)? [Y/n] Nothing is written.\n")
+    assert capsys.readouterr().out.endswith("Use loopback:1b (Ollama)? [Y/n] Nothing was written.\n")
     assert not here.exists()
     assert begun(monkeypatch, "") == 0
     assert here.read_text() == f'model: "openai:loopback:1b"\nbase_url: "{server.url}"\n'
@@ -243,16 +243,16 @@ def test_a_model_that_is_alone_is_taken_or_left(
 @pytest.mark.parametrize(
     ("reply", "code", "told"),
     [
-        (CALLED, 0, "tools: called, as asked"),
+        (CALLED, 0, "tools: called as asked"),
         (
             Reply("I am ready."),
             1,
-            "tools: none called. It answered 'I am ready.'; the todo list needs tool calls.",
+            "tools: not called. It answered 'I am ready.'; the todo list needs tool calls.",
         ),
         (
             Reply(status=400),
             1,
-            "answer: none. The server at HERE refused the request (400): the server says no.",
+            "answer: none. The server at HERE rejected the request (400): the server says no.",
         ),
     ],
     ids=["calls", "talks", "refuses"],
@@ -266,8 +266,8 @@ def test_the_doctor_asks_a_model_once(
     assert (got, err) == (code, "")
     assert lines[0].startswith("versions: python 3.")
     assert lines[1:] == [
-        f"config: {here} (not there; wakeloop init writes it)",
-        f"threads: {os.environ['WAKELOOP_DB']} (not there; the first run makes it)",
+        f"config: {here} (not found; wakeloop init creates it)",
+        f"threads: {os.environ['WAKELOOP_DB']} (not found; the first run creates it)",
         "keys: none",
         f"server: Ollama at {server.url}: loopback:1b",
         f"model: openai:loopback:1b at {server.url}",
@@ -297,15 +297,14 @@ def test_what_the_doctor_finds_wrong_in_a_setting_is_2_as_in_a_run(
 
 NOTHING = (
     "The server at HERE has nothing at /chat/completions (404). "
-    "Look at --base-url: most servers want /v1 at its end."
+    "Check --base-url: most servers want it to end in /v1."
 )
 A_PAGE = (
     "The model's reply could not be read (a page of HTML came in its place), so nothing of it was stored: "
     "try again, and if it comes again look at the model's address and at what stands before its server."
 )
 UNKNOWN = (
-    "The server at HERE knows no such model or address (404): the server says no. "
-    "Look at --model and --base-url."
+    "The server at HERE has no such model or address (404): the server says no. Check --model and --base-url."
 )
 ITSELF = "openai:loopback:1b"
 
@@ -338,7 +337,7 @@ def test_the_doctor_tells_of_a_database_and_goes_on(
     served(monkeypatch, serve, CALLED)
     code, out, err = wakeloop("doctor", "--db", str(tmp_path))
     told = f"threads: The database {str(tmp_path)!r} is a folder, not a file: name another file with --db."
-    assert (code, out.splitlines()[2], out.splitlines()[-1], err) == (2, told, "tools: called, as asked", "")
+    assert (code, out.splitlines()[2], out.splitlines()[-1], err) == (2, told, "tools: called as asked", "")
 
 
 def test_at_a_terminal_the_doctor_says_what_it_waits_for(
@@ -348,7 +347,7 @@ def test_at_a_terminal_the_doctor_says_what_it_waits_for(
     served(monkeypatch, serve, CALLED)
     monkeypatch.setattr(doctor, "at_a_terminal", lambda: True)
     code, _, err = wakeloop("doctor")
-    assert (code, err) == (0, "Looking for servers on this machine …\nAsking it for one call of a tool …\n")
+    assert (code, err) == (0, "Looking for servers on this machine …\nAsking the model for one tool call …\n")
     order: list[str] = []
     found = discovery.query_server
 

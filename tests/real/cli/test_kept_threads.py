@@ -422,7 +422,7 @@ def test_a_first_try_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
     failed = shell(*args)
     assert (failed.returncode, failed.stderr.splitlines()[1]) == (
         1,
-        "No thread was kept: nothing was answered. Give the same command again.",
+        "No thread was created, since nothing was answered. Run the same command again.",
     )
     assert json.loads(shell("threads", "--json").stdout) == []
     failed = shell(*args, "--thread", "mine")  # a second request is in vain: what was answered is kept
@@ -453,8 +453,8 @@ def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
     )
     assert format_error(ConcurrentRunError("t", "1", "2")) == (
         "Two writers were on the thread 't' at once: this run, which stands at checkpoint 1, and another "
-        "run or an edit by hand, which wrote checkpoint 2; let one program at a time have a thread, "
-        "and go on from here."
+        "run or an edit by hand, which wrote checkpoint 2. Let only one program use a thread at a time, "
+        "then resume it."
     )
 
 
@@ -520,9 +520,9 @@ def test_an_output_on_a_full_disk_leaves_the_thread_whole(shell: Shell, serve: A
         failed = shell("run", "x", "--model", "m", "--base-url", server.url, "--thread", "t", stdout=full)
         listed = shell("threads", stdout=full)
         others = [shell(*command, stdout=full) for command in (["--help"], ["--version"], ["demo", "."])]
-    told = "wakeloop: The disk that the output goes to is full: make room, then go on where it stopped.\n"
+    told = "wakeloop: The disk that the output goes to is full: free some space, then resume.\n"
     assert (listed.returncode, listed.stderr) == (1, told)
-    kept = "No thread was kept: nothing was answered. Give the same command again.\n"
+    kept = "No thread was created, since nothing was answered. Run the same command again.\n"
     assert [(one.returncode, one.stderr) for one in (failed, others[2])] == [(1, told + kept)] * 2
     assert [(one.returncode, one.stderr) for one in others[:2]] == [(1, told)] * 2
     assert json.loads(shell("threads", "--json").stdout) == []
@@ -551,7 +551,7 @@ def test_a_full_database_is_told_as_a_full_disk(shell: Shell, serve: Any) -> Non
     )
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[0] == (
-        "wakeloop: The disk of the database is full: make room, then go on where it stopped."
+        "wakeloop: The disk that holds the database is full: free some space, then resume."
     )
     shown = json.loads(shell("show", "t", "--json").stdout)
     assert (shown["session"]["state"], shown["answer"]) == ("dormant", "bye")
@@ -580,9 +580,7 @@ def test_on_a_full_disk_a_thread_is_still_looked_at(db: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=db.parent)
     told = [*map(json.loads, ran.stdout.splitlines())]
     assert told[: len(looks)] == before
-    full = (
-        f"wakeloop: The disk of the database {str(db)!r} is full: make room, then go on where it stopped.\n"
-    )
+    full = f"wakeloop: The disk that holds the database {str(db)!r} is full: free some space, then resume.\n"
     assert told[len(looks) :] == [[1, "", full]] * len(writes)
 
 

@@ -384,19 +384,19 @@ def read_file(path: str) -> str:
 
 
 SERVER_A, SERVER_B, TODO = "the MCP server 'a'", "the MCP server 'b'", "the todo tools"
-LEAVE = 'leave a server out by "disabled": true in the file of the servers'
-RENAME = "give yours another name"
+LEAVE = 'set "disabled": true for the server in its file'
+RENAME = "rename yours"
 
 
 @pytest.mark.parametrize(
     ("owners", "ways"),
     [
         ((SERVER_A, SERVER_B), LEAVE),
-        (("the tools files", SERVER_B), f"leave those out by --tools, or {LEAVE}"),
+        (("the built-in tools files", SERVER_B), f"leave those out of --tools, or {LEAVE}"),
         ((TODO, SERVER_B), LEAVE),
         ((TODO, "mine:several"), RENAME),
-        (("the tools of sessions", "mine:several"), RENAME),
-        (("the tools files, shell", "mine:several"), f"leave those out by --tools, or {RENAME}"),
+        (("the session tools", "mine:several"), RENAME),
+        (("the built-in tools files, shell", "mine:several"), f"leave those out of --tools, or {RENAME}"),
         (("mine:several", "other:tools"), RENAME),
         (("mine:several", SERVER_B), f"{RENAME}, or {LEAVE}"),
     ],
@@ -406,7 +406,7 @@ def test_two_tools_of_one_name_are_told_apart_by_whose_they_are(owners: tuple[st
     with pytest.raises(CommandError) as refused:
         merge_tools(groups, {"read_file"} if TODO in owners else {"todo_write"})
     assert refused.value.code == USAGE
-    told = "Two tools are called 'read_file', one of {} and one of {}: {}."
+    told = "Two tools are named 'read_file', one from {}, one from {}: {}."
     assert str(refused.value) == told.format(*owners, ways)
 
 
@@ -415,6 +415,6 @@ def test_two_of_one_owner_are_told_as_well(owner: str, way: str) -> None:
     with pytest.raises(CommandError) as refused:
         merge_tools([(owner, [read_file, read_file])], {"todo_write"})
     assert (str(refused.value), refused.value.code) == (
-        f"Two tools are called 'read_file', both of {owner}: {way}.",
+        f"Two tools are named 'read_file', both from {owner}: {way}.",
         USAGE,
     )

@@ -89,7 +89,7 @@ def test_threads_and_show_say_which_budget_and_how_to_raise_it(
     ended: Callable[..., str], reason: str, given: dict[str, Any], way: str
 ) -> None:
     ended(reason, **given)
-    told = f"To give it more: wakeloop resume mine {way}"
+    told = f"To raise the budget: wakeloop resume mine {way}"
     name = way.split(maxsplit=1)[0].removeprefix("--").replace("-", "_")
     listed = wakeloop("threads")[1].splitlines()
     assert listed[1].split()[:7] == ["mine", "idle", "1", "of", "2", reason, "2"]
@@ -102,7 +102,7 @@ def test_threads_and_show_say_which_budget_and_how_to_raise_it(
 def test_show_gives_a_long_command_whole(ended: Callable[..., str]) -> None:
     name = ended("request_budget", name="n" * 200)
     told = wakeloop("show", name)[1].splitlines()[3]
-    assert told == f"  To give it more: wakeloop resume {name} --max-requests 1000"
+    assert told == f"  To raise the budget: wakeloop resume {name} --max-requests 1000"
 
 
 def test_show_tells_what_was_spent_and_what_went_wrong(ended: Callable[..., str]) -> None:
@@ -120,7 +120,7 @@ def test_show_tells_what_was_spent_and_what_went_wrong(ended: Callable[..., str]
 @pytest.mark.parametrize("reason", ["looping", "stalled"])
 def test_where_no_budget_ended_the_run_there_is_none_to_raise(ended: Callable[..., str], reason: str) -> None:
     ended(reason)
-    assert "To give it more" not in wakeloop("threads")[1] + wakeloop("show", "mine")[1]
+    assert "To raise the budget" not in wakeloop("threads")[1] + wakeloop("show", "mine")[1]
 
 
 def test_nothing_open_needs_a_message_and_an_agents_file_is_raised_itself(ended: Callable[..., str]) -> None:
@@ -129,8 +129,8 @@ def test_nothing_open_needs_a_message_and_an_agents_file_is_raised_itself(ended:
     told = wakeloop("threads")[1].splitlines()[3:]
     way = "raise max_requests in the agent's file, then wakeloop resume other --agent clerk"
     assert sorted(told) == [
-        "mine: To give it more: wakeloop resume mine 'your message' --max-requests 40",
-        f"other: To give it more: {way}",
+        "mine: To raise the budget: wakeloop resume mine 'your message' --max-requests 40",
+        f"other: To raise the budget: {way}",
     ]
 
 
@@ -140,28 +140,28 @@ def test_a_list_is_edited_whatever_its_run_may_cost(ended: Callable[..., str]) -
 
 
 PLAN = Reply(calls=[("todo_update", {"id": 1, "status": "done"})])
-ITS = "Its last run spent its max_requests; "
+ITS = "The last run used up its max_requests. "
 
 
 @pytest.mark.loopback
 @pytest.mark.parametrize(
     ("own", "typed", "said", "base", "kept"),
     [
-        (None, [], "this one has 20 (--max-requests 40 gives it more).", 20, {}),
-        (None, ["--max-requests", "40"], "this one has 40.", 40, {}),
-        (None, ["--set", "max_requests=40"], "this one has 40.", 40, {}),
-        (None, ["--max-requests", "null"], "this one has no limit.", None, {}),
+        (None, [], "This run has 20; --max-requests 40 raises it.", 20, {}),
+        (None, ["--max-requests", "40"], "This run has 40.", 40, {}),
+        (None, ["--set", "max_requests=40"], "This run has 40.", 40, {}),
+        (None, ["--max-requests", "null"], "This run has no limit.", None, {}),
         (
             {"max_requests": 7, "nag_after": 1},
             ["--max-requests", "40"],
-            "this one has 40.",
+            "This run has 40.",
             40,
             {"max_requests": 40, "nag_after": 1},
         ),
         (
             {"max_requests": 7},
             [],
-            "this one has 7 (--max-requests 14 gives it more).",
+            "This run has 7; --max-requests 14 raises it.",
             20,
             {"max_requests": 7},
         ),
@@ -263,7 +263,7 @@ def test_a_run_ends_by_its_requests_and_says_how_to_go_on(run: Any) -> None:
         "thread mine: 0 wakes, 4 requests, 60 tokens, 133% of max_requests",
         "2 calls failed",
         "To go on: wakeloop resume mine",
-        "To give it more: wakeloop resume mine --max-requests 6",
+        "To raise the budget: wakeloop resume mine --max-requests 6",
     ]
 
 
@@ -281,7 +281,7 @@ def test_each_budget_ends_a_run(run: Any, typed: list[str], requests: int, reaso
     server, code, out, err = run(endless, *typed, "--json")
     assert (code, len(server.requests)) == (3, requests)
     assert json.loads(out[0])["session"]["reason"] == reason
-    assert err.splitlines()[-1] == f"To give it more: wakeloop resume mine {way}"
+    assert err.splitlines()[-1] == f"To raise the budget: wakeloop resume mine {way}"
 
 
 @pytest.mark.loopback
@@ -291,7 +291,7 @@ def test_without_a_list_a_spent_budget_is_a_failure(run: Any) -> None:
     assert [out[-4], *out[-2:]] == [
         "Out of budget with 0 open: max_requests of this activation is spent.",
         "2 calls failed",
-        "To give it more: wakeloop resume mine 'your message' --max-requests 4",
+        "To raise the budget: wakeloop resume mine 'your message' --max-requests 4",
     ]
 
 
@@ -355,12 +355,12 @@ def test_a_chat_says_how_to_raise_a_budget_of_its_thread(
     where = ["--model", "m", "--base-url", server.url, "--thread", "mine"]
     code, out, err = does("chat", *where, typed=typed)
     assert (code, len(server.requests)) == (2, 3)
-    assert err.startswith("max_cost needs prices: write them into ")
+    assert err.startswith("max_cost needs prices: add them to ")
     said = out.splitlines()
     assert said[1] == "max_tokens is 30 in this thread (else null)."
     assert unseconded(said[-3]) == "0 wakes, 3 requests, 45 tokens, 150% of max_tokens"
     assert [said[-4], *said[-2:]] == [
         "Out of budget with 2 open: max_tokens of this activation is spent.",
         "1 call failed",
-        "To give it more: .set max_tokens 60",
+        "To raise the budget: .set max_tokens 60",
     ]

@@ -89,8 +89,8 @@ def test_a_failure_ends_the_events_too(does) -> None:
     assert re.fullmatch(
         r"wakeloop: The server at http://127\.0\.0\.1:\d+ refused the request \(400\): no\.", said
     )
-    assert kept.startswith("No thread was kept: ")
-    assert look.startswith("To look into it: wakeloop doctor --model m --base-url http://127.0.0.1:")
+    assert kept.startswith("No thread was created, ")
+    assert look.startswith("To diagnose it: wakeloop doctor --model m --base-url http://127.0.0.1:")
     told = f"{said.removeprefix('wakeloop: ')} {look}"
     assert (code, result["error"], result["answer"]) == (1, told, "")
 
@@ -103,7 +103,7 @@ def test_json_is_an_output(does) -> None:
 
 def test_two_outputs_are_refused(does) -> None:
     code, out, err = does([BYE], "--json", "--output", "stream-json")
-    told = "wakeloop: --json is --output json: leave one of --json and --output stream-json out.\n"
+    told = "wakeloop: --json means --output json: drop --json or --output stream-json.\n"
     assert (code, out, err) == (2, "", told)
 
 

@@ -157,11 +157,11 @@ def test_text_that_is_not_utf_8(shell: Shell) -> None:
     ("status", "says"),
     [
         (400, "refused the request (400): the server says no."),
-        (401, "refused the key (401): the server says no. Set OPENAI_API_KEY to one that it takes."),
-        (404, "knows no such model or address (404): the server says no. Look at --model and --base-url."),
+        (401, "rejected the key (401): the server says no. Set OPENAI_API_KEY to a valid key."),
+        (404, "has no such model or address (404): the server says no. Check --model and --base-url."),
         (
             429,
-            "takes no more requests for now (429): the server says no. Wait a while, or look at the quota.",
+            "is limiting your requests (429): the server says no. Wait a while, or check your quota.",
         ),
         (500, "failed (500): the server says no."),
     ],
@@ -173,7 +173,7 @@ def test_a_refusal_is_one_sentence_and_the_thread_goes_on(
     failed = shell("run", "x", "--model", "m", "--base-url", server.url)
     assert failed.returncode == 1
     thread = thread_of(failed.stdout)
-    look = f"To look into it: wakeloop doctor --model m --base-url {server.url}"
+    look = f"To diagnose it: wakeloop doctor --model m --base-url {server.url}"
     assert failed.stderr.splitlines() == [
         f"wakeloop: The server at {server.url.removesuffix('/v1')} {says}",
         f"To try again: wakeloop resume {thread} --db {shell.db}",
@@ -198,7 +198,7 @@ def test_keys_are_never_shown(shell: Shell, serve) -> None:
         assert "hunter22" not in text
         assert "\x1b" not in text
     assert json.loads(failed.stdout)["error"].startswith(
-        f"The server at {server.url.removesuffix('/v1')} refused the key (401): bad key …, really"
+        f"The server at {server.url.removesuffix('/v1')} rejected the key (401): bad key …, really"
     )
     assert b"hunter22" not in shell.db.read_bytes()
     with sqlite3.connect(shell.db) as connection:
@@ -213,8 +213,8 @@ def test_nobody_there(shell: Shell) -> None:
     assert failed.returncode == 1
     assert failed.stderr.splitlines() == [
         "wakeloop: The server at http://127.0.0.1:9 cannot be reached: [Errno 111] Connection refused.",
-        "No thread was kept: nothing was answered. Give the same command again.",
-        "To look into it: wakeloop doctor --model m --base-url http://127.0.0.1:9/v1",
+        "No thread was created, since nothing was answered. Run the same command again.",
+        "To diagnose it: wakeloop doctor --model m --base-url http://127.0.0.1:9/v1",
     ]
 
 
@@ -223,8 +223,8 @@ UNREAD = (
     "try again, and if it comes again look at the model's address and at what stands before its server."
 )
 NOTHING = (
-    "The server at HERE has nothing at /chat/completions (404). Look at --base-url: most servers want /v1 at "
-    "its end."
+    "The server at HERE has nothing at /chat/completions (404). Check --base-url: most servers want it "
+    "to end in /v1."
 )
 
 
@@ -235,7 +235,7 @@ def test_every_door_says_once_what_did_not_answer_and_what_to_try(
 ) -> None:
     at = serve().url.removesuffix("/v1")
     model = ["--model", "m", "--base-url", at + path]
-    told = [said.replace("HERE", at), f"To look into it: wakeloop doctor {shlex.join(model)}"]
+    told = [said.replace("HERE", at), f"To diagnose it: wakeloop doctor {shlex.join(model)}"]
     if door == "chat":
         failed = shell("chat", *model, typed="x\n")
         assert failed.stderr.splitlines() == told

@@ -614,8 +614,8 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (
             ["serve"],
             (
-                "No model is named: give --model, such as --model openai:NAME, or set WAKELOOP_MODEL; "
-                "wakeloop init finds what there is."
+                "No model is configured: pass --model openai:NAME, set WAKELOOP_MODEL, or run wakeloop init "
+                "to find one."
             ),
         ),
         (["serve", "--model", "m", "--set", "a=1"], "There is no setting 'a'"),

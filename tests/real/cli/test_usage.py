@@ -28,7 +28,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
-        (["run", "x"], 2, "No model is named"),
+        (["run", "x"], 2, "No model is configured"),
         (["run", "  ", "--model", "m"], 2, "The request is empty"),
         (["run", "x", "--model", "m"], 2, "There is no key for the model: set OPENAI_API_KEY"),
         (["run", "x", "--model", "m", "--set", "max_wake=1"], 2, "There is no setting 'max_wake'"),
@@ -54,7 +54,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (
                 ["run", "x", "--model", "m", "--base-url", url],
                 2,
-                f"--base-url: {url!r} is no address of a server",
+                f"--base-url must be an address such as http://HOST:PORT/v1, got {url!r}",
             )
             for url in ("http://[::1", "x", "http://host:port/v1", "localhost:11434")
         ),
@@ -64,9 +64,9 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["resume", "nobody"], 2, "There is no thread 'nobody'"),
         (["show", "nobody"], 2, "There is no thread 'nobody'"),
         (["todo", "nobody", "add", "x"], 2, "There is no thread 'nobody'"),
-        (["todo", "nobody", "fly"], 2, "There is no action 'fly'"),
+        (["todo", "nobody", "fly"], 2, "Unknown action 'fly'"),
         (["todo", "nobody", "block", "1"], 2, "needs an id and a reason"),
-        (["todo", "nobody", "clear", "1"], 2, "takes nothing more"),
+        (["todo", "nobody", "clear", "1"], 2, "takes no arguments"),
         (["demo", "nowhere"], 2, "does not exist or is not a folder: name another folder."),
         (["demo", ".", "--preset", "nope"], 2, "There is no preset 'nope'"),
         (["demo", "."], 2, "There is no Python"),

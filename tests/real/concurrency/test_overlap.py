@@ -369,5 +369,5 @@ def test_the_command_line_says_it_in_one_sentence_and_fails() -> None:
     error = ConcurrentRunError("t", "1f1eadb0-4f07-6a76-8002-c38a412854fa", "1f1eadb0-4edc-6ac9-8000-b96a4")
     told, _, programs = str(error).partition(";")
     assert "invoke the graph" in programs
-    assert format_error(error) == f"{told}; let one program at a time have a thread, and go on from here."
+    assert format_error(error) == f"{told}. Let only one program use a thread at a time, then resume it."
     assert error_exit_code(error) == FAILED

@@ -130,7 +130,7 @@ def describe_choice(kind: str, now: str, talk: Conversation) -> Iterable[str]:
         yield AUTO_CONTINUE_NOTE
     picture = build_view(talk.stack, talk.overrides, talk.thread)
     if picture.ignored:
-        yield f"The agent overrides all settings; not counted: {', '.join(picture.ignored)}."
+        yield f"The agent overrides all settings; ignored levels: {', '.join(picture.ignored)}."
 
 
 def switch_thread(talk: Conversation, command: Command) -> Iterable[str]:

@@ -147,7 +147,7 @@ class Repl:
         """Say what went wrong, in a sentence."""
         self.err.say(Line("error", format_error(error)))
         if is_model_error(error):
-            self.err.say(Line("way", f"To look into it: {self.talk.recipe.doctor_command}"))
+            self.err.say(Line("way", f"To diagnose it: {self.talk.recipe.doctor_command}"))
         self.worst_code, self.failed = max(self.worst_code, error_exit_code(error)), True
 
     def finish(self) -> int:
