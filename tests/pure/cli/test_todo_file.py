@@ -31,15 +31,15 @@ def test_what_a_file_holds(name: str, text: str, items: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("list.txt", "\n \n", "holds no item"),
+        ("list.txt", "\n \n", "contains no items"),
         ("list.txt", b"\xff", "is not UTF-8"),
-        ("list.json", "[", "cannot be read"),
-        ("list.json", "[]", "holds no item"),
-        ("list.json", '{"a": 1}', "a list of texts or items"),
-        ("list.json", "[5]", "is refused"),
-        ("list.json", '[" "]', "is refused"),
-        ("list.json", '[{"content": "a", "status": "sideways"}]', "is refused: .*sideways"),
-        ("list.yaml", "a: [", "cannot be read"),
+        ("list.json", "[", "cannot be parsed"),
+        ("list.json", "[]", "contains no items"),
+        ("list.json", '{"a": 1}', "a list of strings or items"),
+        ("list.json", "[5]", "is not a valid list"),
+        ("list.json", '[" "]', "is not a valid list"),
+        ("list.json", '[{"content": "a", "status": "sideways"}]', "is not a valid list: .*sideways"),
+        ("list.yaml", "a: [", "cannot be parsed"),
         ("none.txt", None, "cannot be read: No such file"),
     ],
 )

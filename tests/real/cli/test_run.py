@@ -156,7 +156,7 @@ def test_text_that_is_not_utf_8(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        (400, "refused the request (400): the server says no."),
+        (400, "rejected the request (400): the server says no."),
         (401, "rejected the key (401): the server says no. Set OPENAI_API_KEY to a valid key."),
         (404, "has no such model or address (404): the server says no. Check --model and --base-url."),
         (
