@@ -88,8 +88,8 @@ def filled(folder: Path) -> Path:
 
 def measure(size: str) -> list[dict[str, Any]]:
     """Take turns; the first turn fills the caches and is not counted."""
-    with TemporaryDirectory() as place:
-        return in_turns(size, Path(place))
+    with TemporaryDirectory() as database:
+        return in_turns(size, Path(database))
 
 
 def in_turns(size: str, folder: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Build a thread's graph, model and tools from its recipe."""
+"""Build a thread's graph, model and tools from its spec."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ from wakeloop.agent import build_todo_graph
 from wakeloop.cli.agent_spec import AgentSpec, is_openai
 from wakeloop.cli.external_tools import ExternalTools, Group
 from wakeloop.cli.failures import CommandError, usage_error
-from wakeloop.cli.recipe_builder import settings_from_recipe
+from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
 from wakeloop.dialects import dialect_named
@@ -41,25 +41,25 @@ APPROVAL_CONFIG = {"allowed_decisions": ["approve", "edit", "reject"]}  # for a 
 RETRY_COUNT_HEADER = "x-stainless-retry-count"  # the OpenAI client counts its own retries in it
 
 
-def build_recipe_graph(
-    recipe: AgentSpec, outside: ExternalTools, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
+def build_agent_graph(
+    spec: AgentSpec, outside: ExternalTools, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
 ) -> StateGraph[Any, Any, Any, Any]:
-    """Build the uncompiled graph of a recipe.
+    """Build the uncompiled graph of a spec.
 
     `outside` runs the MCP servers, `more` are extra tools (of sessions). With `ask`, the user approves every
     shell command and MCP call first. Setting `stop` ends running commands and prevents further requests.
     """
-    settings = settings_from_recipe(recipe)
-    if not Path(recipe.root).is_dir():
+    settings = settings_from_spec(spec)
+    if not Path(spec.root).is_dir():
         raise CommandError(
-            f"The folder {recipe.root!r} of this thread no longer exists: choose another with --root."
+            f"The folder {spec.root!r} of this thread no longer exists: choose another with --root."
         )
-    model = make_model(recipe, stop)
-    names = ", ".join(name for name in recipe.tools if ":" not in name) or "of the demo"
+    model = make_model(spec, stop)
+    names = ", ".join(name for name in spec.tools if ":" not in name) or "of the demo"
     groups = [
-        (f"{BUILTIN_TOOLS} {names}", make_builtin_tools(recipe, ask=ask, stop=stop)),
+        (f"{BUILTIN_TOOLS} {names}", make_builtin_tools(spec, ask=ask, stop=stop)),
         (SESSION_TOOLS, more),
-        *outside.tool_groups(recipe, ask=ask),
+        *outside.tool_groups(spec, ask=ask),
     ]
     tools = merge_tools(groups, dialect_named(settings.dialect).names)
     approvals = {}
@@ -69,9 +69,9 @@ def build_recipe_graph(
     return build_todo_graph(
         model,
         tools,
-        recipe.system or None,
+        spec.system or None,
         settings,
-        verify=command_verifier(recipe.verify, recipe.root, stop=stop) if recipe.verify else None,
+        verify=command_verifier(spec.verify, spec.root, stop=stop) if spec.verify else None,
         interrupt_on=approvals,
     )
 
@@ -99,10 +99,10 @@ def suggest_tool_fix(owner: str) -> str:
     return "rename yours"
 
 
-def make_model(recipe: AgentSpec, stop: Event) -> BaseChatModel:
-    """Make the model of a recipe; one declared to have no function calling refuses tools."""
-    model = _create_model(recipe, stop)
-    if not recipe.function_calling:
+def make_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
+    """Make the model of a spec; one declared to have no function calling refuses tools."""
+    model = _create_model(spec, stop)
+    if not spec.function_calling:
         model.__dict__["bind_tools"] = _refuse_tools  # the instance's attribute hides the class's method
     return model
 
@@ -111,21 +111,21 @@ def _refuse_tools(*_: Any, **__: Any) -> Any:
     raise NotImplementedError("function_calling is off")
 
 
-def _create_model(recipe: AgentSpec, stop: Event) -> BaseChatModel:
+def _create_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
     """Create the model; an OpenAI-compatible one sends nothing more once `stop` is set."""
-    if not recipe.model:
-        return OfflineAuditor(delay=recipe.delay)
-    if not recipe.base_url:
-        check_name(recipe.model)
-    if is_openai(recipe.model):
-        address = {"base_url": recipe.base_url} if recipe.base_url else {}
-        return create_openai_model(recipe.model.removeprefix("openai:"), **address, **stoppable_client(stop))
-    if recipe.base_url:
+    if not spec.model:
+        return OfflineAuditor(delay=spec.delay)
+    if not spec.base_url:
+        check_name(spec.model)
+    if is_openai(spec.model):
+        address = {"base_url": spec.base_url} if spec.base_url else {}
+        return create_openai_model(spec.model.removeprefix("openai:"), **address, **stoppable_client(stop))
+    if spec.base_url:
         raise usage_error(
-            f"--base-url works only with OpenAI-compatible models, and {recipe.model!r} names another "
-            f"provider. If the server has a model of that name, write {f'openai:{recipe.model}'!r}."
+            f"--base-url works only with OpenAI-compatible models, and {spec.model!r} names another "
+            f"provider. If the server has a model of that name, write {f'openai:{spec.model}'!r}."
         )
-    return create_model(recipe.model)
+    return create_model(spec.model)
 
 
 def stoppable_client(stop: Event) -> dict[str, Any]:
@@ -165,14 +165,14 @@ def stoppable_client(stop: Event) -> dict[str, Any]:
     return {"http_client": DefaultHttpxClient(event_hooks=hooks)}
 
 
-def make_builtin_tools(recipe: AgentSpec, *, ask: bool, stop: Event) -> list[BaseTool]:
-    """Make the tools of a recipe, confined to its root."""
-    root = Path(recipe.root)
-    if recipe.demo:
+def make_builtin_tools(spec: AgentSpec, *, ask: bool, stop: Event) -> list[BaseTool]:
+    """Make the tools of a spec, confined to its root."""
+    root = Path(spec.root)
+    if spec.demo:
         return demo_tools(root)
     tools: list[BaseTool] = []
-    if "files" in recipe.tools:
+    if "files" in spec.tools:
         tools += file_tools(root)
-    if "shell" in recipe.tools:
+    if "shell" in spec.tools:
         tools.append(shell_tool(root, ask=ask, stop=stop))
     return tools

@@ -5,7 +5,7 @@ from typing import Any
 
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.final_state import resume_command
-from wakeloop.cli.recipe_builder import LIMIT_OPTIONS, settings_from_recipe
+from wakeloop.cli.spec_builder import LIMIT_OPTIONS, settings_from_spec
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.errors import SettingsError
 from wakeloop.loop.gates import LIMITS
@@ -15,58 +15,58 @@ from wakeloop.settings import canonical
 
 def format_raise_hint(
     session: Mapping[str, Any],
-    recipe: AgentSpec | None,
+    spec: AgentSpec | None,
     own: Mapping[str, Any],
     thread: str,
-    place: DatabaseFile,
+    database: DatabaseFile,
 ) -> str | None:
     """Return the command that raises the budget which ended the last run; None if no budget did."""
-    name, limit = find_spent_budget(session, recipe, own)
-    if name is None or recipe is None:
+    name, limit = find_spent_budget(session, spec, own)
+    if name is None or spec is None:
         return None
     message = [] if session["open"] else ["your message"]  # a settled list needs a new request
-    if recipe.agent:
-        command = resume_command(thread, place, *message, "--agent", recipe.agent)
+    if spec.agent:
+        command = resume_command(thread, database, *message, "--agent", spec.agent)
         return f"To raise the budget: change {name} in the agent's file, then {command}"
     if limit is None:
         return None
-    command = resume_command(thread, place, *message, LIMIT_OPTIONS[name], format_limit(2 * limit))
+    command = resume_command(thread, database, *message, LIMIT_OPTIONS[name], format_limit(2 * limit))
     return f"To raise the budget: {command}"
 
 
-def format_set_hint(session: Mapping[str, Any], recipe: AgentSpec, own: Mapping[str, Any]) -> str | None:
+def format_set_hint(session: Mapping[str, Any], spec: AgentSpec, own: Mapping[str, Any]) -> str | None:
     """Return the same hint for a chat, where the command is `.set`."""
-    name, limit = find_spent_budget(session, recipe, own)
+    name, limit = find_spent_budget(session, spec, own)
     if name is None or limit is None:
         return None
-    if recipe.agent:
+    if spec.agent:
         return f"To raise the budget: change {name} in the agent's file"
     return f"To raise the budget: .set {name} {format_limit(2 * limit)}"
 
 
 def describe_budget(
-    session: Mapping[str, Any], recipe: AgentSpec, own: Mapping[str, Any], typed: Mapping[str, Any]
+    session: Mapping[str, Any], spec: AgentSpec, own: Mapping[str, Any], typed: Mapping[str, Any]
 ) -> str | None:
     """Say what this run has of the budget that ended the last one; None if no budget did."""
-    name, limit = find_spent_budget(session, recipe, own)
+    name, limit = find_spent_budget(session, spec, own)
     if name is None:
         return None
     has = "no limit" if limit is None else format_limit(limit)
     hint = ""
-    if limit is not None and name not in typed and not recipe.agent:
+    if limit is not None and name not in typed and not spec.agent:
         hint = f"; {LIMIT_OPTIONS[name]} {format_limit(2 * limit)} raises it"
     return f"The last run used up its {name}. This run has {has}{hint}."
 
 
 def find_spent_budget(
-    session: Mapping[str, Any], recipe: AgentSpec | None, own: Mapping[str, Any]
+    session: Mapping[str, Any], spec: AgentSpec | None, own: Mapping[str, Any]
 ) -> tuple[str | None, Any]:
     """Return the setting whose budget ended the last run, and its value now, with the thread's own values."""
     name = LIMITS.get(str(session.get("reason")))
-    if name is None or recipe is None:
+    if name is None or spec is None:
         return name, None
     try:
-        base = settings_from_recipe(recipe)
+        base = settings_from_spec(spec)
         return name, getattr(apply_overrides(base, check_overrides(base, own)), name)
     except SettingsError:  # stored by a newer release
         return name, None

@@ -13,7 +13,7 @@ from wakeloop.cli.agent_spec import AgentSpec, strip_credentials
 from wakeloop.cli.discovery import TOTAL_TIMEOUT, ModelSources, discover_models, format_models
 from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, error_exit_code, format_error
 from wakeloop.cli.output_formats import at_a_terminal
-from wakeloop.cli.recipe_builder import build_stack, recipe_from_stack
+from wakeloop.cli.spec_builder import build_stack, spec_from_stack
 from wakeloop.cli.store import DatabaseFile, database_exists, open_to_read
 from wakeloop.config.levels import config_folder
 from wakeloop.display.clean import one_line
@@ -34,7 +34,7 @@ TEST_TOOL = {
 }
 
 
-def run_doctor(place: DatabaseFile, given: Mapping[str, Any], say: Callable[[str], None]) -> int:
+def run_doctor(database: DatabaseFile, given: Mapping[str, Any], say: Callable[[str], None]) -> int:
     """Report versions, configuration, threads, keys, servers and the model, line by line.
 
     Return 0 if a model answers and calls a tool.
@@ -44,19 +44,19 @@ def run_doctor(place: DatabaseFile, given: Mapping[str, Any], say: Callable[[str
     say(f"config: {quote_path(file)}" + ("" if file.is_file() else " (not found; wakeloop init creates it)"))
     worst: int = SETTLED
     try:
-        say(describe_storage(place))
+        say(describe_storage(database))
     except CommandError as error:  # the model is worth checking all the same
         worst = error.code
         say(f"threads: {format_error(error)}")
     show_progress("Looking for servers on this machine …")
     sources = discover_models(say)
-    recipe = choose_recipe(sources, given)
-    if recipe is None:
+    spec = choose_spec(sources, given)
+    if spec is None:
         say("model: none; wakeloop init finds one")
         return worst or USAGE
-    address = f" at {strip_credentials(recipe.base_url)}" if recipe.base_url else ""
-    say(f"model: {one_line(recipe.model_title)}{address}")
-    return check_model(recipe, say) or worst
+    address = f" at {strip_credentials(spec.base_url)}" if spec.base_url else ""
+    say(f"model: {one_line(spec.model_title)}{address}")
+    return check_model(spec, say) or worst
 
 
 def format_version(package: str) -> str:
@@ -67,26 +67,26 @@ def format_version(package: str) -> str:
         return f"{package} (not installed)"
 
 
-def describe_storage(place: DatabaseFile) -> str:
+def describe_storage(database: DatabaseFile) -> str:
     """Say where threads are stored, and how many there are."""
-    if not database_exists(place):
-        return f"threads: {quote_path(place.path)} (not found; the first run creates it)"
-    with open_to_read(place) as store:
-        return f"threads: {quote_path(place.path)}, {pluralize(len(store.threads()), 'thread')}"
+    if not database_exists(database):
+        return f"threads: {quote_path(database.path)} (not found; the first run creates it)"
+    with open_to_read(database) as store:
+        return f"threads: {quote_path(database.path)}, {pluralize(len(store.threads()), 'thread')}"
 
 
-def choose_recipe(sources: ModelSources, given: Mapping[str, Any]) -> AgentSpec | None:
-    """Return a recipe with the configured model, else with the first one of a server on this machine."""
+def choose_spec(sources: ModelSources, given: Mapping[str, Any]) -> AgentSpec | None:
+    """Return a spec with the configured model, else with the first one of a server on this machine."""
     stack = build_stack(None, given)
     if stack.resolve().get("model"):
-        return recipe_from_stack(stack, AgentSpec(), given)
+        return spec_from_stack(stack, AgentSpec(), given)
     for _, values in sources.choices:
         if "base_url" in values:
-            return recipe_from_stack(build_stack(None, {**given, **values}), AgentSpec(), given)
+            return spec_from_stack(build_stack(None, {**given, **values}), AgentSpec(), given)
     return None
 
 
-def check_model(recipe: AgentSpec, say: Callable[[str], None]) -> int:
+def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
     """Ask the model for one tool call, report what came back, and return the exit code."""
     show_progress("Asking the model for one tool call …")
     from langchain_core.messages import HumanMessage
@@ -99,14 +99,14 @@ def check_model(recipe: AgentSpec, say: Callable[[str], None]) -> int:
     model, watcher = None, ReplyWatcher({}, streaming=False)
     with ExitStack() as clients:
         try:
-            model = make_model(recipe, Event())
+            model = make_model(spec, Event())
             if client := getattr(model, "http_client", None):
                 clients.callback(client.close)
             reply = invoke_model(bind_tools(model, [TEST_TOOL]), [HumanMessage(TEST_PROMPT)], watcher)
         except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
             say(f"answer: none. {format_error(error)}")
             if isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int):
-                for line in suggest_alternatives(recipe.model, model):
+                for line in suggest_alternatives(spec.model, model):
                     say(line)
             return error_exit_code(error)
     if watcher.unreadable is not None:

@@ -27,22 +27,22 @@ class TodoAction(StrEnum):
     LIST = "list"
 
 
-def edit_todos(place: DatabaseFile, typed: Sequence[str]) -> list[str]:
+def edit_todos(database: DatabaseFile, typed: Sequence[str]) -> list[str]:
     """Edit a thread's list, and return the list as lines."""
     which, word, words = parse_words(typed)
     action = parse_action(word)
     refuse_non_utf8(*words)
     changes = build_changes(action, words)
-    known = find_thread(place, which)
+    known = find_thread(database, which)
     thread = known.id
     if action is TodoAction.LIST:
-        with open_to_read(place) as store:
+        with open_to_read(database) as store:
             return format_todos(read_state(store.saver, thread, rest=True).values.get("todos") or [])
     from wakeloop.cli.offline_graph import build_offline_graph
     from wakeloop.thread.editing import update_todos
 
-    with open_to_write(place) as store, store.hold(thread):
-        graph = build_offline_graph(store.saver, known.recipe)
+    with open_to_write(database) as store, store.hold(thread):
+        graph = build_offline_graph(store.saver, known.spec)
         return format_todos(update_todos(graph, {"configurable": {"thread_id": thread}}, **changes))
 
 

@@ -48,20 +48,18 @@ class ExternalTools:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def tool_groups(self, recipe: AgentSpec, *, ask: bool) -> list[Group]:
-        """The tools of a recipe; servers that are not held yet are started.
+    def tool_groups(self, spec: AgentSpec, *, ask: bool) -> list[Group]:
+        """The tools of a spec; servers that are not held yet are started.
 
         `ask` puts each call of a server's tool that does more than read to the person first. Raises
         `CommandError` for a file, a server or a module that is not as it should be.
         """
-        if recipe.demo:
+        if spec.demo:
             return []
         own = [
-            (name, load_own_tools(name, recipe.imports, self.run_in_loop))
-            for name in recipe.tools
-            if ":" in name
+            (name, load_own_tools(name, spec.imports, self.run_in_loop)) for name in spec.tools if ":" in name
         ]
-        servers = self.start_servers(recipe.mcp, recipe.root) if recipe.mcp else []
+        servers = self.start_servers(spec.mcp, spec.root) if spec.mcp else []
         if not servers:
             return [*own]
         from wakeloop.cli.mcp_tools import make_mcp_tools
@@ -163,9 +161,9 @@ async def cancel_tasks() -> None:
     await asyncio.gather(*others, return_exceptions=True)
 
 
-def unused_mcp_notes(recipe: AgentSpec) -> list[str]:
+def unused_mcp_notes(spec: AgentSpec) -> list[str]:
     """Say of a file in the working folder that nobody named that its servers are not started."""
-    if recipe.mcp is not None or recipe.demo or not Path(DEFAULT_FILE).is_file():
+    if spec.mcp is not None or spec.demo or not Path(DEFAULT_FILE).is_file():
         return []
     return [
         (

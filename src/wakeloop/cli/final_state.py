@@ -48,14 +48,14 @@ def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
     return ended.exit_code_open if session["open"] else ended.exit_code
 
 
-def resume_command(thread: str, place: DatabaseFile, *more: str) -> str:
+def resume_command(thread: str, database: DatabaseFile, *more: str) -> str:
     """The command line that goes on with a thread."""
-    words = ["wakeloop", "resume", thread, *more, *(["--db", str(place.path)] if place.named else [])]
+    words = ["wakeloop", "resume", thread, *more, *(["--db", str(database.path)] if database.named else [])]
     return shlex.join(words)
 
 
 def closing_lines(
-    snapshot: "StateSnapshot", thread: str, place: DatabaseFile, summary: str, *, whole: bool
+    snapshot: "StateSnapshot", thread: str, database: DatabaseFile, summary: str, *, whole: bool
 ) -> list[Line]:
     """What is said at the end: the list (`whole`, or what is not closed), the ending, how to go on."""
     session = counted(snapshot)
@@ -70,11 +70,11 @@ def closing_lines(
     if snapshot.interrupts:
         asked = [text for one in snapshot.interrupts for text in question(one.value)]
         lines += [Line("question", f"question: {text}") for text in asked]
-        lines.append(Line("way", f"To answer: {resume_command(thread, place, 'your answer')}"))
+        lines.append(Line("way", f"To answer: {resume_command(thread, database, 'your answer')}"))
         if any(wants_approval(one.value) for one in snapshot.interrupts):
             lines.append(Line("note", f"The answer: {APPROVAL}."))
     elif session["state"] == "running" or session["open"]:
-        lines.append(Line("way", f"To go on: {resume_command(thread, place)}"))
+        lines.append(Line("way", f"To go on: {resume_command(thread, database)}"))
     return lines
 
 

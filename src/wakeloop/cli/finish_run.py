@@ -39,13 +39,13 @@ def finish_run(spec: RunSpec, agent: Graph, outcome: Outcome, view: View, outsid
     """
     snapshot = outcome.snapshot
     whole = isinstance(view, Live)
-    for line in closing_lines(snapshot, spec.thread, spec.place, view.screen.summary, whole=whole):
+    for line in closing_lines(snapshot, spec.thread, spec.database, view.screen.summary, whole=whole):
         view.say(line)
     own = snapshot.values.get("todo_settings") or {}
-    if hint := format_raise_hint(counted(snapshot), spec.recipe, own, spec.thread, spec.place):
+    if hint := format_raise_hint(counted(snapshot), spec.spec, own, spec.thread, spec.database):
         view.say(Line("way", hint))
     page: Line | None = None
-    if spec.recipe.demo and outcome.stopped is None:
+    if spec.spec.demo and outcome.stopped is None:
         from wakeloop.cli.report import write_demo_report  # what makes pages takes a moment to import
 
         page = write_demo_report(spec, agent)
@@ -80,7 +80,7 @@ def report_failure(spec: RunSpec, agent: Graph, error: Exception, view: View, be
     way = f"To try again: {resume_command(spec.thread, spec.place, *message)}"
     if begun is not None and forget_unanswered(spec.thread, agent, begun):
         way = "No thread was created, since nothing was answered. Run the same command again."
-    diagnosis = [f"To diagnose it: {spec.recipe.doctor_command}"] if is_model_error(error) else []
+    diagnosis = [f"To diagnose it: {spec.spec.doctor_command}"] if is_model_error(error) else []
     tell("\n".join([f"wakeloop: {sentence}", way, *diagnosis]), sys.stderr)
     if snapshot is not None:
         with suppress(OSError):  # the output may be on the disk that is full

@@ -8,8 +8,8 @@ from typing import Any, TextIO
 from wakeloop.cli.agent_spec import AgentSpec, resolve_folder
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.output_formats import OutputOptions
-from wakeloop.cli.recipe_builder import build_recipe, collect_typed_settings
 from wakeloop.cli.run_spec import RunSpec
+from wakeloop.cli.spec_builder import build_spec, collect_typed_settings
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.terminal_input import read_all
 from wakeloop.cli.thread_lookup import find_thread, new_thread_id, resolve_thread_option
@@ -24,7 +24,7 @@ TEXT_OUTPUT = OutputOptions()
 def run_request(
     request: str,
     given: Mapping[str, Any],
-    place: DatabaseFile,
+    database: DatabaseFile,
     thread: str | None,
     todos: Path | None = None,
     *,
@@ -34,12 +34,12 @@ def run_request(
     """Run a request on a new thread, or as the next message of one that exists; `todos` is a list for it."""
     check_text(request, "The request is empty: say what is to be done.")
     items = None if todos is None else read_todo_file(todos)
-    name, known = resolve_thread_option(place, thread)
-    recipe = build_recipe(known.recipe if known else None, given)
+    name, known = resolve_thread_option(database, thread)
+    spec = build_spec(known.spec if known else None, given)
     words = collect_typed_settings(given)
     return launch_job(
         RunSpec(
-            place, name, recipe, request, request, output=output, ask=ask, typed_settings=words, todos=items
+            database, name, spec, request, request, output=output, ask=ask, typed_settings=words, todos=items
         )
     )
 
@@ -48,7 +48,7 @@ def resume_thread(
     thread: str | None,
     message: str | None,
     given: Mapping[str, Any],
-    place: DatabaseFile,
+    database: DatabaseFile,
     *,
     output: OutputOptions,
     ask: bool,
@@ -59,13 +59,13 @@ def resume_thread(
     """
     if message is not None:
         check_text(message, "The message is empty: leave it out to go on without one.")
-    known = find_thread(place, thread)
-    recipe = build_recipe(known.recipe, given)
+    known = find_thread(database, thread)
+    spec = build_spec(known.spec, given)
     return launch_job(
         RunSpec(
-            place,
+            database,
             known.id,
-            recipe,
+            spec,
             known.request,
             message,
             resumes=True,
@@ -77,46 +77,46 @@ def resume_thread(
 
 
 def prepare_chat(
-    thread: str | None, given: Mapping[str, Any], place: DatabaseFile, *, last: bool
+    thread: str | None, given: Mapping[str, Any], database: DatabaseFile, *, last: bool
 ) -> tuple[str, ThreadRecord | None, AgentSpec]:
     """The thread that a chat begins with: a new one, one by its id, or the last one."""
     if last and thread is not None:
         raise usage_error("--continue takes the last thread: leave --thread out, or --continue.")
     if last:
         known: ThreadRecord | None
-        name, known = (there := find_thread(place, None)).id, there
+        name, known = (there := find_thread(database, None)).id, there
     else:
-        name, known = resolve_thread_option(place, thread)
-    recipe = build_recipe(known.recipe if known else None, given)
-    announce_start(recipe, name)
-    return name, known, recipe
+        name, known = resolve_thread_option(database, thread)
+    spec = build_spec(known.spec if known else None, given)
+    announce_start(spec, name)
+    return name, known, spec
 
 
 def run_demo(
-    root: Path, place: DatabaseFile, given: Mapping[str, Any], delay: float, *, output: OutputOptions
+    root: Path, database: DatabaseFile, given: Mapping[str, Any], delay: float, *, output: OutputOptions
 ) -> int:
     """Run the demo: the offline model audits the files below `root`."""
-    recipe = build_recipe(
+    spec = build_spec(
         AgentSpec(root=resolve_folder(root, "name another folder"), demo=True, delay=delay), given
     )
     name = new_thread_id("demo")
-    announce_start(recipe, name, output)
+    announce_start(spec, name, output)
     from wakeloop.demo.audit import audit_files
     from wakeloop.demo.job import request_text
 
-    where = Path(recipe.root)
+    where = Path(spec.root)
     if not audit_files(where):
         raise usage_error(
             f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder."
         )
     request = request_text(where)
-    return launch_job(RunSpec(place, name, recipe, request, request, output=output))
+    return launch_job(RunSpec(database, name, spec, request, request, output=output))
 
 
 def launch_job(job: RunSpec) -> int:
     """Play a job; what that needs is imported now, so that wrong usage is refused at once."""
-    if not job.recipe.demo:
-        announce_start(job.recipe, job.thread, job.output)
+    if not job.spec.demo:
+        announce_start(job.spec, job.thread, job.output)
     try:
         from wakeloop.cli.run_job import run_job
     except KeyboardInterrupt:
@@ -125,10 +125,10 @@ def launch_job(job: RunSpec) -> int:
     return run_job(job)
 
 
-def announce_start(recipe: AgentSpec, thread: str, output: OutputOptions = TEXT_OUTPUT) -> None:
+def announce_start(spec: AgentSpec, thread: str, output: OutputOptions = TEXT_OUTPUT) -> None:
     """Tell a person at a terminal what is begun: what it needs takes a moment to import."""
     if output.shows_progress and sys.stderr.isatty():
-        tell(f"Starting {one_line(recipe.model_title)} on thread {thread} …", sys.stderr)
+        tell(f"Starting {one_line(spec.model_title)} on thread {thread} …", sys.stderr)
 
 
 def check_text(text: str, empty: str) -> None:

@@ -20,32 +20,32 @@ from wakeloop.todos.items import count_open
 SPEAKERS = {"human": "You", "ai": "Model", "tool": "Result", "system": "System"}
 
 
-def remove_threads(place: DatabaseFile, threads: Sequence[str]) -> Iterator[str]:
+def remove_threads(database: DatabaseFile, threads: Sequence[str]) -> Iterator[str]:
     """Remove threads, each named by its id or how it begins; none where one is not there, or a server's."""
-    known = [find_thread(place, thread) for thread in threads]
+    known = [find_thread(database, thread) for thread in threads]
     for one in known:
-        refuse_hosted_thread(place, one.id)
+        refuse_hosted_thread(database, one.id)
     for one in known:
-        with open_to_write(place) as store, store.hold(one.id):
+        with open_to_write(database) as store, store.hold(one.id):
             store.forget(one.id)
         yield f"Removed {one_line(one.id)} ({one_line(one.request, 50) or 'no request'})."
 
 
-def rename_thread(place: DatabaseFile, thread: str, name: str) -> Iterator[str]:
+def rename_thread(database: DatabaseFile, thread: str, name: str) -> Iterator[str]:
     """Give a thread another id, which no other has."""
     check_thread_id(name)
-    known = find_thread(place, thread)
-    refuse_hosted_thread(place, known.id)
-    with open_to_write(place) as store, store.hold(known.id), store.hold(name):
+    known = find_thread(database, thread)
+    refuse_hosted_thread(database, known.id)
+    with open_to_write(database) as store, store.hold(known.id), store.hold(name):
         if store.find(name) is not None:
             raise usage_error(f"There is a thread {name!r} already: choose another name.")
         store.rename(known.id, name)
     yield f"{one_line(known.id)} is {name} now."
 
 
-def refuse_hosted_thread(place: DatabaseFile, thread: str) -> None:
+def refuse_hosted_thread(database: DatabaseFile, thread: str) -> None:
     """Refuse a thread that a server hosts: its events and clocks know it by its id."""
-    events = place.path.with_name(f"{place.path.name}-sessions")
+    events = database.path.with_name(f"{database.path.name}-sessions")
     if not events.is_file():
         return
     with closing(sqlite3.connect(f"{events.resolve().as_uri()}?mode=ro", uri=True)) as connection:
@@ -55,12 +55,12 @@ def refuse_hosted_thread(place: DatabaseFile, thread: str) -> None:
                 raise usage_error(f"The thread {thread!r} is a session of wakeloop serve: it stays as it is.")
 
 
-def export_thread(place: DatabaseFile, thread: str | None, *, json: bool) -> str:
+def export_thread(database: DatabaseFile, thread: str | None, *, json: bool) -> str:
     """A thread, or the last, as one text to keep elsewhere, without what looks like a secret."""
-    known = find_thread(place, thread)
-    with open_to_read(place) as store:
+    known = find_thread(database, thread)
+    with open_to_read(database) as store:
         view = read_state(store.saver, known.id, rest=True)
-        row = summarize_thread(known, view, place, live=store.is_running(known.id))
+        row = summarize_thread(known, view, database, live=store.is_running(known.id))
     messages = view.values.get("messages") or ()
     history = redact_json(list(map(message_as_json, messages)), redact)
     if json:

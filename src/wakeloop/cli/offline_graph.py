@@ -17,7 +17,7 @@ from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.atomic_write import STDOUT, write_atomically
 from wakeloop.cli.execution import Graph
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.recipe_builder import settings_from_recipe
+from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.text.drawing import draw_svg, draw_text, graph_edges
 
 SUFFIXES = (".svg", ".mmd", ".txt")
@@ -45,13 +45,13 @@ class NoModel(BaseChatModel):
 
 
 def build_offline_graph(
-    saver: BaseCheckpointSaver[Any] | None = None, recipe: AgentSpec | None = None
+    saver: BaseCheckpointSaver[Any] | None = None, spec: AgentSpec | None = None
 ) -> Graph:
     """The graph without tools and without a model: for states, edits and the picture.
 
-    Where a list is edited, the `recipe` of its thread tells of its numbers. Nothing is asked, nothing costs.
+    Where a list is edited, the `spec` of its thread tells of its numbers. Nothing is asked, nothing costs.
     """
-    settings = settings_from_recipe(recipe).model_copy(update={"max_cost": None}) if recipe else None
+    settings = settings_from_spec(spec).model_copy(update={"max_cost": None}) if spec else None
     return create_todo_agent(NoModel(), settings=settings or "wakeloop", checkpointer=saver)
 
 

@@ -17,9 +17,9 @@ from wakeloop.display.screen import Line
 from wakeloop.text.characters import quote_path
 
 
-def write_report(place: DatabaseFile, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
+def write_report(database: DatabaseFile, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
     """Write a thread's page, the last one's where none is named; returns what is said of it."""
-    with open_to_read(place) as store:
+    with open_to_read(database) as store:
         known = require_thread(store, thread)
         text = render_report(build_offline_graph(store.saver), known.id)
     file = out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html")
@@ -33,7 +33,7 @@ def render_report(graph: Graph, thread: str) -> str:
 
 def write_demo_report(job: RunSpec, agent: Graph) -> Line:
     """Write the page of the demo's thread into its folder, and say where it is."""
-    file, here = Path(job.recipe.root) / PAGE, Path.cwd()
+    file, here = Path(job.spec.root) / PAGE, Path.cwd()
     file = file.relative_to(here) if file.is_relative_to(here) else file
     try:
         write_atomically(render_report(agent, job.thread), file, force=True)

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph import StateGraph
 from langgraph.types import Command, StateSnapshot
 
-from wakeloop.cli.agent import build_recipe_graph
+from wakeloop.cli.agent import build_agent_graph
 from wakeloop.cli.budget_hints import describe_budget, merge_typed_settings
 from wakeloop.cli.execution import Graph, Outcome, View, execute
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
@@ -40,20 +40,20 @@ def run_job(job: RunSpec) -> int:
         return code
     with ExternalTools(job.stop) as outside:
         # built before anything is written: what cannot be built leaves no trace
-        graph = build_recipe_graph(job.recipe, outside, ask=job.ask, stop=job.stop)
+        graph = build_agent_graph(job.spec, outside, ask=job.ask, stop=job.stop)
         return run_locked(job, graph, outside)
 
 
 def report_at_rest(job: RunSpec) -> int | None:
     """Say that nothing is left to go on with, and leave the thread as it is; None where there is."""
-    with open_to_read(job.place) as store:
+    with open_to_read(job.database) as store:
         read_state(store.saver, job.thread)  # one that is damaged is named
         before = build_offline_graph(store.saver).get_state(job.config)
         if store.is_held(job.thread) or not is_at_rest(before):
             return None
     session, view = counted(before), choose_view(job, before)
     view.say(Line("end", ending(session)))
-    way = f"With a message it goes on: {resume_command(job.thread, job.place, 'your message')}"
+    way = f"With a message it goes on: {resume_command(job.thread, job.database, 'your message')}"
     unkept = " What was set beside is not kept: set it with the message." if job.typed_settings else ""
     view.say(Line("way", f"{explain_at_rest(session)} {way}{unkept}"))
     print_result(job, before, view, None)
@@ -62,13 +62,13 @@ def report_at_rest(job: RunSpec) -> int | None:
 
 def run_locked(job: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: ExternalTools) -> int:
     """Hold the thread, run it, and report."""
-    with open_to_write(job.place) as store, store.hold(job.thread) as hold, hold.mark_running():
+    with open_to_write(job.database) as store, store.hold(job.thread) as hold, hold.mark_running():
         read_state(store.saver, job.thread)
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(job.config)
         refuse_ignored_options(job, before)
         new = store.find(job.thread) is None
-        store.remember(job.thread, job.recipe, job.request)
+        store.remember(job.thread, job.spec, job.request)
         view = choose_view(job, before)
         try:
             for line in opening_lines(job, before):
@@ -145,16 +145,16 @@ def opening_lines(job: RunSpec, before: StateSnapshot) -> list[Line]:
     """Which thread this is, and what becomes of what it was in the midst of."""
     which = "Continuing thread" if before.values else "Thread"
     begun = job.output.shows_progress and at_a_terminal()  # it was said before the imports
-    lines = [] if begun else [Line("note", f"{which} {job.thread} ({one_line(job.recipe.model_title)})")]
-    lines += [Line("note", told) for told in unused_mcp_notes(job.recipe)]
-    if job.recipe.switched_on:
+    lines = [] if begun else [Line("note", f"{which} {job.thread} ({one_line(job.spec.model_title)})")]
+    lines += [Line("note", told) for told in unused_mcp_notes(job.spec)]
+    if job.spec.switched_on:
         lines.append(Line("note", AUTO_CONTINUE_NOTE))
     if job.resumes:
         own = (
             merge_typed_settings(job.typed_settings, (held := before.values.get("todo_settings") or {}))
             or held
         )
-        has = describe_budget(counted(before), job.recipe, own, job.typed_settings)
+        has = describe_budget(counted(before), job.spec, own, job.typed_settings)
         lines += [Line("note", has)] if has else []
     if job.message is None or not unfinished(before):
         return lines

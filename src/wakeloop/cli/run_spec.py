@@ -22,9 +22,9 @@ class RunSpec:
     `stop` ends running commands. `typed_settings` were given with this command; `todos` replaces the list.
     """
 
-    place: DatabaseFile
+    database: DatabaseFile
     thread: str
-    recipe: AgentSpec
+    spec: AgentSpec
     request: str
     message: str | None
     resumes: bool = False

@@ -33,9 +33,9 @@ LABELS = {
 }
 
 
-def show_thread(place: DatabaseFile, named: str | None, *, history: bool, json: bool) -> Iterator[str]:
+def show_thread(database: DatabaseFile, named: str | None, *, history: bool, json: bool) -> Iterator[str]:
     """One thread, or the last: how it stands and was made, its list, its answer or its history."""
-    with open_to_read(place) as store:
+    with open_to_read(database) as store:
         known = require_thread(store, named)
         thread = known.id
         snapshot = read_state(store.saver, thread, rest=True)
@@ -47,7 +47,7 @@ def show_thread(place: DatabaseFile, named: str | None, *, history: bool, json: 
         past = {"history": list(map(message_as_json, messages))} if history else {}
         yield to_json_line(redact_json(whole | past, redact) | asked)
         return
-    yield from describe_thread(known, snapshot, place, live=live)
+    yield from describe_thread(known, snapshot, database, live=live)
     if history:
         yield ""
         yield from (redact(line) for message in messages for line in format_message(message))
@@ -56,10 +56,10 @@ def show_thread(place: DatabaseFile, named: str | None, *, history: bool, json: 
 
 
 def describe_thread(
-    known: ThreadRecord, snapshot: "StateSnapshot | StoredState", place: DatabaseFile, *, live: bool
+    known: ThreadRecord, snapshot: "StateSnapshot | StoredState", database: DatabaseFile, *, live: bool
 ) -> Iterator[str]:
     """The head of `show`: thread, ending, how it was made, list, questions."""
-    row, values = summarize_thread(known, snapshot, place, live=live), snapshot.values or {}
+    row, values = summarize_thread(known, snapshot, database, live=live), snapshot.values or {}
     session = counted(snapshot)
     yield f"thread: {one_line(known.id)}"
     why = f" ({one_line(str(row['reason']))})" if row["reason"] not in (None, row["state"]) else ""
@@ -67,14 +67,14 @@ def describe_thread(
     yield f"  {one_line(words.ending(session))}"
     if row["raise"]:
         yield f"  {row['raise']}"
-    if recipe := known.recipe:
-        tools = "those of the demo" if recipe.demo else ", ".join(recipe.tools) or "none"
-        yield f"model: {one_line(recipe.model_title)}"
-        yield f"tools: {one_line(tools)}, below {quote_path(one_line(recipe.root))}"
-        yield f"preset: {one_line(recipe.preset)}"
-        yield from (f"{kind}: {one_line(name)}" for kind, name in recipe.role_and_agent if name)
-        if recipe.settings:
-            yield f"settings: {one_line(to_json_line(recipe.settings))}"
+    if spec := known.spec:
+        tools = "those of the demo" if spec.demo else ", ".join(spec.tools) or "none"
+        yield f"model: {one_line(spec.model_title)}"
+        yield f"tools: {one_line(tools)}, below {quote_path(one_line(spec.root))}"
+        yield f"preset: {one_line(spec.preset)}"
+        yield from (f"{kind}: {one_line(name)}" for kind, name in spec.role_and_agent if name)
+        if spec.settings:
+            yield f"settings: {one_line(to_json_line(spec.settings))}"
     yield f"request: {redact(one_line(row['request']))}"
     usage = sum_usage(values.get("messages") or ())
     spent = pluralize(row["wakes"], "wake")

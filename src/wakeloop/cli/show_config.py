@@ -8,7 +8,7 @@ from typing import Any
 
 from wakeloop.cli.agent_spec import AgentSpec, strip_credentials
 from wakeloop.cli.final_state import to_json_line
-from wakeloop.cli.recipe_builder import LevelStack, build_stack, select_base_url
+from wakeloop.cli.spec_builder import LevelStack, build_stack, select_base_url
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.config.levels import NON_SETTINGS, ResolvedValue, config_folder, list_names
 from wakeloop.display.clean import one_line
@@ -52,7 +52,7 @@ def show_config(
         with open_to_read(place) as store:
             known = require_thread(store, thread)
             own = read_state(store.saver, known.id).values.get("todo_settings") or {}
-        view = build_view(build_stack(known.recipe, given), own, known.id)
+        view = build_view(build_stack(known.spec, given), own, known.id)
     files = list_config_files(place)
     if json:
         yield to_json_line(view_to_json(view, files))

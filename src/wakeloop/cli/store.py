@@ -19,17 +19,15 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 10.0  # seconds that a writer waits for another one
 TABLE = "wakeloop_threads"
-TABLE_DEFINITION = (
-    "wakeloop_threads (thread_id TEXT PRIMARY KEY, recipe TEXT NOT NULL, request TEXT NOT NULL)"
-)
+TABLE_DEFINITION = "wakeloop_threads (thread_id TEXT PRIMARY KEY, spec TEXT NOT NULL, request TEXT NOT NULL)"
 SELECT_RECORDS = (
-    "SELECT thread_id, recipe, request FROM wakeloop_threads WHERE :only IS NULL OR thread_id = :only"
+    "SELECT thread_id, spec, request FROM wakeloop_threads WHERE :only IS NULL OR thread_id = :only"
 )
 SELECT_CHECKPOINTED = """
     SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' AND (:only IS NULL OR thread_id = :only)
     GROUP BY thread_id ORDER BY MAX(checkpoint_id) DESC"""
 UPSERT_RECORD = """INSERT INTO wakeloop_threads VALUES (?, ?, ?)
-              ON CONFLICT (thread_id) DO UPDATE SET recipe = excluded.recipe"""
+              ON CONFLICT (thread_id) DO UPDATE SET spec = excluded.spec"""
 COLUMNS = {
     "checkpoints": {
         "thread_id",
@@ -41,7 +39,7 @@ COLUMNS = {
         "metadata",
     },
     "writes": {"thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "value"},
-    TABLE: {"thread_id", "recipe", "request"},
+    TABLE: {"thread_id", "spec", "request"},
 }
 
 
@@ -70,10 +68,10 @@ class DatabaseFile:
 
 @dataclass(frozen=True)
 class ThreadRecord:
-    """A thread that the database holds; `recipe` is None for one that another program made."""
+    """A thread that the database holds; `spec` is None for one that another program made."""
 
     id: str
-    recipe: AgentSpec | None
+    spec: AgentSpec | None
     request: str
 
 
@@ -81,7 +79,7 @@ class ThreadRecord:
 class Store:
     """An open database; without a connection it stands for one that does not exist yet."""
 
-    place: DatabaseFile
+    database: DatabaseFile
     connection: sqlite3.Connection | None
 
     @computed_once
@@ -120,11 +118,11 @@ class Store:
             for key in (*waiting, *run)
         ]
 
-    def remember(self, thread: str, recipe: AgentSpec, request: str) -> None:
+    def remember(self, thread: str, spec: AgentSpec, request: str) -> None:
         """Note how a thread's agent is made; its first request stays."""
         assert self.connection is not None  # noqa: S101 - a store that is written to is open
         with self.connection:
-            self.connection.execute(UPSERT_RECORD, (thread, recipe.to_json(), request))
+            self.connection.execute(UPSERT_RECORD, (thread, spec.to_json(), request))
 
     def forget(self, thread: str) -> None:
         """Take a thread away, with all that is stored of it."""
@@ -171,34 +169,34 @@ class Store:
     @property
     def lock_file(self) -> str:
         """The file beside the database that is locked, a byte for each thread."""
-        return f"{self.place.path.resolve()}-locks"
+        return f"{self.database.path.resolve()}-locks"
 
 
 # -- opening ---------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def open_to_read(place: DatabaseFile) -> Iterator[Store]:
+def open_to_read(database: DatabaseFile) -> Iterator[Store]:
     """Open the database to read only; none is made where there is none."""
-    if not database_exists(place):
-        yield Store(place, None)
+    if not database_exists(database):
+        yield Store(database, None)
         return
-    with translate_errors(place), closing(connect_to_read(place)) as connection:
-        tables = check_tables(place, connection)
+    with translate_errors(database), closing(connect_to_read(database)) as connection:
+        tables = check_tables(database, connection)
         if TABLE not in tables:  # a program of its own keeps threads there
             connection.execute(f"CREATE TEMP TABLE {TABLE_DEFINITION}")
         if "writes" in tables and "task_path" not in column_names(connection, "writes"):  # it is older
             connection.execute("CREATE TEMP VIEW writes AS SELECT *, '' AS task_path FROM main.writes")
-        yield Store(place, connection if {"checkpoints", "writes"} <= tables else None)
+        yield Store(database, connection if {"checkpoints", "writes"} <= tables else None)
 
 
 @contextmanager
-def open_to_write(place: DatabaseFile) -> Iterator[Store]:
+def open_to_write(database: DatabaseFile) -> Iterator[Store]:
     """Open the database to write; it is made where there is none, for its owner alone."""
-    if not database_exists(place):
-        create_database(place)
-    with translate_errors(place), closing(connect(place, "rw")) as connection:
-        check_tables(place, connection)
+    if not database_exists(database):
+        create_database(database)
+    with translate_errors(database), closing(connect(database, "rw")) as connection:
+        check_tables(database, connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut may
         connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE_DEFINITION}")
@@ -207,71 +205,72 @@ def open_to_write(place: DatabaseFile) -> Iterator[Store]:
 
         strict_saver(CompactSaver, connection).setup()
         compact_writes_table(connection)
-        with closing(Store(place, connection)) as store:
+        with closing(Store(database, connection)) as store:
             yield store
 
 
-def database_exists(place: DatabaseFile) -> bool:
+def database_exists(database: DatabaseFile) -> bool:
     """Whether there is a database; what is no file in its place is refused."""
     try:
-        if place.path.is_dir():
-            raise place.refuse("is a folder, not a file")
-        if place.path.exists() and not place.path.is_file():  # opening a pipe would wait for ever
-            raise place.refuse("is a device or a pipe, not a file")
-        if place.path.exists() and not os.access(place.path, os.R_OK):  # SQLite does not say why
+        if database.path.is_dir():
+            raise database.refuse("is a folder, not a file")
+        if database.path.exists() and not database.path.is_file():  # opening a pipe would wait for ever
+            raise database.refuse("is a device or a pipe, not a file")
+        if database.path.exists() and not os.access(database.path, os.R_OK):  # SQLite does not say why
             raise PermissionError(EACCES, os.strerror(EACCES))
-        return place.path.exists()
+        return database.path.exists()
     except (OSError, ValueError) as error:
-        raise place.refuse(f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
+        raise database.refuse(f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
 
 
-def create_database(place: DatabaseFile) -> None:
+def create_database(database: DatabaseFile) -> None:
     """Make an empty file that only its owner can read; the default folder too."""
     try:
-        if not place.named:
-            place.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not place.path.parent.is_dir():
+        if not database.named:
+            database.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not database.path.parent.is_dir():
             raise usage_error(
-                f"There is no folder {str(place.path.parent)!r} for the database: make it first."
+                f"There is no folder {str(database.path.parent)!r} for the database: make it first."
             )
-        os.close(os.open(place.path, os.O_WRONLY | os.O_CREAT, 0o600))
+        os.close(os.open(database.path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
         raise CommandError(
-            f"The database {str(place.path)!r} cannot be made ({error.strerror}): name another with --db."
+            f"The database {str(database.path)!r} cannot be made ({error.strerror}): name another with --db."
         ) from None
 
 
-def connect(place: DatabaseFile, mode: str) -> sqlite3.Connection:
+def connect(database: DatabaseFile, mode: str) -> sqlite3.Connection:
     """Connect; the saver calls from threads of its own, under its own lock."""
-    uri = f"{place.path.resolve().as_uri()}?mode={mode}"
+    uri = f"{database.path.resolve().as_uri()}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
 
 
-def connect_to_read(place: DatabaseFile) -> sqlite3.Connection:
+def connect_to_read(database: DatabaseFile) -> sqlite3.Connection:
     """Connect to read; on a full disk to the file alone, where all is in it: SQLite wants room beside."""
-    connection = connect(place, "ro")
+    connection = connect(database, "ro")
     try:
         connection.execute("SELECT 1 FROM sqlite_master")
     except sqlite3.Error as error:
         connection.close()
-        log = Path(f"{place.path.resolve()}-wal")
+        log = Path(f"{database.path.resolve()}-wal")
         if not is_disk_full(error) or (log.exists() and log.stat().st_size):
             raise
-        return connect(place, "ro&immutable=1")
+        return connect(database, "ro&immutable=1")
     return connection
 
 
-def check_tables(place: DatabaseFile, connection: sqlite3.Connection) -> set[str]:
+def check_tables(database: DatabaseFile, connection: sqlite3.Connection) -> set[str]:
     """Refuse a database of another program, or of another version; return the tables that are ours."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     names = {name for (name,) in rows if not name.startswith("sqlite_")}
     ours = names & set(COLUMNS)
     if names and not ours:
-        raise place.refuse("belongs to another program")
+        raise database.refuse("belongs to another program")
     for name in ours:
         if not COLUMNS[name] <= column_names(connection, name):
             raise CommandError(
-                f"The database {str(place.path)!r} is of another version ({name}): name a new file with --db."
+                f"The database {str(database.path)!r} is of another version ({name}): "
+                "name a new file with --db."
             )
     return ours
 
@@ -282,16 +281,16 @@ def column_names(connection: sqlite3.Connection, table: str) -> set[str]:
 
 
 @contextmanager
-def translate_errors(place: DatabaseFile) -> Iterator[None]:
+def translate_errors(database: DatabaseFile) -> Iterator[None]:
     """Whatever SQLite says, as one sentence."""
     try:
         yield
     except sqlite3.Error as error:
         said = str(error)
         if is_disk_full(error):
-            raise CommandError(format_disk_full(f"that holds the database {str(place.path)!r}")) from error
+            raise CommandError(format_disk_full(f"that holds the database {str(database.path)!r}")) from error
         if "readonly" in said or "read-only" in said:
             said = "it is in a place that may only be read"
         raise CommandError(
-            f"The database {str(place.path)!r} cannot be used: {said}. Name another file with --db."
+            f"The database {str(database.path)!r} cannot be used: {said}. Name another file with --db."
         ) from error

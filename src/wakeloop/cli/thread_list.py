@@ -29,17 +29,17 @@ OPTIONAL_COLUMNS = ("WAKES", "REASON", "TROUBLE", "CHANGED")  # columns that are
 ID_SHARE, ID_LEAST = 4, 16  # what part of a terminal an id may take, and the columns that it may take in any
 
 
-def list_threads(place: DatabaseFile, *, everything: bool, json: bool) -> Iterator[str]:
+def list_threads(database: DatabaseFile, *, everything: bool, json: bool) -> Iterator[str]:
     """The threads, those that changed last first: a line each."""
-    with open_to_read(place) as store:
+    with open_to_read(database) as store:
         known = store.threads()
         shown = known if everything else known[:LISTED_THREADS]
-        rows = [thread_row(store, one, place) for one in shown]
+        rows = [thread_row(store, one, database) for one in shown]
     if json:
         yield to_json_line(rows)
         return
     if not rows:
-        yield f"No threads yet in {quote_path(place.path)}."
+        yield f"No threads yet in {quote_path(database.path)}."
         return
     width, ids = room(sys.stdout), [one_line(one.id) for one in known]
     told = [format_cells(one, ids, width) for one in rows]
@@ -54,11 +54,11 @@ def list_threads(place: DatabaseFile, *, everything: bool, json: bool) -> Iterat
         yield f"… and {pluralize(len(known) - len(shown), 'older one')}: --all"
 
 
-def thread_row(store: Store, known: ThreadRecord, place: DatabaseFile) -> dict[str, Any]:
+def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dict[str, Any]:
     """One thread as plain JSON; one that is damaged does not hide the others."""
     try:
         return summarize_thread(
-            known, read_state(store.saver, known.id), place, live=store.is_running(known.id)
+            known, read_state(store.saver, known.id), database, live=store.is_running(known.id)
         )
     except CommandError:
         nothing = {
@@ -77,7 +77,7 @@ def thread_row(store: Store, known: ThreadRecord, place: DatabaseFile) -> dict[s
 
 
 def summarize_thread(
-    known: ThreadRecord, snapshot: "StateSnapshot | StoredState", place: DatabaseFile, *, live: bool
+    known: ThreadRecord, snapshot: "StateSnapshot | StoredState", database: DatabaseFile, *, live: bool
 ) -> dict[str, Any]:
     """One thread as plain JSON; `raise` says how to raise the budget that ended its last run."""
     session, values = counted(snapshot), snapshot.values or {}
@@ -98,7 +98,9 @@ def summarize_thread(
         "failed_calls": failed_calls(session),
         "blocked": count_blocked(todos),
         "changed": snapshot.created_at,
-        "raise": format_raise_hint(session, known.recipe, values.get("todo_settings") or {}, known.id, place),
+        "raise": format_raise_hint(
+            session, known.spec, values.get("todo_settings") or {}, known.id, database
+        ),
         "request": redact(known.request or first_request(values.get("messages") or ())),
         "last": redact(last_message(values.get("messages") or ())),
     }

@@ -16,9 +16,9 @@ MAX_LISTED = 5  # threads in a sentence
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
-def find_thread(place: DatabaseFile, thread: str | None) -> ThreadRecord:
+def find_thread(database: DatabaseFile, thread: str | None) -> ThreadRecord:
     """Find a thread, without making a database where there is none."""
-    with open_to_read(place) as store:
+    with open_to_read(database) as store:
         return find_latest_thread(store) if thread is None else require_thread(store, thread)
 
 
@@ -30,13 +30,13 @@ def find_latest_thread(store: Store) -> ThreadRecord:
     if not known:
         return require_thread(store, None)
     raise usage_error(
-        f"There is no thread in {str(store.place.path)!r} yet but the demo's; wakeloop run begins one."
+        f"There is no thread in {str(store.database.path)!r} yet but the demo's; wakeloop run begins one."
     )
 
 
 def is_finished_demo(store: Store, known: ThreadRecord) -> bool:
     """Tell whether a thread is a demo that is over: nothing runs, waits or is open there."""
-    if known.recipe is None or not known.recipe.demo:
+    if known.spec is None or not known.spec.demo:
         return False
     from wakeloop.cli.stored_state import read_state
     from wakeloop.thread.standing import counted
@@ -49,7 +49,7 @@ def is_finished_demo(store: Store, known: ThreadRecord) -> bool:
 
 def require_thread(store: Store, thread: str | None) -> ThreadRecord:
     """Find a thread by its id, by how the id begins, or the last one; refuse one that is not there."""
-    where = f"in {str(store.place.path)!r}"
+    where = f"in {str(store.database.path)!r}"
     if thread is None:
         if known := next(iter(store.threads()), None):
             return known
@@ -96,11 +96,11 @@ def may_be_abbreviated(typed: str) -> bool:
     return bool(ABBREVIATED_ID.fullmatch(typed)) or ELLIPSIS in typed
 
 
-def resolve_thread_option(place: DatabaseFile, thread: str | None) -> tuple[str, ThreadRecord | None]:
+def resolve_thread_option(database: DatabaseFile, thread: str | None) -> tuple[str, ThreadRecord | None]:
     """The id of `--thread`, or a new one, and the thread if it is there."""
     if thread is None:
         return new_thread_id(), None
-    with open_to_read(place) as store:
+    with open_to_read(database) as store:
         return find_or_new(store, thread)
 
 

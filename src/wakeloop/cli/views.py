@@ -10,8 +10,8 @@ from wakeloop.cli.execution import View
 from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.output_formats import OutputFormat
 from wakeloop.cli.questions import suppress_echo
-from wakeloop.cli.recipe_builder import settings_from_recipe
 from wakeloop.cli.run_spec import RunSpec
+from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.dialects import dialect_named
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
@@ -57,7 +57,7 @@ def choose_view(job: RunSpec, before: StateSnapshot) -> View:
     """A live region in a terminal, plain lines elsewhere; what is not for stdout goes to stderr."""
     screen = Screen(
         title=job.thread,
-        todo_tools=dialect_named(settings_from_recipe(job.recipe).dialect).names,
+        todo_tools=dialect_named(settings_from_spec(job.spec).dialect).names,
         todos=list(before.values.get("todos") or ()),
     )
     if unfinished(before):

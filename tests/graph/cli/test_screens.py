@@ -305,9 +305,9 @@ def test_an_event_that_is_written_as_json_too_is_looked_at_once(
     monkeypatch.setattr(ours, "_reader", reader)
     agent = create_todo_agent(ScriptedModel(SCRIPT), [look], checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
-    place = DatabaseFile(tmp_path / "threads.sqlite", named=True)
+    database = DatabaseFile(tmp_path / "threads.sqlite", named=True)
     output = OutputOptions(OutputFormat.STREAM_JSON)
-    job = RunSpec(place, "t", AgentSpec(root=str(tmp_path)), "go", "go", output=output)
+    job = RunSpec(database, "t", AgentSpec(root=str(tmp_path)), "go", "go", output=output)
     view = choose_view(job, agent.get_state(config))
     for mode, data in agent.stream(GO, config, stream_mode=[*STREAM]):
         view.feed(mode, data)

@@ -1,4 +1,4 @@
-"""Parts without IO: options, recipes, sentences, words."""
+"""Parts without IO: options, specs, sentences, words."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def test_tools() -> None:
 
 
 def test_a_recipe_survives_and_keeps_no_password() -> None:
-    recipe = AgentSpec(
+    spec = AgentSpec(
         model="m", base_url="http://me:pw@host:1/v1", settings={"nag_after": 1}, tools=("files",)
     )
-    read = AgentSpec.from_json(recipe.to_json())
+    read = AgentSpec.from_json(spec.to_json())
     assert read.base_url == "http://host:1/v1"
     assert AgentSpec.from_json('{"model": "m", "of the future": 1}').model == "m"
     assert strip_credentials("http://host/v1?x=1") == "http://host/v1?x=1"
@@ -77,8 +77,8 @@ def test_a_recipe_survives_and_keeps_no_password() -> None:
 )
 def test_a_recipe_of_another_version_is_none(more: dict[str, Any]) -> None:
     levels = [{"kind": "global", "source": "x", "values": {"max_items": 1}}]
-    recipe = AgentSpec(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
-    whole = json.loads(recipe.to_json())
+    spec = AgentSpec(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
+    whole = json.loads(spec.to_json())
     read = AgentSpec.from_json(json.dumps(whole))
     assert read is not None
     assert json.loads(read.to_json()) == whole

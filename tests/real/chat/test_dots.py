@@ -17,7 +17,7 @@ from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.input import PipeInput, open_history
 from wakeloop.cli.chat.repl import Repl
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.recipe_builder import build_recipe
+from wakeloop.cli.spec_builder import build_spec
 from wakeloop.errors import EditError, ModelError, SettingsError
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
@@ -26,11 +26,11 @@ PLAN = calls(("todo_write", {"items": ["one", "two"]}))
 
 @pytest.fixture
 def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseChatModel], BaseChatModel]:
-    """Let a model of the test stand where the recipe's would be made."""
+    """Let a model of the test stand where the spec's would be made."""
 
     def play(model: BaseChatModel) -> BaseChatModel:
         for module in ("cli.agent", "cli.chat.conversation"):
-            monkeypatch.setattr(f"wakeloop.{module}.make_model", lambda recipe, stop: model)
+            monkeypatch.setattr(f"wakeloop.{module}.make_model", lambda spec, stop: model)
         return model
 
     return play
@@ -78,7 +78,7 @@ def test_a_wrong_value_changes_nothing(talk_with, plays) -> None:
 def test_switching_loki_on_adds_the_tools_and_off_takes_them_away(talk_with, plays) -> None:
     model = plays(ScriptedModel([says("a"), says("b"), says("c")]))
     talk = talk_with(preset="loki")
-    assert talk.recipe.switched_on
+    assert talk.spec.switched_on
     talk.run("one")
     assert does(talk, ".set auto_continue false") == [
         "auto_continue is false in this thread (else true).",
@@ -93,7 +93,7 @@ def test_switching_loki_on_adds_the_tools_and_off_takes_them_away(talk_with, pla
 def test_it_is_refused_where_the_model_cannot_call_tools(talk_with, plays) -> None:
     plays(ScriptedModel([says("hello")], tools=False))
     talk = talk_with("auto_continue=false", preset="loki", tools="none")
-    assert not talk.recipe.switched_on
+    assert not talk.spec.switched_on
     talk.run("hi")
     with pytest.raises(ModelError, match="cannot call tools, and a todo list needs them"):
         does(talk, ".set auto_continue true")
@@ -224,7 +224,7 @@ def test_roles_and_agents(talk_with, plays, config: Path) -> None:
     assert does(talk, ".role null") == ["role: none; model: m"]
     with pytest.raises(SettingsError, match="There is no role 'nobody'"):
         does(talk, ".role nobody")
-    assert talk.recipe.role == ""
+    assert talk.spec.role == ""
 
 
 def test_a_role_under_loki_is_switched_on_too(talk_with, plays, config: Path) -> None:
@@ -241,9 +241,9 @@ def test_what_an_agent_is_told_is_kept_with_the_thread(talk_with, plays, config:
     talk = talk_with(agent="ant")
     talk.run("hi")
     (config / "agents" / "ant.yaml").write_text("settings:\n  max_wake_cycles: 8\n")
-    kept = talk.store.find("mine").recipe
-    assert build_recipe(kept, {}).settings == {"max_wake_cycles": 7}
-    assert build_recipe(kept, {"agent": "ant"}).settings == {"max_wake_cycles": 8}
+    kept = talk.store.find("mine").spec
+    assert build_spec(kept, {}).settings == {"max_wake_cycles": 7}
+    assert build_spec(kept, {"agent": "ant"}).settings == {"max_wake_cycles": 8}
 
 
 def test_sessions(talk_with, plays) -> None:
@@ -321,8 +321,8 @@ def test_a_password_in_an_address_is_stored_nowhere(talk_with, plays, tmp_path: 
     talk = talk_with(base_url="http://me:hunter22@host/v1")
     talk.run("hi")
     with sqlite3.connect(tmp_path / "threads.sqlite") as connection:
-        recipe = connection.execute("SELECT recipe FROM wakeloop_threads").fetchone()[0]
+        spec = connection.execute("SELECT spec FROM wakeloop_threads").fetchone()[0]
     connection.close()
-    assert "hunter22" not in recipe
-    assert "http://host/v1" in recipe
+    assert "hunter22" not in spec
+    assert "http://host/v1" in spec
     assert "hunter22" not in "\n".join(does(talk, ".info config"))

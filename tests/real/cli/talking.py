@@ -9,7 +9,7 @@ from wakeloop.cli.agent_spec import parse_options
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.dot_commands import DOT_COMMANDS
 from wakeloop.cli.chat.parsing import Command, parse_entry
-from wakeloop.cli.recipe_builder import build_recipe
+from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import DatabaseFile, open_to_write
 
 
@@ -19,9 +19,9 @@ def talks(root: Path) -> Iterator[Callable[..., Conversation]]:
     with ExitStack() as opened:
 
         def begin(*settings: str, **more: Any) -> Conversation:
-            recipe = build_recipe(None, parse_options(settings=settings, root=root, **{"model": "m", **more}))
-            place = DatabaseFile(root / "threads.sqlite", named=True)
-            talk = Conversation(place, opened.enter_context(open_to_write(place)), "", recipe)
+            spec = build_spec(None, parse_options(settings=settings, root=root, **{"model": "m", **more}))
+            database = DatabaseFile(root / "threads.sqlite", named=True)
+            talk = Conversation(database, opened.enter_context(open_to_write(database)), "", spec)
             opened.push(talk.held_thread)
             talk.hold("mine")
             return talk

@@ -14,7 +14,7 @@ from wakeloop.cli.agent_spec import AgentSpec, parse_options
 from wakeloop.cli.commands.app import app
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.offline_graph import build_offline_graph
-from wakeloop.cli.recipe_builder import build_recipe, build_stack, settings_from_recipe
+from wakeloop.cli.spec_builder import build_spec, build_stack, settings_from_spec
 from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
@@ -56,10 +56,10 @@ def rows(*args: str) -> dict[str, tuple[object, str, str]]:
 
 @pytest.fixture
 def thread(folder: Path, tmp_path: Path) -> str:
-    """A thread with a recipe and values of its own."""
-    recipe = build_recipe(None, parse_options(role="coder", settings=["guard_retries=0"], preset="wakeloop"))
+    """A thread with a spec and values of its own."""
+    spec = build_spec(None, parse_options(role="coder", settings=["guard_retries=0"], preset="wakeloop"))
     with open_to_write(DatabaseFile(tmp_path / "threads.sqlite", named=True)) as store:
-        store.remember("mine", recipe, "hello")
+        store.remember("mine", spec, "hello")
         assert isinstance(store.saver, SqliteSaver)
         build_offline_graph(store.saver).update_state(
             {"configurable": {"thread_id": "mine"}},
@@ -86,9 +86,9 @@ LEVELS: list[tuple[str, object, str, Callable[[Path], str]]] = [
 
 @pytest.mark.parametrize(("key", "value", "level", "place"), LEVELS)
 def test_each_level_is_shown_with_its_place(
-    folder: Path, thread: str, key: str, value: object, level: str, place: Callable[[Path], str]
+    folder: Path, thread: str, key: str, value: object, level: str, database: Callable[[Path], str]
 ) -> None:
-    assert rows("--thread", thread)[key] == (value, level, place(folder))
+    assert rows("--thread", thread)[key] == (value, level, database(folder))
 
 
 def test_every_setting_is_shown_once(folder: Path) -> None:
@@ -184,30 +184,30 @@ def test_a_wrong_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_levels_become_the_recipe(folder: Path, tmp_path: Path) -> None:
-    recipe = build_recipe(None, parse_options(role="coder", settings=["nag_after=1"]))
-    assert (recipe.model, recipe.base_url, recipe.tools) == ("openai:small", "http://a:1", ("shell",))
-    assert (recipe.system, recipe.root, recipe.role) == ("You write code.", str(tmp_path), "coder")
-    assert recipe.settings == {"max_items": 50, "nudge_items": 9, "nag_after": 1, "nag_every": 7}
+    spec = build_spec(None, parse_options(role="coder", settings=["nag_after=1"]))
+    assert (spec.model, spec.base_url, spec.tools) == ("openai:small", "http://a:1", ("shell",))
+    assert (spec.system, spec.root, spec.role) == ("You write code.", str(tmp_path), "coder")
+    assert spec.settings == {"max_items": 50, "nudge_items": 9, "nag_after": 1, "nag_every": 7}
 
 
 def test_a_thread_keeps_its_levels_and_options_are_added(folder: Path) -> None:
     kept = AgentSpec.from_json(
-        build_recipe(None, parse_options(role="coder", settings=["nag_after=1"])).to_json()
+        build_spec(None, parse_options(role="coder", settings=["nag_after=1"])).to_json()
     )
     (folder / "config.yaml").write_text("max_items: 51\nmodel: other\n")
     (folder / "roles" / "coder.md").write_text("You are new.\n")
-    assert build_recipe(kept, {}).to_json() == kept.to_json()
-    more = build_recipe(kept, parse_options(settings=["guard_retries=0"], model="m"))
+    assert build_spec(kept, {}).to_json() == kept.to_json()
+    more = build_spec(kept, parse_options(settings=["guard_retries=0"], model="m"))
     assert (more.model, more.settings) == ("m", {**kept.settings, "guard_retries": 0})
-    anew = build_recipe(kept, parse_options(role="coder"))
+    anew = build_spec(kept, parse_options(role="coder"))
     assert (anew.model, anew.system) == ("other", "You are new.")
     assert anew.settings == {"max_items": 51, "nudge_items": 9, "nag_after": 1}
-    assert build_recipe(kept, parse_options(role="null")).system == ""
+    assert build_spec(kept, parse_options(role="null")).system == ""
 
 
 def test_a_recipe_without_levels_is_all_base(folder: Path) -> None:
     old = AgentSpec(model="m", preset="lesson", settings={"nag_after": 1}, root="/", system="Be brief.")
-    new = build_recipe(old, parse_options(settings=["nag_every=2"]))
+    new = build_spec(old, parse_options(settings=["nag_every=2"]))
     assert (new.model, new.preset, new.system) == ("m", "lesson", "Be brief.")
     assert new.settings == {"nag_after": 1, "nag_every": 2, "max_requests": 500}
 
@@ -228,31 +228,31 @@ def test_loki_is_switched_on_unless_a_level_says_otherwise(
     folder: Path, config: str, given: dict[str, object], on: bool, switched: bool
 ) -> None:
     (folder / "config.yaml").write_text(config)
-    recipe = build_recipe(None, parse_options(model="m", **given))
+    spec = build_spec(None, parse_options(model="m", **given))
     found = rows("--preset", "loki") if given.get("preset") == "loki" and not given.get("settings") else None
-    assert recipe.switched_on is switched
-    assert recipe.settings.get("auto_continue", recipe.preset != "loki") is on
+    assert spec.switched_on is switched
+    assert spec.settings.get("auto_continue", spec.preset != "loki") is on
     if found is not None:
         assert found["auto_continue"][0] is on
 
 
 def test_an_address_is_for_models_of_its_kind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert build_recipe(None, parse_options(model="anthropic:m")).base_url == ""
+    assert build_spec(None, parse_options(model="anthropic:m")).base_url == ""
     assert (
-        build_recipe(None, parse_options(model="anthropic:m", base_url="http://b:2")).base_url == "http://b:2"
+        build_spec(None, parse_options(model="anthropic:m", base_url="http://b:2")).base_url == "http://b:2"
     )
     monkeypatch.setenv("OPENAI_BASE_URL", "http://c:3")
-    assert build_recipe(None, parse_options()).base_url == "http://a:1"
+    assert build_spec(None, parse_options()).base_url == "http://a:1"
     (folder / "config.yaml").write_text("")
-    assert build_recipe(None, parse_options(model="m")).base_url == "http://c:3"
+    assert build_spec(None, parse_options(model="m")).base_url == "http://c:3"
 
 
 def test_no_model(folder: Path) -> None:
     (folder / "config.yaml").write_text("")
     with pytest.raises(CommandError, match="No model is configured"):
-        build_recipe(None, {})
+        build_spec(None, {})
     with pytest.raises(SettingsError, match="There is no setting 'max_wake'"):
-        build_recipe(None, parse_options(model="m", settings=["max_wake=1"]))
+        build_spec(None, parse_options(model="m", settings=["max_wake=1"]))
 
 
 # -- budgets ---------------------------------------------------------------------------------------------
@@ -295,11 +295,11 @@ def test_the_limit_of_requests(
     words = parse_options(model="m", **given)
     found = build_stack(None, words).resolve().values["max_requests"]
     assert (found.value, found.level, Path(found.source).name) == held
-    assert settings_from_recipe(build_recipe(None, words)).max_requests == held[0]
+    assert settings_from_spec(build_spec(None, words)).max_requests == held[0]
 
 
 def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
-    recipe = build_recipe(None, parse_options(model="m", settings=["max_requests=5", "nag_after=1"]))
+    spec = build_spec(None, parse_options(model="m", settings=["max_requests=5", "nag_after=1"]))
     for words, limit in [
         ({"max_requests": "6"}, 6),
         ({}, 6),
@@ -307,8 +307,8 @@ def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
         ({"settings": ["max_requests=7"]}, 7),
         ({"max_requests": "null"}, None),
     ]:
-        recipe = build_recipe(AgentSpec.from_json(recipe.to_json()), parse_options(**words))
-        assert (settings_from_recipe(recipe).max_requests, settings_from_recipe(recipe).nag_after) == (
+        spec = build_spec(AgentSpec.from_json(spec.to_json()), parse_options(**words))
+        assert (settings_from_spec(spec).max_requests, settings_from_spec(spec).nag_after) == (
             limit,
             1,
         )
@@ -317,8 +317,8 @@ def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
 def test_every_budget_has_its_option(folder: Path) -> None:
     (folder / "config.yaml").write_text(PRICES)
     words = {"max_requests": "1_000", "max_tokens": "2", "max_cost": "0.5", "max_seconds": "90"}
-    settings = settings_from_recipe(
-        AgentSpec.from_json(build_recipe(None, parse_options(model="m", **words)).to_json())
+    settings = settings_from_spec(
+        AgentSpec.from_json(build_spec(None, parse_options(model="m", **words)).to_json())
     )
     dumped = settings.model_dump()
     assert {key: dumped[key] for key in words} == {
@@ -377,7 +377,7 @@ def test_a_model_without_a_price_has_no_limit_of_cost(folder: Path, monkeypatch:
 
 
 def test_a_thread_without_prices_takes_those_of_today(folder: Path) -> None:
-    kept = build_recipe(None, parse_options(model="m"))
+    kept = build_spec(None, parse_options(model="m"))
     (folder / "config.yaml").write_text(f"{PRICES}nag_after: 1\n")
-    settings = settings_from_recipe(build_recipe(kept, parse_options(max_cost="2")))
+    settings = settings_from_spec(build_spec(kept, parse_options(max_cost="2")))
     assert (settings.max_cost, [*settings.prices], settings.nag_after) == (2, ["m"], 6)

@@ -394,10 +394,10 @@ def test_of_this_machine(url: str) -> None:
 
 def first_line(shell: Shell, *args: str, by: str = "launch.announce_start") -> tuple[str, str]:
     """What a terminal shows first, and what had been imported until then."""
-    place, name = by.rsplit(".", 1)
+    module, name = by.rsplit(".", 1)
     code = (
         "import sys\n"
-        f"import wakeloop.cli.{place} as start\n"
+        f"import wakeloop.cli.{module} as start\n"
         f"before = start.{name}\n"
         "def begun(*given):\n"
         "    before(*given)\n"

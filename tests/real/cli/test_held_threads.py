@@ -16,29 +16,29 @@ from wakeloop.cli.store import DatabaseFile, Store, open_to_read, open_to_write
 LOOKS = """
 import sys
 from pathlib import Path
-from wakeloop.cli.store import Place, reading
-with reading(Place(Path(sys.argv[1]), named=True)) as store:
+from wakeloop.cli.store import DatabaseFile, open_to_read
+with open_to_read(DatabaseFile(Path(sys.argv[1]), named=True)) as store:
     print(*(name for name in sys.argv[2:] if store.is_held(name)))
 """
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> DatabaseFile:
+def database(tmp_path: Path) -> DatabaseFile:
     return DatabaseFile(tmp_path / "threads.sqlite", named=True)
 
 
-def taken(place: DatabaseFile, *names: str) -> list[str]:
+def taken(database: DatabaseFile, *names: str) -> list[str]:
     """Which of the threads another process finds taken."""
     seen = subprocess.run(
-        [sys.executable, "-c", LOOKS, str(place.path), *names], capture_output=True, text=True, check=True
+        [sys.executable, "-c", LOOKS, str(database.path), *names], capture_output=True, text=True, check=True
     )
     return seen.stdout.split()
 
 
 def another(store: Store) -> None:
     """Hold another thread for a moment."""
-    with store.hold("other"), store.hold("third") as hold, hold.running():
-        assert taken(store.place, "one", "other", "third") == ["one", "other", "third"]
+    with store.hold("other"), store.hold("third") as hold, hold.mark_running():
+        assert taken(store.database, "one", "other", "third") == ["one", "other", "third"]
 
 
 def looked(store: Store) -> None:
@@ -48,9 +48,9 @@ def looked(store: Store) -> None:
 
 def looked_elsewhere(store: Store) -> None:
     """List the threads, as a chat does in the midst of its own."""
-    with open_to_read(store.place) as second:
+    with open_to_read(store.database) as second:
         assert not second.is_held("one")
-    assert wakeloop("threads", "--db", str(store.place.path))[0] == 0
+    assert wakeloop("threads", "--db", str(store.database.path))[0] == 0
 
 
 def refused(store: Store) -> None:
@@ -60,20 +60,20 @@ def refused(store: Store) -> None:
 
 
 @pytest.mark.parametrize("act", [another, looked, looked_elsewhere, refused])
-def test_a_thread_that_is_held_stays_so(place: DatabaseFile, act: object) -> None:
-    with open_to_write(place) as store, store.hold("one"):
+def test_a_thread_that_is_held_stays_so(database: DatabaseFile, act: object) -> None:
+    with open_to_write(database) as store, store.hold("one"):
         act(store)  # type: ignore[operator]
-        assert taken(place, "one", "free", "other", "third") == ["one"]
-    assert taken(place, "one") == []
+        assert taken(database, "one", "free", "other", "third") == ["one"]
+    assert taken(database, "one") == []
 
 
-def test_the_last_one_closes_the_file_of_the_locks(place: DatabaseFile, tmp_path: Path) -> None:
+def test_the_last_one_closes_the_file_of_the_locks(database: DatabaseFile, tmp_path: Path) -> None:
     descriptors = Path("/dev/fd") if sys.platform == "darwin" else Path("/proc/self/fd")
 
     def opened() -> int:
         return sum(one.resolve() == tmp_path / "threads.sqlite-locks" for one in descriptors.iterdir())
 
-    with open_to_write(place) as store, ExitStack() as held:
+    with open_to_write(database) as store, ExitStack() as held:
         for name in ("a", "b", "c"):
             held.enter_context(store.hold(name))
         assert opened() == 1

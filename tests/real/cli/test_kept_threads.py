@@ -274,7 +274,7 @@ def test_a_chat_that_sits_over_a_broken_run_does_not_run(db: Path) -> None:
         keep(db, "broken", script=[KeyboardInterrupt()])
     with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("broken") as hold:
         assert states() == ["broken off", "state: broken off"]
-        with hold.running():
+        with hold.mark_running():
             assert states() == ["running", "state: running"]
         assert states() == ["broken off", "state: broken off"]
 
@@ -284,9 +284,9 @@ def test_what_went_wrong_under_a_settled_list_is_in_the_list_of_threads(db: Path
     assert "TROUBLE" not in wakeloop("threads")[1]
     keep(db, "t-2", script=[calls(("look", {})), *WORKED])
     head, failed, well = wakeloop("threads")[1].splitlines()
-    place = head.index("TROUBLE")
-    assert failed[place:].startswith("1 call failed, 1 item blocked  go t-2")
-    assert well[place:].startswith(" " * 31 + "go t-1")
+    database = head.index("TROUBLE")
+    assert failed[database:].startswith("1 call failed, 1 item blocked  go t-2")
+    assert well[database:].startswith(" " * 31 + "go t-1")
     counts = [(one["failed_calls"], one["blocked"]) for one in json.loads(wakeloop("threads", "--json")[1])]
     assert counts == [(1, 1), (0, 0)]
     page = wakeloop("report", "t-2", "-o", "-")[1]

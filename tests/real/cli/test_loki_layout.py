@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from talking import does, talks
 
-from wakeloop.cli.agent import build_recipe_graph, make_model
+from wakeloop.cli.agent import build_agent_graph, make_model
 from wakeloop.cli.agent_spec import parse_options
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.parsing import parse_entry
 from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.recipe_builder import build_recipe
+from wakeloop.cli.spec_builder import build_spec
 from wakeloop.config.levels import list_names, read_agent, read_global_levels
 from wakeloop.errors import ModelError, SettingsError
 from wakeloop.testing import ScriptedModel, calls, says
@@ -96,7 +96,7 @@ def test_exit_and_info_of_an_agent(folder: Path, talk_with: Any) -> None:
         "agent: clerk; model: openai:m",
     ]
     assert does(talk, ".exit agent") == ["agent: none; model: openai:n"]
-    assert talk.recipe.agent == ""
+    assert talk.spec.agent == ""
     assert does(talk, ".info role")[0].startswith("role: none; there are: none in ")
 
 
@@ -120,7 +120,7 @@ def test_ids_begin_at_1_after_clear_todo(talk_with: Any, monkeypatch: pytest.Mon
         calls(("todo__add", {"task": "a"}), ("todo__add", {"task": "b"})), says("x"), says("x")
     )
     for module in ("cli.agent", "cli.chat.conversation"):
-        monkeypatch.setattr(f"wakeloop.{module}.make_model", lambda recipe, stop: model)
+        monkeypatch.setattr(f"wakeloop.{module}.make_model", lambda spec, stop: model)
     talk.run("go")
     assert [todo["id"] for todo in talk.snapshot.values["todos"]] == [1, 2]
     assert does(talk, ".clear todo") == ["List and goal are empty."]
@@ -130,11 +130,11 @@ def test_ids_begin_at_1_after_clear_todo(talk_with: Any, monkeypatch: pytest.Mon
 def test_a_server_without_function_calling(folder: Path, tmp_path: Path, talk_with: Any) -> None:
     """loki's function_calling_support: the tools stay away, and switching them on is refused."""
     (folder / "config.yaml").write_text("function_calling_support: false\npreset: loki\n")
-    recipe = build_recipe(None, parse_options(model="m", root=tmp_path))
-    assert (recipe.function_calling, recipe.tools, recipe.switched_on) == (False, (), False)
-    build_recipe_graph(recipe, ExternalTools(), ask=False, stop=Event())
+    spec = build_spec(None, parse_options(model="m", root=tmp_path))
+    assert (spec.function_calling, spec.tools, spec.switched_on) == (False, (), False)
+    build_agent_graph(spec, ExternalTools(), ask=False, stop=Event())
     with pytest.raises(NotImplementedError):
-        make_model(recipe, Event()).bind_tools([])
+        make_model(spec, Event()).bind_tools([])
     with pytest.raises(ModelError, match="cannot call tools"):
         does(talk_with(), ".set auto_continue true")
     (folder / "config.yaml").write_text("function_calling: perhaps\n")

@@ -30,14 +30,14 @@ NAMES = ["a", "b", "c"]
 
 def filled(path: Path) -> DatabaseFile:
     """A database with three threads."""
-    place = DatabaseFile(path, named=True)
-    with open_to_write(place) as store:
+    database = DatabaseFile(path, named=True)
+    with open_to_write(database) as store:
         for name in NAMES:
             model = ScriptedModel([calls(("todo_write", {"items": ["x"]})), says("later")])
             agent = create_todo_agent(model, checkpointer=store.saver).with_config(recursion_limit=6)
             agent.invoke({"messages": [("user", f"go {name}")]}, {"configurable": {"thread_id": name}})
             store.remember(name, AgentSpec(root=str(path.parent)), f"go {name}")
-    return place
+    return database
 
 
 LOOKED_AT = [["threads"], ["show", "a", "--history"], ["config", "--thread", "a"], ["todo", "a", "list"]]
@@ -45,14 +45,14 @@ LOOKED_AT = [["threads"], ["show", "a", "--history"], ["config", "--thread", "a"
 
 @pytest.mark.parametrize("args", LOOKED_AT, ids=lambda args: args[0])
 def test_looking_at_a_thread_imports_no_graph(tmp_path: Path, args: list[str]) -> None:
-    place = filled(tmp_path / "threads.sqlite")
+    database = filled(tmp_path / "threads.sqlite")
     code = (
         "import sys\nfrom wakeloop.cli.commands.app import app\n"
         "try: app(sys.argv[1:])\nexcept SystemExit as end: assert not end.code, end.code\n"
         "slow = {'langgraph.types', 'langgraph.graph', 'langgraph.pregel', 'rich', 'openai'}\n"
         "print(sorted(slow & set(sys.modules)))\n"
     )
-    command = [sys.executable, "-c", code, *args, "--db", str(place.path)]
+    command = [sys.executable, "-c", code, *args, "--db", str(database.path)]
     unmeasured = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE_")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=unmeasured)
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
@@ -110,12 +110,12 @@ SCRIPT = [
 
 def test_rows_read_as_the_graph_reads_them_wherever_a_run_was_killed(tmp_path: Path) -> None:
     """From the end to the first row: each row is taken away, as if the process had died before it."""
-    place, config = (
+    database, config = (
         DatabaseFile(tmp_path / "threads.sqlite", named=True),
         {"configurable": {"thread_id": "t"}},
     )
     seen: set[tuple[Any, ...]] = set()
-    with open_to_write(place) as store:
+    with open_to_write(database) as store:
         assert store.connection is not None
         agent = create_todo_agent(ScriptedModel(SCRIPT), [look, ask], checkpointer=store.saver)
         agent.invoke({"messages": [("user", "go")]}, config)
@@ -155,31 +155,31 @@ def test_the_word_that_empties_a_conversation_is_langgraphs() -> None:
     assert conversation.REMOVE_ALL_MESSAGES == REMOVE_ALL_MESSAGES
 
 
-def copied(place: DatabaseFile, path: Path) -> DatabaseFile:
+def copied(database: DatabaseFile, path: Path) -> DatabaseFile:
     """A backup, as `VACUUM INTO` makes it: its journal is not the write-ahead log."""
-    with closing(sqlite3.connect(place.path)) as connection:
+    with closing(sqlite3.connect(database.path)) as connection:
         connection.execute("VACUUM INTO ?", [str(path)])
     return DatabaseFile(path, named=True)
 
 
 def test_a_backup_reads_as_the_original(tmp_path: Path) -> None:
-    place = filled(tmp_path / "threads.sqlite")
-    copy = copied(place, tmp_path / "copy.sqlite")
+    database = filled(tmp_path / "threads.sqlite")
+    copy = copied(database, tmp_path / "copy.sqlite")
     before = copy.path.read_bytes()
     for looked in (
         lambda at: [*list_threads(at, everything=True, json=True)],
         lambda at: [*show_thread(at, "a", history=True, json=False)],
     ):
-        assert looked(copy) == looked(place)
+        assert looked(copy) == looked(database)
     assert copy.path.read_bytes() == before  # it is read only: not even the mode of its journal changes
 
 
 def test_a_backup_of_an_older_langgraphs_database_reads(tmp_path: Path) -> None:
     """Its `writes` have no `task_path`, which a saver adds where it may write."""
-    place = filled(tmp_path / "threads.sqlite")
-    whole = [*list_threads(place, everything=True, json=True)]
-    with closing(sqlite3.connect(place.path)) as connection:
+    database = filled(tmp_path / "threads.sqlite")
+    whole = [*list_threads(database, everything=True, json=True)]
+    with closing(sqlite3.connect(database.path)) as connection:
         connection.execute("ALTER TABLE writes DROP COLUMN task_path")
         connection.commit()
-    copy = copied(place, tmp_path / "copy.sqlite")
+    copy = copied(database, tmp_path / "copy.sqlite")
     assert [*list_threads(copy, everything=True, json=True)] == whole

@@ -14,7 +14,7 @@ from processes import Shell, lines, wakeloop
 
 from wakeloop.cli.agent_spec import AgentSpec, parse_options
 from wakeloop.cli.offline_graph import build_offline_graph
-from wakeloop.cli.recipe_builder import build_recipe
+from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.thread.standing import LAST
 
@@ -49,15 +49,15 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
     def leave(
         reason: str, *, left: bool = True, own: Any = None, name: str = "mine", url: str = "", **given: Any
     ) -> str:
-        recipe = build_recipe(None, parse_options(model="m", base_url=url or None, **given))
+        spec = build_spec(None, parse_options(model="m", base_url=url or None, **given))
         session = {
             "state": "idle" if left else "dormant", "reason": reason, "open": int(left), "wakes": 2,
             "budget": 25, "list": 1, "spent": SPENT,
         }  # fmt: skip
         values = {"todos": ITEMS if left else ITEMS[1:], "todo_session": session, "todo_settings": own or {}}
         with open_to_write(DatabaseFile.of(None)) as store:
-            store.remember(name, recipe, "look around")
-            build_offline_graph(store.saver, recipe).update_state(
+            store.remember(name, spec, "look around")
+            build_offline_graph(store.saver, spec).update_state(
                 {"configurable": {"thread_id": name}}, values, as_node=LAST
             )
         return name
@@ -185,11 +185,11 @@ def test_resume_says_what_the_thread_has_and_a_raised_option_stays(
     with open_to_write(DatabaseFile.of(None)) as store:
         known = store.find("mine")
         assert known is not None
-        assert known.recipe is not None
+        assert known.spec is not None
         stored = build_offline_graph(store.saver).get_state({"configurable": {"thread_id": "mine"}}).values
     shown = json.loads(wakeloop("config", "--thread", "mine", "--json")[1])["values"]["max_requests"]["value"]
     assert stored["todo_settings"] == kept
-    assert AgentSpec.from_json(known.recipe.to_json()) == known.recipe
+    assert AgentSpec.from_json(known.spec.to_json()) == known.spec
     assert shown == kept.get("max_requests", base)
 
 

@@ -140,10 +140,10 @@ def test_without_an_output_they_are_lines(does) -> None:
     ],
 )
 def test_the_shell_completes_commands_and_threads(tmp_path: Path, typed: str, offered: str) -> None:
-    place = DatabaseFile(tmp_path / "db", named=True)
-    with open_to_write(place) as store:
+    database = DatabaseFile(tmp_path / "db", named=True)
+    with open_to_write(database) as store:
         for name in ("abef", "b", "abcd"):
             store.remember(name, AgentSpec(), "go")
     asks = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_WAKELOOP_COMPLETE": "complete_bash"}
-    code, out, _ = wakeloop(env={**asks, "WAKELOOP_DB": str(place.path)}, prog_name="wakeloop")
+    code, out, _ = wakeloop(env={**asks, "WAKELOOP_DB": str(database.path)}, prog_name="wakeloop")
     assert (code, "".join(sorted(out.splitlines(keepends=True)))) == (0, offered)

@@ -139,12 +139,12 @@ def test_a_chat_takes_them_up_after_a_run_that_was_stopped(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
-    place = DatabaseFile(folder / "threads.sqlite", named=True)
-    with open_to_write(place) as store, ExternalTools() as outside:
-        talk = Conversation(place, store, "t", AgentSpec(model="m", root=str(folder)), outside=outside)
+    database = DatabaseFile(folder / "threads.sqlite", named=True)
+    with open_to_write(database) as store, ExternalTools() as outside:
+        talk = Conversation(database, store, "t", AgentSpec(model="m", root=str(folder)), outside=outside)
         outside.stop.set()
         talk.reconfigure({"tools": ("mine:made_later",), "imports": str(folder)})
-        assert talk.recipe.tools == ("mine:made_later",)
+        assert talk.spec.tools == ("mine:made_later",)
 
 
 @pytest.mark.loopback

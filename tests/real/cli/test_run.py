@@ -202,10 +202,10 @@ def test_keys_are_never_shown(shell: Shell, serve) -> None:
     )
     assert b"hunter22" not in shell.db.read_bytes()
     with sqlite3.connect(shell.db) as connection:
-        ((recipe,),) = connection.execute("SELECT recipe FROM wakeloop_threads").fetchall()
+        ((spec,),) = connection.execute("SELECT spec FROM wakeloop_threads").fetchall()
     connection.close()
-    assert json.loads(recipe)["base_url"] == server.url
-    assert "secret" not in recipe
+    assert json.loads(spec)["base_url"] == server.url
+    assert "secret" not in spec
 
 
 def test_nobody_there(shell: Shell) -> None:

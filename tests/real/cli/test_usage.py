@@ -235,7 +235,7 @@ def test_a_damaged_thread_is_named_and_hides_no_other(db: Path) -> None:
         rows = connection.execute("SELECT thread_id FROM wakeloop_threads ORDER BY rowid").fetchall()
         (first,), (second,) = rows
         connection.execute("UPDATE checkpoints SET checkpoint = x'00' WHERE thread_id = ?", (first,))
-        connection.execute("UPDATE wakeloop_threads SET recipe = '{' WHERE thread_id = ?", (second,))
+        connection.execute("UPDATE wakeloop_threads SET spec = '{' WHERE thread_id = ?", (second,))
     connection.close()
     listed = json.loads(wakeloop("threads", "--json")[1])
     assert {row["thread"]: row["state"] for row in listed} == {first: "damaged", second: "dormant"}

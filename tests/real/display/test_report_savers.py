@@ -83,14 +83,14 @@ def test_postgres_with_a_row_that_is_torn(postgres: str, expected: list[str], ab
     ],
 )
 def test_of_torn_rows_the_others_are_shown(tmp_path: Path, torn: str, says_so: str) -> None:
-    place = DatabaseFile(tmp_path / "threads.sqlite", named=True)
-    with open_to_write(place) as store:
+    database = DatabaseFile(tmp_path / "threads.sqlite", named=True)
+    with open_to_write(database) as store:
         agent_on(store.saver).invoke(GO, THREAD)
-    with closing(sqlite3.connect(place.path)) as connection:
+    with closing(sqlite3.connect(database.path)) as connection:
         assert connection.execute(f"UPDATE checkpoints SET checkpoint = x'c1' WHERE {torn}").rowcount == 1
         connection.commit()
     file = tmp_path / "page.html"
-    assert write_report(place, "t", file, force=False) == [str(file)]
+    assert write_report(database, "t", file, force=False) == [str(file)]
     page = file.read_text()
     assert says_so in page
     assert "<h1>go</h1>" in page

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.timeout(300)
 COMMAND = [sys.executable, "-m", "wakeloop.cli.commands.app"]
 KINDS = ("pickle", "msgpack", "json")
 VALUES = {"inputs", "output", "error", "message", "value", "context", "request"}  # of the engine's tables
-OWN = {"event", "turn", "error", "text", "cron", "due", "recipe", "request", "since"}
+OWN = {"event", "turn", "error", "text", "cron", "due", "spec", "request", "since"}
 WF = ("workflow_uuid", "destination_uuid")
 
 

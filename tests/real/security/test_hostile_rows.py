@@ -236,10 +236,10 @@ def test_the_command_line_reads_strictly_whatever_the_environment_says(tmp_path:
 
 
 def test_a_damaged_thread_does_not_hide_the_others(tmp_path: Path) -> None:
-    place = DatabaseFile(tmp_path / "db", named=True)
-    with open_to_write(place) as store:
+    database = DatabaseFile(tmp_path / "db", named=True)
+    with open_to_write(database) as store:
         assert store.connection is not None
         begun(store.connection, parked=False)
         changed(store.connection, lambda values: values["todo_ledger"].update(wake_cycles=-1))
-    lines = list(list_threads(place, everything=True, json=False))
+    lines = list(list_threads(database, everything=True, json=False))
     assert [line.split()[:2] for line in lines[1:]] == [["t", "damaged"]]

@@ -1,4 +1,4 @@
-"""One thread in hand: recipe, list, own values, runs."""
+"""One thread in hand: spec, list, own values, runs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,16 +10,16 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
 
-from wakeloop.cli.agent import build_recipe_graph, make_model
+from wakeloop.cli.agent import build_agent_graph, make_model
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.execution import Graph, Outcome, View, execute, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.locks import ThreadLock
 from wakeloop.cli.offline_graph import build_offline_graph
-from wakeloop.cli.recipe_builder import LevelStack, build_recipe, build_stack, settings_from_recipe
 from wakeloop.cli.run_job import graph_input
 from wakeloop.cli.run_spec import RunSpec
+from wakeloop.cli.spec_builder import LevelStack, build_spec, build_stack, settings_from_spec
 from wakeloop.cli.store import DatabaseFile, Store, open_to_write
 from wakeloop.cli.views import choose_view
 from wakeloop.dialects import dialect_named
@@ -37,10 +37,10 @@ from wakeloop.todos.items import Todo
 class Conversation:
     """One thread, held by this process; `ask` puts each shell command to the person."""
 
-    place: DatabaseFile
+    database: DatabaseFile
     store: Store
     thread: str
-    recipe: AgentSpec
+    spec: AgentSpec
     request: str = ""
     ask: bool = True
     external: ExternalTools = field(default_factory=ExternalTools)
@@ -68,7 +68,7 @@ class Conversation:
     @property
     def base(self) -> LoopSettings:
         """The settings beneath the thread's own."""
-        return settings_from_recipe(self.recipe)
+        return settings_from_spec(self.spec)
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -96,16 +96,16 @@ class Conversation:
         if self.depends_on_auto_continue and dialect.active(
             apply_overrides(base, check_overrides(base, own))
         ):
-            bind_tools(make_model(self.recipe, Event()), dialect.schemas(base))
+            bind_tools(make_model(self.spec, Event()), dialect.schemas(base))
         self.remember_spec()
         self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
 
     def reconfigure(self, given: Mapping[str, Any]) -> None:
         """Take another role or agent; what cannot be built changes nothing."""
-        recipe = build_recipe(self.recipe, given)
+        spec = build_spec(self.spec, given)
         self.external.stop = Event()  # the last run's may be set
-        build_recipe_graph(recipe, self.external, ask=self.ask, stop=self.external.stop)
-        self.recipe = recipe
+        build_agent_graph(spec, self.external, ask=self.ask, stop=self.external.stop)
+        self.spec = spec
         if self.snapshot.values:
             self.remember_spec()
 
@@ -117,7 +117,7 @@ class Conversation:
     @property
     def stack(self) -> LevelStack:
         """The levels beneath the thread's own values."""
-        return build_stack(self.recipe, {})
+        return build_stack(self.spec, {})
 
     # -- the thread ------------------------------------------------------------------------------------
 
@@ -132,17 +132,17 @@ class Conversation:
         self.hold_on_thread, self.thread = hand, thread
 
     def switch_to(self, thread: str) -> bool:
-        """Go to another thread, with its own recipe; a new one takes this one's. False for a new one."""
+        """Go to another thread, with its own spec; a new one takes this one's. False for a new one."""
         self.hold(thread)
         known = self.store.find(thread)
         self.request = known.request if known else ""
-        if known and known.recipe:
-            self.recipe = known.recipe
+        if known and known.spec:
+            self.spec = known.spec
         return known is not None
 
     def remember_spec(self) -> None:
         """Note how the thread's agent is made."""
-        self.store.remember(self.thread, self.recipe, self.request)
+        self.store.remember(self.thread, self.spec, self.request)
 
     def refuse_unfinished(self) -> None:
         """Refuse what only an ended thread can take."""
@@ -158,7 +158,7 @@ class Conversation:
         """Edit the list by hand, and return it."""
         self.refuse_unfinished()
         self.remember_spec()
-        return update_todos(build_offline_graph(self.store.saver, self.recipe), self.config, **changes)
+        return update_todos(build_offline_graph(self.store.saver, self.spec), self.config, **changes)
 
     def stop(self) -> bool:
         """End a run that waits or was broken off; False where there is none."""
@@ -173,11 +173,13 @@ class Conversation:
         """
         self.request = self.request or message or ""
         stop = self.external.stop = Event()
-        job = RunSpec(self.place, self.thread, self.recipe, self.request, message, resumes=True, ask=self.ask)
-        graph = build_recipe_graph(self.recipe, self.external, ask=self.ask, stop=stop)
+        job = RunSpec(
+            self.database, self.thread, self.spec, self.request, message, resumes=True, ask=self.ask
+        )
+        graph = build_agent_graph(self.spec, self.external, ask=self.ask, stop=stop)
         self.remember_spec()
         with (
-            open_to_write(self.place) as store,
+            open_to_write(self.database) as store,
             cut_off_abandoned_run(store),
             self.hold_on_thread.mark_running(),
         ):

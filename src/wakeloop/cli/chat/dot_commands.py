@@ -26,7 +26,7 @@ def set_override(talk: Conversation, command: Command) -> Iterable[str]:
     own = talk.overrides
     if talk.is_overridden:
         raise usage_error(
-            f"The agent {talk.recipe.agent!r} overrides all settings: its values hold, not a thread's."
+            f"The agent {talk.spec.agent!r} overrides all settings: its values hold, not a thread's."
         )
     if not command.rest:
         yield from [thread_settings.describe_value(talk.base, own, key) for key in own] or [
@@ -80,11 +80,11 @@ def show_info(talk: Conversation, command: Command) -> Iterable[str]:
         yield from format_todos(snapshot.values.get("todos") or [])
         yield ending(counted(snapshot))
     elif what in parsing.LEAVABLE:
-        yield from list_available(what, getattr(talk.recipe, what))
-        yield from describe_choice(what, getattr(talk.recipe, what), talk)
+        yield from list_available(what, getattr(talk.spec, what))
+        yield from describe_choice(what, getattr(talk.spec, what), talk)
     else:
         yield from describe_thread(
-            ThreadRecord(talk.thread, talk.recipe, talk.request), snapshot, talk.place, live=False
+            ThreadRecord(talk.thread, talk.spec, talk.request), snapshot, talk.database, live=False
         )
 
 
@@ -97,20 +97,20 @@ def edit_todos(talk: Conversation, command: Command) -> Iterable[str]:
 def switch_role(talk: Conversation, command: Command) -> Iterable[str]:
     """Take a role, or leave it."""
     if not command.rest:
-        return list_available("role", talk.recipe.role)
+        return list_available("role", talk.spec.role)
     talk.reconfigure({"role": command.rest})
-    return [*describe_choice("role", talk.recipe.role, talk)]
+    return [*describe_choice("role", talk.spec.role, talk)]
 
 
 def switch_agent(talk: Conversation, command: Command) -> Iterable[str]:
     """Load an agent file, or leave it; the list is cleared."""
     if not command.rest:
-        yield from list_available("agent", talk.recipe.agent)
+        yield from list_available("agent", talk.spec.agent)
         return
     talk.refuse_unfinished()
     before = talk.snapshot.values
     talk.reconfigure({"agent": command.rest})
-    yield from describe_choice("agent", talk.recipe.agent, talk)
+    yield from describe_choice("agent", talk.spec.agent, talk)
     if before.get("todos") or before.get("todo_goal"):
         gone = pluralize(len(before.get("todos") or ()), "item")
         talk.edit({"clear": True})
@@ -125,8 +125,8 @@ def list_available(kind: str, now: str) -> list[str]:
 
 def describe_choice(kind: str, now: str, talk: Conversation) -> Iterable[str]:
     """Who answers from now on."""
-    yield f"{kind}: {now or 'none'}; model: {one_line(talk.recipe.model_title)}"
-    if talk.recipe.switched_on:
+    yield f"{kind}: {now or 'none'}; model: {one_line(talk.spec.model_title)}"
+    if talk.spec.switched_on:
         yield AUTO_CONTINUE_NOTE
     picture = build_view(talk.stack, talk.overrides, talk.thread)
     if picture.ignored:
@@ -139,9 +139,7 @@ def switch_thread(talk: Conversation, command: Command) -> Iterable[str]:
         return [f"thread: {talk.thread}"]
     name, _ = find_or_new(talk.store, command.rest)
     known = talk.switch_to(name)
-    return [
-        f"{'Continuing thread' if known else 'Thread'} {talk.thread} ({one_line(talk.recipe.model_title)})"
-    ]
+    return [f"{'Continuing thread' if known else 'Thread'} {talk.thread} ({one_line(talk.spec.model_title)})"]
 
 
 def stop_run(talk: Conversation, command: Command) -> Iterable[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TextIO
 
-from wakeloop.cli.agent import build_recipe_graph
+from wakeloop.cli.agent import build_agent_graph
 from wakeloop.cli.agent_spec import AgentSpec, refuse_non_utf8
 from wakeloop.cli.budget_hints import format_set_hint
 from wakeloop.cli.chat import parsing
@@ -44,13 +44,13 @@ DROPPED = "What you typed meanwhile is dropped"
 
 
 def run_chat(
-    thread: str, known: ThreadRecord | None, recipe: AgentSpec, place: DatabaseFile, *, ask: bool
+    thread: str, known: ThreadRecord | None, spec: AgentSpec, database: DatabaseFile, *, ask: bool
 ) -> int:
     """Talk with a thread until the input ends; returns the exit code."""
     with ExternalTools() as outside:
-        build_recipe_graph(recipe, outside, ask=ask, stop=Event())  # what cannot be built leaves no trace
-        with open_to_write(place) as store:
-            talk = Conversation(place, store, "", recipe, known.request if known else "", ask, outside)
+        build_agent_graph(spec, outside, ask=ask, stop=Event())  # what cannot be built leaves no trace
+        with open_to_write(database) as store:
+            talk = Conversation(database, store, "", spec, known.request if known else "", ask, outside)
             with talk.held_thread, exit_on_sigterm(interrupt_prompt):
                 talk.hold(thread)
                 code = Repl(talk, choose_input(talk), new_thread="" if known else thread).run_to_exit()
@@ -113,11 +113,11 @@ class Repl:
 
     def read_entries(self) -> int:
         """Take entries until the last."""
-        which = f"Thread {self.talk.thread} ({one_line(self.talk.recipe.model_title)}); "
+        which = f"Thread {self.talk.thread} ({one_line(self.talk.spec.model_title)}); "
         self.say("note", ("" if at_a_terminal() else which) + ".help lists the commands.")
-        for told in unused_mcp_notes(self.talk.recipe):
+        for told in unused_mcp_notes(self.talk.spec):
             self.say("note", told)
-        if self.talk.recipe.switched_on:
+        if self.talk.spec.switched_on:
             self.say("note", AUTO_CONTINUE_NOTE)
         self.report_state()
         while True:
@@ -140,14 +140,14 @@ class Repl:
 
     def prompt(self, *, waits: bool) -> str:
         """What stands before the cursor."""
-        recipe = self.talk.recipe
-        return "answer> " if waits else f"{recipe.agent or recipe.role}> "
+        spec = self.talk.spec
+        return "answer> " if waits else f"{spec.agent or spec.role}> "
 
     def report_error(self, error: Exception) -> None:
         """Say what went wrong, in a sentence."""
         self.err.say(Line("error", format_error(error)))
         if is_model_error(error):
-            self.err.say(Line("way", f"To diagnose it: {self.talk.recipe.doctor_command}"))
+            self.err.say(Line("way", f"To diagnose it: {self.talk.spec.doctor_command}"))
         self.worst_code, self.failed = max(self.worst_code, error_exit_code(error)), True
 
     def finish(self) -> int:
@@ -160,7 +160,7 @@ class Repl:
         ):
             return self.final_exit_code()
         if self.source.is_person and self.talk.snapshot.values:
-            where = ["--db", str(self.talk.place.path)] if self.talk.place.named else []
+            where = ["--db", str(self.talk.database.path)] if self.talk.database.named else []
             words = ["wakeloop", "chat", "--thread", self.talk.thread, *where]
             self.say("way", f"To go on: {shlex.join(words)}")
         return self.final_exit_code()
@@ -252,7 +252,7 @@ class Repl:
         self.say("note", view.screen.summary)
         if wrong := trouble(session, todos):
             self.say("error", wrong)
-        if way := format_set_hint(session, self.talk.recipe, snapshot.values.get("todo_settings") or {}):
+        if way := format_set_hint(session, self.talk.spec, snapshot.values.get("todo_settings") or {}):
             self.say("way", way)
         if snapshot.interrupts:
             self.report_state()

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from wakeloop.cli.agent_spec import YAML_WORDS, parse_value
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.recipe_builder import LIMIT_OPTIONS, require_prices
+from wakeloop.cli.spec_builder import LIMIT_OPTIONS, require_prices
 from wakeloop.config.levels import NON_SETTINGS, canonical_key, is_thread_setting
 from wakeloop.config.loki_keys import explain_loki_key
 from wakeloop.display.words import as_text

@@ -91,11 +91,11 @@ def chat(
     from wakeloop.cli.launch import prepare_chat
     from wakeloop.cli.store import DatabaseFile
 
-    place = DatabaseFile.of(db)
-    found = prepare_chat(thread, given, place, last=last)
+    database = DatabaseFile.of(db)
+    found = prepare_chat(thread, given, database, last=last)
     from wakeloop.cli.chat.repl import run_chat as chat_with
 
-    raise typer.Exit(chat_with(*found, place, ask=not yes))
+    raise typer.Exit(chat_with(*found, database, ask=not yes))
 
 
 @report_errors()

@@ -11,15 +11,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from wakeloop.cli.agent import build_recipe_graph
+from wakeloop.cli.agent import build_agent_graph
 from wakeloop.cli.agent_spec import AgentSpec, resolve_folder
 from wakeloop.cli.execution import handle_signals
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import SETTLED, CommandError
-from wakeloop.cli.recipe_builder import build_recipe
 from wakeloop.cli.run_job import AUTO_CONTINUE_NOTE
 from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
+from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import Store
 from wakeloop.config.levels import config_folder, list_names, read_agent
 from wakeloop.display.clean import one_line
@@ -52,24 +52,24 @@ def serve_sessions(
 ) -> int:
     """Run sessions until a signal or `wakeloop drain`; returns the exit code."""
     stop, ended = threading.Event(), threading.Event()
-    recipes = build_recipes(given, demo, delay)
+    specs = build_specs(given, demo, delay)
     host: list[DbosHost] = []
     tools = [] if demo is not None else session_tools(lambda: host[0])
     with ExitStack() as stack:
         outside = stack.enter_context(ExternalTools(ended))
         graphs = {
-            name: build_recipe_graph(recipe, outside, ask=ask, stop=ended, more=tools)
-            for name, recipe in recipes.items()
+            name: build_agent_graph(spec, outside, ask=ask, stop=ended, more=tools)
+            for name, spec in specs.items()
         }
         saver, store = stack.enter_context(where.open_saver())
         agents = {name: graph.compile(checkpointer=saver, name=name) for name, graph in graphs.items()}
-        hold = None if store is None else partial(lock_thread, store, recipes)
+        hold = None if store is None else partial(lock_thread, store, specs)
         host.append(DbosHost(where.url, agents, report=report_status, hold=hold, grace=grace or GRACE))
         with handle_stop_signals(stop), host[0] as running:
-            for name, recipe in recipes.items():
-                if recipe.switched_on:
+            for name, spec in specs.items():
+                if spec.switched_on:
                     print_line(f"{name}: {AUTO_CONTINUE_NOTE}")
-            for line in unused_mcp_notes(recipes[DEFAULT_AGENT]):
+            for line in unused_mcp_notes(specs[DEFAULT_AGENT]):
                 print_line(line)
             served = f"Serving {', '.join(agents)}; each run is told when it has ended."
             print_line(f"{served} Ctrl-C or wakeloop drain stops it, and nothing is lost.")
@@ -86,21 +86,21 @@ def serve_sessions(
     return SETTLED
 
 
-def build_recipes(given: Mapping[str, Any], demo: Path | None, delay: float) -> dict[str, AgentSpec]:
+def build_specs(given: Mapping[str, Any], demo: Path | None, delay: float) -> dict[str, AgentSpec]:
     """The agents that are served: `main`, made of the options, and one for each agent file."""
     if demo is not None:
         root = resolve_folder(demo, "name another with --demo")
-        return {DEFAULT_AGENT: build_recipe(AgentSpec(root=root, demo=True, delay=delay), given)}
-    recipes = {DEFAULT_AGENT: build_recipe(None, given)}
+        return {DEFAULT_AGENT: build_spec(AgentSpec(root=root, demo=True, delay=delay), given)}
+    specs = {DEFAULT_AGENT: build_spec(None, given)}
     for name in list_names(config_folder(), "agents"):
         own = read_agent(config_folder(), name).values
         shared = {k: v for k, v in given.items() if k in SHARED_OPTIONS and k not in own}
-        recipes[name] = build_recipe(None, {**shared, "agent": name})
-    return recipes
+        specs[name] = build_spec(None, {**shared, "agent": name})
+    return specs
 
 
 @contextmanager
-def lock_thread(store: Store, recipes: Mapping[str, AgentSpec], thread: str) -> Iterator[None]:
+def lock_thread(store: Store, specs: Mapping[str, AgentSpec], thread: str) -> Iterator[None]:
     """Keep other commands off a thread while it runs; wait for one that has it."""
     agent = thread.partition(":")[0]
     with ExitStack() as stack:
@@ -113,7 +113,7 @@ def lock_thread(store: Store, recipes: Mapping[str, AgentSpec], thread: str) -> 
         assert store.saver is not None  # noqa: S101 - it is open
         with store.saver.lock:  # other runs write on the same connection
             if store.find(thread) is None:
-                store.remember(thread, recipes.get(agent, recipes[DEFAULT_AGENT]), "")
+                store.remember(thread, specs.get(agent, specs[DEFAULT_AGENT]), "")
         yield
 
 

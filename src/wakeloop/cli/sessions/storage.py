@@ -54,7 +54,7 @@ class SessionStorage:
         return is_postgres(self.db or "")
 
     @property
-    def place(self) -> DatabaseFile:
+    def database(self) -> DatabaseFile:
         """The SQLite file of the threads."""
         return DatabaseFile.of(None if self.db is None else Path(self.db))
 
@@ -65,7 +65,7 @@ class SessionStorage:
 
     def beside(self, what: str) -> Path:
         """A file beside that of the threads: two copies of SQLite must not meet in one file."""
-        path = self.place.path.resolve()
+        path = self.database.path.resolve()
         return path.with_name(f"{path.name}-{what}")
 
     @contextmanager
@@ -77,7 +77,7 @@ class SessionStorage:
             with open_postgres_saver(self.url) as saver:
                 yield saver, None
             return
-        with open_to_write(self.place) as store:
+        with open_to_write(self.database) as store:
             events = DatabaseFile(self.beside("sessions"), named=True)
             if not database_exists(events):
                 create_database(events)
@@ -108,7 +108,7 @@ class SessionStorage:
             return typed
         known = [thread for thread, *_ in post.mailbox.list_sessions()]
         if not self.on_postgres:
-            with open_to_read(self.place) as store:
+            with open_to_read(self.database) as store:
                 there = {*known}
                 known += [one.id for one in store.threads() if one.id not in there]
         if old and typed not in known and (found := match_prefix(typed, known, "sessions")):

@@ -1,4 +1,4 @@
-"""Build a thread's recipe from the configuration levels."""
+"""Build a thread's spec from the configuration levels."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,17 +83,17 @@ def find_explicit_value(levels: Iterable[Level], key: str, *, default: Any, why:
     return found
 
 
-def build_recipe(before: AgentSpec | None, given: Mapping[str, Any]) -> AgentSpec:
-    """Build a thread's recipe: a new one from files, environment and options, or `before` plus options.
+def build_spec(before: AgentSpec | None, given: Mapping[str, Any]) -> AgentSpec:
+    """Build a thread's spec: a new one from files, environment and options, or `before` plus options.
 
     A thread keeps the levels it started with; the files are read again only if `given` names a role or an
     agent. Raises `SettingsError` for a wrong file, `CommandError` for options that contradict an agent file.
     """
-    return recipe_from_stack(build_stack(before, given), before or AgentSpec(), given)
+    return spec_from_stack(build_stack(before, given), before or AgentSpec(), given)
 
 
-def recipe_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, Any]) -> AgentSpec:
-    """Turn resolved levels into the recipe that is stored with the thread."""
+def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, Any]) -> AgentSpec:
+    """Turn resolved levels into the spec that is stored with the thread."""
     found = stack.resolve()
     model = found.get("model") or ""
     if not model and not before.demo:
@@ -125,10 +125,10 @@ def recipe_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, 
     )
 
 
-def settings_from_recipe(recipe: AgentSpec) -> LoopSettings:
-    """Return a recipe's settings: its preset plus what was set; an agent file's settings are whole."""
-    settings = preset(recipe.preset).model_copy(update=recipe.settings)
-    return WholeSettings.model_validate(settings.model_dump()) if recipe.agent else settings
+def settings_from_spec(spec: AgentSpec) -> LoopSettings:
+    """Return a spec's settings: its preset plus what was set; an agent file's settings are whole."""
+    settings = preset(spec.preset).model_copy(update=spec.settings)
+    return WholeSettings.model_validate(settings.model_dump()) if spec.agent else settings
 
 
 def require_prices(settings: LoopSettings) -> None:
@@ -162,7 +162,7 @@ def select_base_url(found: ResolvedConfig) -> str:
 
 def build_stack(before: AgentSpec | None, given: Mapping[str, Any]) -> LevelStack:
     """Stack the levels of the files, or those that the thread keeps, and the options."""
-    old = [] if before is None else levels_from_recipe(before)
+    old = [] if before is None else levels_from_spec(before)
     role = choose_name(given.get("role"), before.role if before else "")
     agent = choose_name(given.get("agent"), before.agent if before else "")
     if before is None or "role" in given or "agent" in given:
@@ -206,11 +206,11 @@ def keep_only_prices(levels: Iterable[Level]) -> list[Level]:
     return [replace(level, values={"prices": level.values["prices"]}) for level in priced]
 
 
-def levels_from_recipe(recipe: AgentSpec) -> list[Level]:
-    """Return the levels that a recipe was built from; a recipe without any is one base level."""
-    if recipe.levels:
-        return [Level(**level) for level in recipe.levels]
-    given = {key: getattr(recipe, key) for key in (*OPTIONS, "settings") if getattr(recipe, key)}
+def levels_from_spec(spec: AgentSpec) -> list[Level]:
+    """Return the levels that a spec was built from; a spec without any is one base level."""
+    if spec.levels:
+        return [Level(**level) for level in spec.levels]
+    given = {key: getattr(spec, key) for key in (*OPTIONS, "settings") if getattr(spec, key)}
     return apply_options([], given)
 
 
