@@ -166,8 +166,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c30": (
         "nodes/activate.py",
-        '{"began": list(began)}',
-        '{"began": began}',
+        'notes["began"] = list(began)',
+        'notes["began"] = began',
     ),
     "c31": (
         "nodes/run_tools.py",

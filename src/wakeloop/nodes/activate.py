@@ -17,21 +17,46 @@ from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.loop.activation import begin_activation, continue_activation
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.inbox import find_owed_replies
-from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.nudge import build_nudge, show_list_once
-from wakeloop.loop.overrides import apply_overrides, check_overrides, settings_in_force
+from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.prompts import fill
 from wakeloop.settings import LoopSettings
-from wakeloop.state import TodoState, copy_ledger
+from wakeloop.state import TodoState, list_before
 from wakeloop.thread.echoes import Sent, set_aside
 from wakeloop.thread.opening import Opening, asked_for, inbox_fault
 from wakeloop.thread.other_runs import beginning
 from wakeloop.thread.repair import repairs
 from wakeloop.todos.changes import todos_changed
-from wakeloop.todos.items import Todo, count_open, next_number, number
+from wakeloop.todos.items import Refused, Todo, count_open, next_number, number
+
+
+@dataclass(frozen=True)
+class Input:
+    """What came in, checked and put in order.
+
+    `given` holds the channels as they came; in `state` the thread's own list and goal replace an older list
+    that came back. `todos` have their ids; `next_id` and `writes` are the list's new numbers.
+    """
+
+    given: Any
+    state: Any
+    old: Ledger
+    sent: Sent
+    opening: Opening
+    overrides: dict[str, Any]
+    settings: LoopSettings
+    todos: list[Todo]
+    next_id: int
+    writes: int
+
+    @property
+    def has_new_list(self) -> bool:
+        """Whether the list came from outside, and differs from the thread's own."""
+        return self.writes != self.sent.newest
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,93 +80,113 @@ class Activate(Node):
         return self.open_activation(state, config)
 
     def open_activation(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        """Refuse bad input, or reset what an activation resets and put its input in order."""
-        runtime = get_runtime()
-        old = copy_ledger(state)
+        """Read the input, begin the notes, and write the update; or refuse the input."""
+        old: Ledger = {**read_notes(state)}
         check_channels(state)
-        sent = Sent.of(state, old)
-        given, state = state, set_aside(state, sent)
         try:
-            overrides = self.check_overrides(asked_for(state["todo_settings"], runtime.context))
-        except SettingsError as error:
-            return _refuse_input(given, old, str(error))
-        if fault := sent.fault or _find_input_fault(state):
-            return _refuse_input(given, old, f"The input is refused: {fault}.")
+            found = self.read_input(state, old)
+        except (SettingsError, Refused) as refusal:
+            return _refuse_input(state, old, str(refusal))
+        notes = self.begin_notes(found, config)
+        return self.write_update(found, notes)
 
-        todos, next_id, writes = _number_items(state["todos"], old, sent.newest)
-        update: dict[str, Any] = {} if todos is given["todos"] else {"todos": {"all": todos}}
-        if sent.echo is not None:
-            update["todo_goal"] = state["todo_goal"]
-            stream_event(sent.echo)
+    # -- the three steps ---------------------------------------------------------------------------------
+
+    def read_input(self, given: Any, old: Ledger) -> Input:
+        """Check what came in and give ids to its list. Raises `SettingsError` and `Refused`."""
+        sent = Sent.of(given, old)
+        state: Any = set_aside(given, sent)
+        asked = asked_for(state["todo_settings"], get_runtime().context)
+        overrides = self.check_overrides(asked)
+        if fault := sent.fault or _find_input_fault(state):
+            raise Refused(f"The input is refused: {fault}.")
         opening = Opening.of(state, old)
         if opening.continues and not overrides and not isinstance(state["todo_settings"], Overrides):
-            overrides = old.get("settings", {})  # a context's, too
-        begun: Ledger = {**old, "settings": overrides}
-        settings = (
-            settings_in_force(self.settings, begun)
-            if opening.continues
-            else apply_overrides(self.settings, overrides)
-        )
-        ledger = (
-            continue_activation(old, todos, settings, waiting=opening.waiting)
-            if opening.continues
-            else begin_activation(old, todos)
-        )
-        ledger |= {"next_id": next_id, "budget": settings.max_wake_cycles, "writes": writes}
-        note_list(ledger, todos, settings, begins=True)
-        began = beginning(config, state["remaining_steps"])
-        ledger |= {"began": list(began)} if began else {}
-        ledger |= {"settings": overrides} if overrides else {}
-        if is_unasked(opening, ledger, todos):
-            ledger["unasked"] = True
-        told = todos if writes != sent.newest and self.uses_list(settings) else ()
-        messages, woken = self.build_messages(state, old, opening, ledger, todos, settings, told)
-        if messages and (opening.came_in or not ledger.get("unasked")):
+            overrides = old.get("settings", {})  # those of the activation, which may be a context's
+        settings = apply_overrides(self.settings, overrides)
+        numbers = _number_items(state["todos"], old, sent.newest)
+        return Input(given, state, old, sent, opening, overrides, settings, *numbers)
+
+    def begin_notes(self, found: Input, config: RunnableConfig) -> Ledger:
+        """Return the notes of a new activation, or those of the one that a subagent's result continues."""
+        opening, settings, todos = found.opening, found.settings, found.todos
+        if opening.continues:
+            notes = continue_activation(found.old, todos, settings, waiting=opening.waiting)
+        else:
+            notes = begin_activation(found.old, todos)
+        notes |= {"next_id": found.next_id, "budget": settings.max_wake_cycles, "writes": found.writes}
+        note_list(notes, todos, settings, begins=True)
+        if began := beginning(config, found.state["remaining_steps"]):
+            notes["began"] = list(began)
+        if found.overrides:
+            notes["settings"] = found.overrides
+        if is_unasked(opening, notes, todos):
+            notes["unasked"] = True
+        return notes
+
+    def write_update(self, found: Input, notes: Ledger) -> dict[str, Any]:
+        """Write the channels that the input changes, and stream its events."""
+        state, opening = found.state, found.opening
+        update: dict[str, Any] = {}
+        if found.todos is not found.given["todos"]:
+            update["todos"] = {"all": found.todos}
+        if found.sent.echo is not None:
+            update["todo_goal"] = state["todo_goal"]
+        messages, reasons = self.build_messages(found, notes)
+        if messages and (opening.came_in or not notes.get("unasked")):
             update["messages"] = messages
-        update |= opening.taken(state, ledger)
-        update |= {"todo_handoff": {"clear": True}} if state.get("todo_handoff") else {}
+        update |= opening.taken(state, notes)
+        if state.get("todo_handoff"):
+            update["todo_handoff"] = {"clear": True}
         if state.get("structured_response") is not None:
-            update["structured_response"] = None
-        counts = {"open": count_open(todos), "budget": ledger["budget"]}
-        emit_event({"type": "activated", "sources": opening.sources, **counts}, ledger)
-        if woken:
-            emit_event({"type": "wake", "cycle": ledger["wake_cycles"], **counts, "reasons": woken}, ledger)
-        return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": ledger}
+            update["structured_response"] = None  # the last activation's answer
+        self.report_events(found, notes, reasons)
+        return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": notes}
 
-    def build_messages(
-        self,
-        state: TodoState,
-        old: Ledger,
-        opening: Opening,
-        ledger: Ledger,
-        todos: Sequence[Todo],
-        settings: LoopSettings,
-        given: Sequence[Todo],
-    ) -> tuple[list[BaseMessage], list[str]]:
-        """Return the messages that the input makes, and why it is a wake, where it is one.
+    # -- what they use -----------------------------------------------------------------------------------
 
-        A subagent's result that is answered comes in one message with all that a nudge would say. A list that
-        came with words of others is shown behind them, once.
+    def report_events(self, found: Input, notes: Ledger, reasons: list[str]) -> None:
+        """Stream the list that came in, an older one that came back, the activation, and its wake."""
+        if found.has_new_list:
+            stream_event(todos_changed(list_before(found.state["todos"]), found.todos))
+        if found.sent.echo is not None:
+            stream_event(found.sent.echo)
+        counts = {"open": count_open(found.todos), "budget": notes["budget"]}
+        emit_event({"type": "activated", "sources": found.opening.sources, **counts}, notes)
+        if reasons:
+            emit_event({"type": "wake", "cycle": notes["wake_cycles"], **counts, "reasons": reasons}, notes)
+
+    def build_messages(self, found: Input, notes: Ledger) -> tuple[list[BaseMessage], list[str]]:
+        """Return the messages that the input makes, and why it is a wake, if it is one.
+
+        A subagent's result that is answered comes in one message with everything that a nudge would say.
         """
-        told, owed = opening.told(self.fill_prompt(settings, "no_text")), find_owed_replies(state)
-        owed += find_owed_replies({"owed_replies": opening.owed})
-        wakes = opening.continues and not ledger.get("unasked")
-        text, reasons = build_nudge(
-            self.dialect, settings, todos, state["todo_goal"], owed, told if wakes else ""
-        )
-        arrived = opening.messages(text if wakes else told)
-        listed = text if count_open(todos) else None
-        shown: list[BaseMessage] = []
-        if not wakes and (arrived or isinstance(next(reversed(state["messages"]), None), HumanMessage)):
-            before = () if old else state["messages"]
-            shown = show_list_once(self.dialect, settings, given, state["todo_goal"], before)
+        state, opening, settings = found.state, found.opening, found.settings
+        events = opening.told(self.fill_prompt(settings, "no_text"))
+        owed = [*find_owed_replies(state), *find_owed_replies({"owed_replies": opening.owed})]
+        wakes = opening.continues and not notes.get("unasked")
+        results = events if wakes else ""
+        text, reasons = build_nudge(self.dialect, settings, found.todos, state["todo_goal"], owed, results)
+        arrived = opening.messages(text if wakes else events)
+        shown = [] if wakes else self.show_new_list(found, arrived)
         arrived += shown
+        listed = text if count_open(found.todos) else None
         if shown or (wakes and listed):
-            ledger["shown"] = arrived[-1].id or ""
+            notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
-        mended = repairs(state, old, arrived, self.dialect.names, listed, say)
-        ledger["injected"] = mended.injected
+        mended = repairs(state, found.old, arrived, self.dialect.names, listed, say)
+        notes["injected"] = mended.injected
         return mended.by_id(state["messages"]), reasons if wakes else []
+
+    def show_new_list(self, found: Input, arrived: list[BaseMessage]) -> list[BaseMessage]:
+        """Return the message that shows a list from outside, once, after somebody's words."""
+        last = next(reversed(found.state["messages"]), None)
+        if not (found.has_new_list and self.uses_list(found.settings)):
+            return []
+        if not arrived and not isinstance(last, HumanMessage):
+            return []
+        earlier = () if found.old else found.state["messages"]  # a history that came with the list
+        return show_list_once(self.dialect, found.settings, found.todos, found.state["todo_goal"], earlier)
 
     def uses_list(self, settings: LoopSettings) -> bool:
         """Tell whether the model has the tools of the list."""
@@ -178,14 +223,13 @@ def _find_input_fault(state: TodoState) -> str | None:
 
 
 def _number_items(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], int, int]:
-    """Give ids to a list from outside, and tell of it; return it with the next number, and its own."""
+    """Give ids to a list from outside; return it with the next id, and the number of its last write."""
     before, next_id = getattr(todos, "before", None), old.get("next_id", 1)
     if before is None and all("id" in todo for todo in todos):  # another agent's list may lack ids, too
         return todos, next_id, writes
     numbered, next_id = number(todos, next_number(before or (), next_id))
     if numbered == (before or []):  # a parent may pass on what the thread has already
         return numbered, next_id, writes
-    stream_event(todos_changed(before or (), numbered))
     return numbered, next_id, writes + 1
 
 
