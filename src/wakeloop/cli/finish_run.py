@@ -32,25 +32,25 @@ from wakeloop.errors import InputError
 from wakeloop.thread.standing import counted
 
 
-def finish_run(spec: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: ExternalTools) -> int:
+def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: ExternalTools) -> int:
     """Print how the run ended and return the exit code.
 
     Exits the process at once if a request or a tool is still at work: nothing can cancel those.
     """
     snapshot = outcome.snapshot
     whole = isinstance(view, Live)
-    for line in closing_lines(snapshot, spec.thread, spec.database, view.screen.summary, whole=whole):
+    for line in closing_lines(snapshot, run.thread, run.database, view.screen.summary, whole=whole):
         view.say(line)
     own = snapshot.values.get("todo_settings") or {}
-    if hint := format_raise_hint(counted(snapshot), spec.spec, own, spec.thread, spec.database):
+    if hint := format_raise_hint(counted(snapshot), run.spec, own, run.thread, run.database):
         view.say(Line("way", hint))
     page: Line | None = None
-    if spec.spec.demo and outcome.stopped is None:
+    if run.spec.demo and outcome.stopped is None:
         from wakeloop.cli.report import write_demo_report  # what makes pages takes a moment to import
 
-        page = write_demo_report(spec, agent)
+        page = write_demo_report(run, agent)
         view.say(page)
-    print_result(spec, snapshot, view, None)
+    print_result(run, snapshot, view, None)
     code = exit_code(counted(snapshot), outcome.stopped)
     if page is not None and code == SETTLED:
         if why := unwritten(snapshot.values.get("messages") or ()):
@@ -63,28 +63,28 @@ def finish_run(spec: RunSpec, agent: Graph, outcome: Outcome, view: View, outsid
     return code
 
 
-def report_failure(spec: RunSpec, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
+def report_failure(run: RunSpec, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
     """Print what went wrong and how to continue; return the exit code.
 
     `begun` is the store if this run started the thread: a thread without any reply is then deleted.
     """
     if isinstance(error, BrokenPipeError):
         if begun is not None:
-            forget_unanswered(spec.thread, agent, begun)
+            forget_unanswered(run.thread, agent, begun)
         raise error
     sentence = format_error(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input would fail again
     snapshot = None
-    if spec.output.format is not OutputFormat.TEXT:
-        snapshot = agent.get_state(spec.config)
-    way = f"To try again: {resume_command(spec.thread, spec.place, *message)}"
-    if begun is not None and forget_unanswered(spec.thread, agent, begun):
+    if run.output.format is not OutputFormat.TEXT:
+        snapshot = agent.get_state(run.config)
+    way = f"To try again: {resume_command(run.thread, run.database, *message)}"
+    if begun is not None and forget_unanswered(run.thread, agent, begun):
         way = "No thread was created, since nothing was answered. Run the same command again."
-    diagnosis = [f"To diagnose it: {spec.spec.doctor_command}"] if is_model_error(error) else []
+    diagnosis = [f"To diagnose it: {run.spec.doctor_command}"] if is_model_error(error) else []
     tell("\n".join([f"wakeloop: {sentence}", way, *diagnosis]), sys.stderr)
     if snapshot is not None:
         with suppress(OSError):  # the output may be on the disk that is full
-            print_result(spec, snapshot, view, " ".join([sentence, *diagnosis]))
+            print_result(run, snapshot, view, " ".join([sentence, *diagnosis]))
     return error_exit_code(error)
 
 
@@ -101,17 +101,17 @@ def forget_unanswered(thread: str, agent: Graph, store: Store) -> bool:
     return False
 
 
-def print_result(spec: RunSpec, snapshot: StateSnapshot, view: View, error: str | None) -> None:
+def print_result(run: RunSpec, snapshot: StateSnapshot, view: View, error: str | None) -> None:
     """Print the final state on stdout as one JSON object, or the answer alone after a quiet run."""
-    if spec.output.shows_progress:
+    if run.output.shows_progress:
         return
     screen = view.screen
-    result = final_state(spec.thread, snapshot, usage=usage_counts(screen.read, screen.written), error=error)
-    if spec.output.format is OutputFormat.TEXT:
+    result = final_state(run.thread, snapshot, usage=usage_counts(screen.read, screen.written), error=error)
+    if run.output.format is OutputFormat.TEXT:
         if answer := result["answer"].strip():
             Plain(screen, sys.stdout).say(Line("model", answer))
         return
-    if spec.output.format is OutputFormat.STREAM_JSON:
+    if run.output.format is OutputFormat.STREAM_JSON:
         result = {"type": "result", **result}
     print(to_json_line(result), flush=True)  # noqa: T201
 
