@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from wakeloop import create_todo_agent, preset
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.knobs import Knobs
-from wakeloop.bench.statistics import wilson
+from wakeloop.bench.statistics import wilson_interval
 from wakeloop.bench.task import is_complete
 from wakeloop.bench.weak_model import WeakModel
 
@@ -89,7 +89,7 @@ def table(runs: int, simulations: int) -> str:
     rows = []
     for stop, stick in CELLS:
         done, requests = in_the_graph(stop, stick, runs)
-        share, low, high = wilson(done, runs)
+        share, low, high = wilson_interval(done, runs)
         other, theirs = simulated(stop, stick, simulations)
         graph = f"{100 * share:.1f} | {100 * low:.0f} to {100 * high:.0f} | {requests:.1f}"
         rows.append(f"| {stop:g}, {stick:g} | {graph} | {100 * other:.1f} | {theirs:.1f} |")

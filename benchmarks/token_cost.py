@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from wakeloop import create_todo_agent, preset
-from wakeloop.bench.agents import GO_ON
-from wakeloop.bench.usage import CHARACTERS
+from wakeloop.bench.agents import CONTINUE_PROMPT
+from wakeloop.bench.token_usage import CHARACTERS_PER_TOKEN
 from wakeloop.testing import ScriptedModel, calls
 
 PRESET = {"parley": "wakeloop", "loki": "loki", "checklist": "lesson", "write_todos": "cubepi"}
@@ -123,9 +123,9 @@ def parts() -> str:
             f"{close[0]}{json.dumps(close[1])}{result.content}"
         ),
         "a wake": len(nudge.content),
-        f"beside it: “{GO_ON}”, without a list": len(GO_ON),
+        f"beside it: “{CONTINUE_PROMPT}”, without a list": len(CONTINUE_PROMPT),
     }
-    rows = [f"| {part} | {size:,} | {round(size / CHARACTERS)} |" for part, size in lines.items()]
+    rows = [f"| {part} | {size:,} | {round(size / CHARACTERS_PER_TOKEN)} |" for part, size in lines.items()]
     return "\n".join(["| part | characters | tokens |", "|---|--:|--:|", *rows])
 
 

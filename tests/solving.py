@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.tools import ToolException
 
-from wakeloop.bench.task import Call, Family, Task, damage, is_complete, share_of
+from wakeloop.bench.task import Call, Family, Task, find_damage, is_complete, share_of
 
 
 def laid_out(task: Task, folder: Path) -> dict[str, Any]:
@@ -46,5 +46,5 @@ def hold_to_account(family: Family, task: Task, folder: Path) -> None:
         path = folder / spoil.args["path"]
         before: Any = path.read_bytes() if path.exists() else None
         assert play(tools, (spoil,)) == []
-        assert damage(solved, task.checks(folder, task.final)) != []
+        assert find_damage(solved, task.checks(folder, task.final)) != []
         path.unlink(missing_ok=True) if before is None else path.write_bytes(before)

@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.bench.peers import DEEPAGENTS, LANGCHAIN, Peer
-from wakeloop.bench.study import one_of
+from wakeloop.bench.study import require_known
 from wakeloop.bench.task import Task
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.presets import PRESETS, preset
@@ -22,8 +22,10 @@ from wakeloop.settings import LoopSettings
 from wakeloop.thread.standing import answer_of
 from wakeloop.todos.items import is_open
 
-GO_ON = "Go on if anything is left to do; otherwise say that all is done."
-OUTER = 25  # runs of a peer that is begun again while its list has open items: as many as this package wakes
+CONTINUE_PROMPT = "Go on if anything is left to do; otherwise say that all is done."
+MOST_RESTARTS = (
+    25  # runs of a peer that is begun again while its list has open items: as many as this package wakes
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Ending:
     wakes: int = 0
 
 
-class Run(Protocol):
+class Runner(Protocol):
     """Plays a job to its end."""
 
     def __call__(self, job: Job, /) -> Ending:
@@ -75,7 +77,7 @@ class Agent:
     """
 
     about: str
-    run: Run
+    run: Runner
     peer: Peer | None = None
     needs: str = "dialect"
 
@@ -88,7 +90,7 @@ class Agent:
 # -- the controls: no list, no graph ----------------------------------------------------------------------
 
 
-def plain(job: Job, *, asks: int = 0) -> Ending:
+def run_plain_loop(job: Job, *, asks: int = 0) -> Ending:
     """A loop of model and tools. It ends at the first reply without a call, or after `asks` more in a row."""
     model = bind_tools(job.model, job.tools)
     tools = {tool.name: tool for tool in job.tools}
@@ -97,7 +99,7 @@ def plain(job: Job, *, asks: int = 0) -> Ending:
     while True:
         reply = model.invoke(messages, job.config)
         messages.append(reply)
-        results = [answer(tools, call) for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
+        results = [answer_call(tools, call) for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
         if results:
             silent = 0
             messages += results
@@ -105,10 +107,10 @@ def plain(job: Job, *, asks: int = 0) -> Ending:
             return Ending(str(reply.text), "done", wakes=wakes)
         else:
             silent, wakes = silent + 1, wakes + 1
-            messages.append(HumanMessage(GO_ON))
+            messages.append(HumanMessage(CONTINUE_PROMPT))
 
 
-def answer(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
+def answer_call(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
     """The result of a call; whatever is wrong goes to the model."""
     try:
         if call.get("error") or not isinstance(call["args"], dict):
@@ -126,10 +128,10 @@ def answer(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
 # -- this package -----------------------------------------------------------------------------------------
 
 
-def ours(settings: LoopSettings, job: Job, *, given: bool = False, verified: bool = False) -> Ending:
+def run_wakeloop(settings: LoopSettings, job: Job, *, given: bool = False, verified: bool = False) -> Ending:
     """This package with settings; the list from the caller, or items verified by the checks, if so said."""
     agent = create_todo_agent(
-        job.model, job.tools, settings=settings, verify=partial(refusal, job) if verified else None
+        job.model, job.tools, settings=settings, verify=partial(explain_refusal, job) if verified else None
     )
     asked: dict[str, Any] = {"messages": [HumanMessage(job.task.prompt)]}
     if given:
@@ -145,7 +147,7 @@ def ours(settings: LoopSettings, job: Job, *, given: bool = False, verified: boo
     )
 
 
-def refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any]) -> str | None:
+def explain_refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any]) -> str | None:
     """Why an item may not be completed, as `--verify COMMAND` would find it with tests for the job.
 
     An item needs the checks whose names hold a word of it with a digit; the last open one needs every check.
@@ -160,7 +162,7 @@ def refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any]) -> str 
 
 
 WAKELOOP = preset("wakeloop")
-BARE = {"max_wake_cycles": 0, "nag_after": 0, "guard_retries": 0, "max_idle_rounds": 0}
+SWITCHED_OFF = {"max_wake_cycles": 0, "nag_after": 0, "guard_retries": 0, "max_idle_rounds": 0}
 LADDER = {  # each row has one factor more than the row before it
     "list only": ("our list, and nothing that keeps it awake", ()),
     "+ wake": ("list only, and it wakes while items are open", ("max_wake_cycles",)),
@@ -172,27 +174,30 @@ LADDER = {  # each row has one factor more than the row before it
 }
 
 
-def without(kept: Collection[str]) -> LoopSettings:
+def preset_without(kept: Collection[str]) -> LoopSettings:
     """The default preset without some of its factors; settings that this version has not are left out."""
-    known = BARE.keys() & LoopSettings.model_fields.keys()
-    return WAKELOOP.model_copy(update={name: BARE[name] for name in known if name not in kept})
+    known = SWITCHED_OFF.keys() & LoopSettings.model_fields.keys()
+    return WAKELOOP.model_copy(update={name: SWITCHED_OFF[name] for name in known if name not in kept})
 
 
-def _peer(peer: Peer, name: str, about: str) -> Agent:
-    return Agent(about, partial(_played, peer, name), peer)
+def _peer_agent(peer: Peer, name: str, about: str) -> Agent:
+    return Agent(about, partial(_run_peer, peer, name), peer)
 
 
-def _played(peer: Peer, name: str, job: Job) -> Ending:
-    return Ending(**peer.play(name, job.task.prompt, job.model, job.tools, job.config, GO_ON, OUTER))
-
-
-def _asked(asks: int) -> Agent:
-    return Agent(
-        f"the plain loop, asked on until {asks} more replies in a row make no call", partial(plain, asks=asks)
+def _run_peer(peer: Peer, name: str, job: Job) -> Ending:
+    return Ending(
+        **peer.play(name, job.task.prompt, job.model, job.tools, job.config, CONTINUE_PROMPT, MOST_RESTARTS)
     )
 
 
-def _ours(
+def _asking_agent(asks: int) -> Agent:
+    return Agent(
+        f"the plain loop, asked on until {asks} more replies in a row make no call",
+        partial(run_plain_loop, asks=asks),
+    )
+
+
+def _wakeloop_agent(
     about: str,
     settings: LoopSettings = WAKELOOP,
     *,
@@ -200,33 +205,37 @@ def _ours(
     verified: bool = False,
     needs: str = "dialect",
 ) -> Agent:
-    return Agent(about, partial(ours, settings, given=given, verified=verified), needs=needs)
+    return Agent(about, partial(run_wakeloop, settings, given=given, verified=verified), needs=needs)
 
 
-def _preset(name: str) -> Agent:
+def _preset_agent(name: str) -> Agent:
     awake = preset(name).model_copy(update={"auto_continue": True})  # as the command line switches loki on
-    return _ours(f"our preset `{name}`", awake)
+    return _wakeloop_agent(f"our preset `{name}`", awake)
 
 
 AGENTS: Mapping[str, Agent] = MappingProxyType(
     {
-        "plain": Agent("model and tools in a loop, no list", plain),
-        **{f"asked {asks}": _asked(asks) for asks in (1, 3, 5)},
-        "create_agent": _peer(LANGCHAIN, "create_agent", "LangChain's agent, no list"),
-        "TodoList": _peer(LANGCHAIN, "todos", "LangChain's agent with TodoListMiddleware"),
-        "TodoList, looped": _peer(LANGCHAIN, "looped", "TodoList, begun again while items are open"),
-        "deepagents": _peer(DEEPAGENTS, "deep", "Deep Agents, no list"),
-        "deepagents + TodoList": _peer(DEEPAGENTS, "deep todos", "Deep Agents with TodoListMiddleware"),
-        "deepagents + rubric": _peer(DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model"),
-        **{name: _preset(name) for name in PRESETS},
-        **{name: _ours(about, without(kept)) for name, (about, kept) in LADDER.items()},
-        "+ idle rounds": _ours("+ guard, and rounds that bring nothing end it", needs="max_idle_rounds"),
-        "+ verify": _ours("`wakeloop`, and the checks are asked before an item is closed", verified=True),
-        "list given": _ours("our preset `wakeloop`, the list from the caller", given=True),
+        "plain": Agent("model and tools in a loop, no list", run_plain_loop),
+        **{f"asked {asks}": _asking_agent(asks) for asks in (1, 3, 5)},
+        "create_agent": _peer_agent(LANGCHAIN, "create_agent", "LangChain's agent, no list"),
+        "TodoList": _peer_agent(LANGCHAIN, "todos", "LangChain's agent with TodoListMiddleware"),
+        "TodoList, looped": _peer_agent(LANGCHAIN, "looped", "TodoList, begun again while items are open"),
+        "deepagents": _peer_agent(DEEPAGENTS, "deep", "Deep Agents, no list"),
+        "deepagents + TodoList": _peer_agent(DEEPAGENTS, "deep todos", "Deep Agents with TodoListMiddleware"),
+        "deepagents + rubric": _peer_agent(DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model"),
+        **{name: _preset_agent(name) for name in PRESETS},
+        **{name: _wakeloop_agent(about, preset_without(kept)) for name, (about, kept) in LADDER.items()},
+        "+ idle rounds": _wakeloop_agent(
+            "+ guard, and rounds that bring nothing end it", needs="max_idle_rounds"
+        ),
+        "+ verify": _wakeloop_agent(
+            "`wakeloop`, and the checks are asked before an item is closed", verified=True
+        ),
+        "list given": _wakeloop_agent("our preset `wakeloop`, the list from the caller", given=True),
     }
 )
 
 
 def agent_named(name: str) -> Agent:
     """Return an agent by its name. Raises `BenchError`."""
-    return AGENTS[one_of("agent", name, AGENTS)]
+    return AGENTS[require_known("agent", name, AGENTS)]

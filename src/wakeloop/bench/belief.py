@@ -8,13 +8,13 @@ from typing import Any
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from wakeloop.bench.task import Call, Step
-from wakeloop.testing.conversation import calls_of, is_own, role_of
-from wakeloop.testing.vocabulary import (
+from wakeloop.testing.captured_requests import calls_of, is_from_model, role_of
+from wakeloop.testing.todo_tools import (
     Item,
-    Vocabulary,
-    events_of,
-    updated,
-    vocabulary_of,
+    TodoTools,
+    find_todo_tools,
+    read_events,
+    updated_ids,
     was_refused,
 )
 
@@ -35,7 +35,7 @@ class Belief:
         made: The calls that were made, as `key_of` names them.
     """
 
-    vocabulary: Vocabulary | None
+    vocabulary: TodoTools | None
     items: Sequence[Item] = ()
     done: Mapping[int, int] = field(default_factory=dict)
     failed: Mapping[int, int] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Belief:
 
 def believed(request: Sequence[BaseMessage], tools: Collection[str], steps: Sequence[Step]) -> Belief:
     """Read a request; `steps` say which calls do what."""
-    vocabulary = vocabulary_of(tools)
+    vocabulary = find_todo_tools(tools)
     answered: dict[str, tuple[int, bool]] = {}
     made = set()
     pushed, replies, stopped = 0, 0, False
@@ -60,28 +60,28 @@ def believed(request: Sequence[BaseMessage], tools: Collection[str], steps: Sequ
     for place, message in enumerate(request):
         if role_of(message) == "user":
             pushed = place
-        if is_own(message):
+        if is_from_model(message):
             replies, stopped = replies + 1, not calls_of(message)
         for call in calls_of(message):
-            key = key_of(Call(call["name"], call["args"]))
+            key = call_key(Call(call["name"], call["args"]))
             made.add(key)
             if (result := results.get(call["id"] or "")) is not None:
                 accepted = not was_refused(result) or answered.get(key, (0, False))[1]
                 answered[key] = (place, accepted)
     done, failed = {}, {}
     for number, step in enumerate(steps):
-        found = [answered.get(key_of(call)) for call in step.calls]
+        found = [answered.get(call_key(call)) for call in step.calls]
         places = [one[0] for one in found if one]
         if any(one is not None and not one[1] for one in found):
             failed[number] = max(places)
         elif len(places) == len(found):
             done[number] = max(places, default=0)
-    items = vocabulary.read(events_of(request)) if vocabulary else []
+    items = vocabulary.read(read_events(request)) if vocabulary else []
     claimed = _claimed(request, items) if vocabulary else frozenset()
     return Belief(vocabulary, items, done, failed, claimed, pushed, replies, stopped, made)
 
 
-def key_of(call: Call) -> str:
+def call_key(call: Call) -> str:
     """A call as one text; another toolbox's word for a path is the same."""
     args = {"path" if name == "file_path" else name: value for name, value in call.args.items()}
     return f"{call.name} {json.dumps(args, sort_keys=True, default=str)}"
@@ -94,7 +94,7 @@ def _claimed(request: Sequence[BaseMessage], items: Sequence[Item]) -> frozenset
     for call in (call for message in request for call in calls_of(message)):
         args: dict[str, Any] = call["args"]
         if call["name"] == "todo__done" or args.get("status") == "done":
-            claimed |= {text.get(str(key), "") for key in updated(args)}
+            claimed |= {text.get(str(key), "") for key in updated_ids(args)}
         for row in args.get("todos") or args.get("items") or ():
             if isinstance(row, dict) and row.get("status") == "completed":
                 claimed.add(str(row.get("content", row.get("text"))))

@@ -14,36 +14,36 @@ from langgraph.errors import GraphRecursionError
 from wakeloop.bench import peers
 from wakeloop.bench.agents import Ending, Job, agent_named
 from wakeloop.bench.journal import Row
-from wakeloop.bench.meter import Bench, CeilingError, Meter, OutageError
-from wakeloop.bench.models import model_of
-from wakeloop.bench.patience import TIMEOUT, patiently
+from wakeloop.bench.meter import CeilingError, OutageError, RequestMeter, ToolCounter
+from wakeloop.bench.models import make_model
 from wakeloop.bench.peers import PeerError
-from wakeloop.bench.plan import Cell, kind_of, task_of
+from wakeloop.bench.plan import Cell, family_kind, make_task
 from wakeloop.bench.study import Study
-from wakeloop.bench.task import Check, Task, damage, is_complete, share_of
-from wakeloop.bench.usage import CHARACTERS
-from wakeloop.bench.world import padded
+from wakeloop.bench.task import Check, Task, find_damage, is_complete, share_of
+from wakeloop.bench.time_limit import TIMEOUT, run_with_timeout
+from wakeloop.bench.token_usage import CHARACTERS_PER_TOKEN
+from wakeloop.bench.world import pad_results
 from wakeloop.errors import BenchError, SettingsError, WakeloopError
 from wakeloop.model.redaction import collect_secrets
 from wakeloop.text.secrets import redact_text
 
-CLAIMS = re.compile(r"\b(done|completed?|finished|all set)\b", re.IGNORECASE)
-DENIES = re.compile(
+COMPLETION_WORDS = re.compile(r"\b(done|completed?|finished|all set)\b", re.IGNORECASE)
+DENIAL_WORDS = re.compile(
     r"\b(not|cannot|unable|remain\w*|left|missing|blocked|fail\w*|incomplete|still|open)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
 LONGEST = 200  # characters of what an agent died of
 
-Model = Callable[[str, Task, int], BaseChatModel]
+ModelMaker = Callable[[str, Task, int], BaseChatModel]
 
 
-def claims(text: str) -> bool:
+def claims_completion(text: str) -> bool:
     """Tell whether a text says that the work is done: a word of doneness, and none that takes it back."""
-    return bool(CLAIMS.search(text)) and not DENIES.search(text)
+    return bool(COMPLETION_WORDS.search(text)) and not DENIAL_WORDS.search(text)
 
 
 @dataclass
-class World:
+class WatchedWorld:
     """A task's folder while it is played, looked at whenever a turn ends."""
 
     task: Task
@@ -56,12 +56,12 @@ class World:
             self.whole = self.task.check(self.folder)
 
 
-def play(
+def play_cell(
     cell: Cell,
     study: Study,
-    make: Model = model_of,
+    make: ModelMaker = make_model,
     timeout: float = TIMEOUT,
-    find: Callable[[Cell], Task] = task_of,
+    find: Callable[[Cell], Task] = make_task,
 ) -> Row:
     """Play a cell and return its row. Raises `BenchError` for an outage or a check that can't be run.
 
@@ -73,43 +73,45 @@ def play(
     it `cached`, `output`, `estimated`, `seconds`.
     """
     try:
-        return _played(cell, find(cell), study, make, timeout)
+        return _play_task(cell, find(cell), study, make, timeout)
     except SettingsError as error:  # of a check of one's own: no result either
         raise BenchError(str(error)) from None
 
 
-def _played(cell: Cell, task: Task, study: Study, make: Model, timeout: float) -> Row:
+def _play_task(cell: Cell, task: Task, study: Study, make: ModelMaker, timeout: float) -> Row:
     with tempfile.TemporaryDirectory(prefix="wakeloop-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         task.lay_out(folder)
-        world, bench = World(task, folder), Bench()
-        meter = Meter(study.max_requests, world.look)
+        world, bench = WatchedWorld(task, folder), ToolCounter()
+        meter = RequestMeter(study.max_requests, world.look)
         config: RunnableConfig = {"callbacks": [meter], "recursion_limit": study.recursion_limit}
         model = make(cell.model, task, cell.seed)
-        tools = bench.around(padded(task.tools(folder), cell.results * CHARACTERS))
+        tools = bench.wrap(pad_results(task.tools(folder), cell.results * CHARACTERS_PER_TOKEN))
         job = Job(task, folder, model, tools, config)
         agent = agent_named(cell.agent)
         if agent.peer:
             agent.peer.begin()
         begun = time.monotonic()
         try:
-            end, ending = ended(lambda job: patiently(lambda: agent.run(job), meter, timeout), job)
+            end, ending = run_to_end(
+                lambda job: run_with_timeout(lambda: agent.run(job), meter, timeout), job
+            )
         finally:
             if meter.given_up:
-                peers.end_all()  # one may still wait for the reply
+                peers.end_processes()  # one may still wait for the reply
         seconds = time.monotonic() - begun
         if bench.full:
             raise OSError(bench.full.errno, bench.full.strerror, name)
         checks = task.checks(folder, ending.text)
-        harm = damage(world.whole, task.check(folder)) if world.whole else []
+        harm = find_damage(world.whole, task.check(folder)) if world.whole else []
     return {
         **cell._asdict(),
-        "kind": kind_of(cell.family),
+        "kind": family_kind(cell.family),
         "completed": is_complete(checks),
         "share": round(share_of(checks), 4),
         "end": end,
         "reason": ending.reason,
-        "claims": claims(ending.text),
+        "claims": claims_completion(ending.text),
         "listed": ending.listed,
         "wakes": ending.wakes,
         "damage": len(harm),
@@ -124,7 +126,7 @@ def _played(cell: Cell, task: Task, study: Study, make: Model, timeout: float) -
     }
 
 
-def ended(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
+def run_to_end(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
     """Run an agent and say how it ended. Raises `BenchError` where that says nothing of the agent."""
 
     def short(said: object) -> str:

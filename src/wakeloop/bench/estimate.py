@@ -8,16 +8,16 @@ from typing import NamedTuple
 from langchain_core.tools import BaseTool
 
 from wakeloop.bench.agents import agent_named
-from wakeloop.bench.cell import play
+from wakeloop.bench.cell import play_cell
 from wakeloop.bench.journal import Row
 from wakeloop.bench.models import WEAK, is_weak
-from wakeloop.bench.plan import Cell, is_own, task_of
+from wakeloop.bench.plan import Cell, is_own_task, make_task
 from wakeloop.bench.study import Study
 from wakeloop.bench.task import Task
 
 SAMPLE = 3  # cells played for each agent, length and size of results
-USUAL = 3.0  # seconds that a request to a real model takes
-PROGRAMS = "run_python"
+SECONDS_PER_REQUEST = 3.0  # seconds that a request to a real model takes
+PROGRAM_TOOL = "run_python"
 
 
 class Estimate(NamedTuple):
@@ -33,7 +33,9 @@ class Estimate(NamedTuple):
     most_requests: int
 
 
-def estimate(study: Study, ahead: Sequence[Cell], workers: int, a_request: float = USUAL) -> Estimate:
+def estimate_run(
+    study: Study, ahead: Sequence[Cell], workers: int, a_request: float = SECONDS_PER_REQUEST
+) -> Estimate:
     """Play some of the cells with the weak model at its best, offline, and multiply.
 
     Nothing of a task of one's own is run: its checks are taken to hold, its programs to say nothing. An agent
@@ -43,10 +45,14 @@ def estimate(study: Study, ahead: Sequence[Cell], workers: int, a_request: float
     groups: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
     for cell in ahead:
         groups[cell.agent, cell.parts, cell.results].append(cell)
-    played = {key: _played(some, study) for key, some in groups.items()}
+    played = {key: _play_sample(some, study) for key, some in groups.items()}
     total = dict.fromkeys(("requests", "input", "cached", "output", "cost", "seconds"), 0.0)
     for (agent, parts, results), some in groups.items():
-        rows = played[agent, parts, results] or _alike(played, parts, results) or _plain(some, study)
+        rows = (
+            played[agent, parts, results]
+            or _same_size_rows(played, parts, results)
+            or _plain_loop_rows(some, study)
+        )
         for name in ("requests", "input", "cached", "output"):
             total[name] += len(some) * _mean(rows, name)
         total["cost"] += len(some) * sum(map(study.prices.cost, rows)) / max(1, len(rows))
@@ -56,32 +62,36 @@ def estimate(study: Study, ahead: Sequence[Cell], workers: int, a_request: float
     return Estimate(len(ahead), **total, most_requests=len(ahead) * study.max_requests)
 
 
-def _played(some: Sequence[Cell], study: Study) -> list[Row]:
+def _play_sample(some: Sequence[Cell], study: Study) -> list[Row]:
     peer = agent_named(some[0].agent).peer
     if peer is not None and not peer.is_here:
         return []
     apart = max(1, len(some) // SAMPLE)
-    return [play(cell._replace(model=WEAK), study, find=_still) for cell in some[::apart][:SAMPLE]]
+    return [play_cell(cell._replace(model=WEAK), study, find=_inert_task) for cell in some[::apart][:SAMPLE]]
 
 
-def _still(cell: Cell) -> Task:
+def _inert_task(cell: Cell) -> Task:
     """A cell's task, of which nothing is run where it is one's own."""
-    task = task_of(cell)
-    if not is_own(cell.family):
+    task = make_task(cell)
+    if not is_own_task(cell.family):
         return task
-    return replace(task, check=lambda _world: [], tools=lambda folder: [*map(_quiet, task.tools(folder))])
+    return replace(
+        task, check=lambda _world: [], tools=lambda folder: [*map(_inert_tool, task.tools(folder))]
+    )
 
 
-def _quiet(tool: BaseTool) -> BaseTool:
+def _inert_tool(tool: BaseTool) -> BaseTool:
     """The same tool; a program is said to have ended well."""
-    return tool.model_copy(update={"func": lambda **_: "Exit code 0.\n"}) if tool.name == PROGRAMS else tool
+    return (
+        tool.model_copy(update={"func": lambda **_: "Exit code 0.\n"}) if tool.name == PROGRAM_TOOL else tool
+    )
 
 
-def _plain(some: Sequence[Cell], study: Study) -> list[Row]:
-    return _played([cell._replace(agent="plain") for cell in some], study)
+def _plain_loop_rows(some: Sequence[Cell], study: Study) -> list[Row]:
+    return _play_sample([cell._replace(agent="plain") for cell in some], study)
 
 
-def _alike(played: dict[tuple[str, int, int], list[Row]], parts: int, results: int) -> list[Row]:
+def _same_size_rows(played: dict[tuple[str, int, int], list[Row]], parts: int, results: int) -> list[Row]:
     return [row for (_, *size), rows in played.items() if size == [parts, results] for row in rows]
 
 

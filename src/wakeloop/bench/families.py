@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from wakeloop.bench import on_files, on_programs, on_questions, on_tables, on_traps
+from wakeloop.bench import file_tasks, program_tasks, question_tasks, table_tasks, trap_tasks
 from wakeloop.bench.task import Family
 
-_ROOMS = (on_files, on_tables, on_programs, on_traps, on_questions)
+_MODULES = (file_tasks, table_tasks, program_tasks, trap_tasks, question_tasks)
 
 FAMILIES: Mapping[str, Family] = {
-    found.name: found for room in _ROOMS for found in vars(room).values() if isinstance(found, Family)
+    found.name: found for room in _MODULES for found in vars(room).values() if isinstance(found, Family)
 }

@@ -41,7 +41,7 @@ class Journal:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file.seek(0)
             whole = file.read()
-            head, self.rows = parsed(whole, self.path)
+            head, self.rows = parse_journal(whole, self.path)
         except BlockingIOError:
             file.close()
             raise BenchError(
@@ -82,7 +82,7 @@ class Journal:
             self.done.add(cell)
             self.rows.append(row)
 
-    def outage(self, cell: Cell, said: str) -> None:
+    def note_outage(self, cell: Cell, said: str) -> None:
         """Note why a cell came to nothing."""
         self._append({**cell._asdict(), OUTAGE: said})
 
@@ -97,11 +97,11 @@ class Journal:
             raise OSError(error.errno, error.strerror, str(self.path)) from None
 
 
-def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
+def read_journal(path: Path) -> tuple[dict[str, Any], list[Row]]:
     """Return the first line and the rows of a journal. Raises `BenchError` where there is none."""
     try:
         whole = path.read_bytes()
-        head, rows = parsed(gzip.decompress(whole) if path.suffix == ".gz" else whole, path)
+        head, rows = parse_journal(gzip.decompress(whole) if path.suffix == ".gz" else whole, path)
     except OSError as error:
         raise BenchError(f"{path} cannot be read: {error.strerror}.") from None
     if head is None:
@@ -109,26 +109,26 @@ def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
     return head, rows
 
 
-def parsed(whole: bytes, path: Path) -> tuple[dict[str, Any] | None, list[Row]]:
+def parse_journal(whole: bytes, path: Path) -> tuple[dict[str, Any] | None, list[Row]]:
     """Read the lines; what stands behind the last line's end was cut off. Of a cell the first row counts.
 
     Of outages the last is kept, in the head.
     """
     lines = whole[: whole.rfind(b"\n") + 1].splitlines()
-    read_lines = [_line(line, path, number) for number, line in enumerate(lines, 1)]
+    read_lines = [_parse_line(line, path, number) for number, line in enumerate(lines, 1)]
     if not read_lines:
         return None, []
     outages = [line[OUTAGE] for line in read_lines[1:] if OUTAGE in line]
-    rows = once(line for line in read_lines[1:] if OUTAGE not in line)
+    rows = first_rows(line for line in read_lines[1:] if OUTAGE not in line)
     return read_lines[0] | ({OUTAGE: outages[-1]} if outages else {}), rows
 
 
-def once(rows: Iterable[Row]) -> list[Row]:
+def first_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the first row of each cell."""
     return list({Cell.of(row): row for row in reversed(list(rows))}.values())[::-1]
 
 
-def _line(line: bytes, path: Path, number: int) -> dict[str, Any]:
+def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
         read_line = json.loads(line)
     except ValueError:

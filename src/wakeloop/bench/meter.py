@@ -13,11 +13,11 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import ValidationError
 
-from wakeloop.bench import usage
+from wakeloop.bench import token_usage
 from wakeloop.model.finish_reasons import is_unreadable_call
 from wakeloop.text.characters import pluralize
 
-REFUSED = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
+REFUSAL_STATUSES = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
 
 
 class CeilingError(Exception):
@@ -29,7 +29,7 @@ class OutageError(Exception):
 
 
 @dataclass(eq=False)
-class Meter(BaseCallbackHandler):
+class RequestMeter(BaseCallbackHandler):
     """Counts requests and tokens from LangChain's callbacks, so that every agent is measured alike.
 
     Where the server tells no usage it is taken from the size of the request.
@@ -44,7 +44,7 @@ class Meter(BaseCallbackHandler):
     estimated: bool = False
     given_up: bool = False  # nobody waits any more: what comes now goes nowhere
     raise_error = True
-    _size: usage.Meter = field(default_factory=usage.Meter)
+    _size: token_usage.UsageMeter = field(default_factory=token_usage.UsageMeter)
     _asked: dict[UUID, tuple[Sequence[dict[str, Any]], list[BaseMessage]]] = field(default_factory=dict)
     _since: dict[UUID, float] = field(default_factory=dict)
 
@@ -97,20 +97,20 @@ class Meter(BaseCallbackHandler):
         request that is refused says that the server can't do with this model what the bench asks.
         """
         self._since.pop(run_id, None)
-        if not isinstance(error, Exception) or _is_the_models(error):
+        if not isinstance(error, Exception) or _is_model_error(error):
             return
-        refused = getattr(error, "status_code", None) in REFUSED
+        refused = getattr(error, "status_code", None) in REFUSAL_STATUSES
         if not refused or self.requests == 1:
             how = "refuses the first request" if refused else "cannot be reached"
             raise OutageError(f"The model {how}: {type(error).__name__}: {error}") from error
 
 
-def _is_the_models(error: Exception) -> bool:
+def _is_model_error(error: Exception) -> bool:
     """Tell whether a request failed by the reply: its calls are none, or no JSON."""
     return isinstance(error, ValidationError) or is_unreadable_call(error)
 
 
-def _full(error: BaseException | None) -> OSError | None:
+def _disk_full_error(error: BaseException | None) -> OSError | None:
     """Return what says that a disk is full, of what led to an error."""
     while error is not None and not (isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT)):
         error = error.__cause__ or error.__context__
@@ -118,25 +118,25 @@ def _full(error: BaseException | None) -> OSError | None:
 
 
 @dataclass
-class Bench:
+class ToolCounter:
     """The tools of a cell, counted."""
 
     calls: int = 0
     failed: int = 0
     full: OSError | None = None  # the disk: no fault of the agent's
 
-    def around(self, tools: Sequence[BaseTool]) -> list[BaseTool]:
+    def wrap(self, tools: Sequence[BaseTool]) -> list[BaseTool]:
         """Return the same tools, watched."""
-        return [self._watched(tool) for tool in tools]
+        return [self._wrap_tool(tool) for tool in tools]
 
-    def _watched(self, tool: BaseTool) -> BaseTool:
+    def _wrap_tool(self, tool: BaseTool) -> BaseTool:
         def run(**args: Any) -> str:
             self.calls += 1
             try:
                 return str(tool.invoke(args))
             except Exception as error:
                 self.failed += 1
-                self.full = self.full or _full(error)
+                self.full = self.full or _disk_full_error(error)
                 raise
 
         return StructuredTool(

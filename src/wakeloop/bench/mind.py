@@ -7,17 +7,17 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from wakeloop.bench.belief import Belief, key_of
-from wakeloop.bench.drafts import dice
+from wakeloop.bench.belief import Belief, call_key
+from wakeloop.bench.family_builder import seeded_random
 from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.task import Call, Step
+from wakeloop.testing.captured_requests import role_of
 from wakeloop.testing.careful import Intent
-from wakeloop.testing.conversation import role_of
-from wakeloop.testing.vocabulary import Item, Move, Vocabulary
+from wakeloop.testing.todo_tools import Item, PlannedCall, TodoTools
 
 STOP = "All done."
 AT_ONCE, BESIDE = "in the reply that begins the next", "beside the first call"
-LOOK = Move("list_files", {})
+LOOK = PlannedCall("list_files", {})
 _STICKIEST = 0.9
 
 
@@ -32,13 +32,13 @@ class Dice:
     def tosses(self, habit: str, chance: float | None = None) -> bool:
         """A toss at a reply."""
         chance = getattr(self.knobs, habit) if chance is None else chance
-        rng = self.thrown.setdefault(habit, dice(f"{self.seed}/{habit}"))
+        rng = self.thrown.setdefault(habit, seeded_random(f"{self.seed}/{habit}"))
         return chance > 0 and rng.random() < chance
 
     def draws(self, habit: str, number: int = 0) -> bool:
         """Whether the habit meets this run, or the step of this number: the same whenever it is asked."""
         chance: float = getattr(self.knobs, habit)
-        return chance > 0 and dice(f"{self.seed}/{habit}/{number}").random() < chance
+        return chance > 0 and seeded_random(f"{self.seed}/{habit}/{number}").random() < chance
 
 
 def told(knobs: Knobs, request: Sequence[BaseMessage]) -> Knobs:
@@ -78,7 +78,7 @@ class Mind:
         return self._listed(vocabulary)
 
     @property
-    def vocabulary(self) -> Vocabulary | None:
+    def vocabulary(self) -> TodoTools | None:
         """The list's tools, None where it keeps no list."""
         few = not self.belief.items and len(self._known()) < self.knobs.list_from
         return None if few or self.dice.draws("no_list") else self.belief.vocabulary
@@ -108,7 +108,7 @@ class Mind:
         if self.dice.tosses("wander"):
             return self._look()
         if self.vocabulary and belief.items and self.dice.tosses("relist"):
-            show = Move("todo__list" if "todo__list" in tools else "todo_list", {})
+            show = PlannedCall("todo__list" if "todo__list" in tools else "todo_list", {})
             return Intent("update", moves=tuple(self.vocabulary.edit(belief.items, (), ()) or [show]))
         after = min(_STICKIEST, self.knobs.stop + self.knobs.stick)
         if (self._left() or self._unclosed()) and self.dice.tosses(
@@ -162,7 +162,7 @@ class Mind:
             and (self.belief.pushed > ended[number] or not self.dice.draws("forget", number))
         ]
 
-    def _listed(self, vocabulary: Vocabulary) -> Intent:
+    def _listed(self, vocabulary: TodoTools) -> Intent:
         """The next thing to do where a list is kept: what is to be closed or added, then work."""
         belief, left, closed = self.belief, self._left(), self._unclosed()
         while left and (self.knobs.replies == 1 or not closed) and (lied := self._feigned(left[0])):
@@ -189,7 +189,7 @@ class Mind:
         found = [self.belief.item(self.steps[number].label) for number in self.belief.failed]
         return [item for item in found if item and item.is_open]
 
-    def _working(self, left: Sequence[int], moves: tuple[Move, ...]) -> Intent:
+    def _working(self, left: Sequence[int], moves: tuple[PlannedCall, ...]) -> Intent:
         """The list's calls, and with them or after them the next step; at last a text."""
         if moves and (self.knobs.replies != 1 or not left):
             return Intent("update", moves=moves)
@@ -199,19 +199,21 @@ class Mind:
             return more
         return Intent("end", self.closing())
 
-    def _doing(self, numbers: Sequence[int]) -> tuple[Move, ...]:
-        return tuple(Move(name, dict(args)) for number in numbers for name, args in self.steps[number].calls)
+    def _doing(self, numbers: Sequence[int]) -> tuple[PlannedCall, ...]:
+        return tuple(
+            PlannedCall(name, dict(args)) for number in numbers for name, args in self.steps[number].calls
+        )
 
     def _pushed(self) -> Intent | None:
         """What it does when it is asked again after its last word."""
         if self.belief.failed:
             return self._look() if self.knobs.on_failure == "busy" else None
-        new = [spoil for spoil in self.spoils if key_of(spoil) not in self.belief.made]
+        new = [spoil for spoil in self.spoils if call_key(spoil) not in self.belief.made]
         if not new or not self.dice.tosses("spoil"):
             return None
         args: dict[str, Any] = dict(new[0].args)
-        return Intent("work", moves=(Move(new[0].name, args),))
+        return Intent("work", moves=(PlannedCall(new[0].name, args),))
 
     def _look(self) -> Intent:
         """A look that was never made before."""
-        return Intent("work", moves=(Move("search_files", {"query": f"look {self.request}"}),))
+        return Intent("work", moves=(PlannedCall("search_files", {"query": f"look {self.request}"}),))

@@ -6,9 +6,9 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from wakeloop.bench.drafts import dice
+from wakeloop.bench.family_builder import seeded_random
 from wakeloop.bench.knobs import Knobs
-from wakeloop.bench.study import one_of
+from wakeloop.bench.study import require_known
 from wakeloop.bench.task import Task
 from wakeloop.bench.weak_model import WeakModel
 from wakeloop.errors import BenchError
@@ -25,22 +25,24 @@ def is_weak(text: str) -> bool:
     return text == WEAK or text.startswith(f"{WEAK}:")
 
 
-def model_of(text: str, task: Task, seed: int) -> BaseChatModel:
+def make_model(text: str, task: Task, seed: int) -> BaseChatModel:
     """Make the model of a cell: `NAME`, `PROVIDER:NAME`, `NAME@URL`, or `weak:KNOB=VALUE,…`."""
     if is_weak(text):
-        own = dice(f"{task.family}/{task.parts}/{seed}").getrandbits(32)  # or all tasks would be one toss
-        return WeakModel(task, own, knobs_of(text))
-    return _real(text)
+        own = seeded_random(f"{task.family}/{task.parts}/{seed}").getrandbits(
+            32
+        )  # or all tasks would be one toss
+        return WeakModel(task, own, parse_knobs(text))
+    return _real_model(text)
 
 
-def knobs_of(text: str) -> Knobs:
+def parse_knobs(text: str) -> Knobs:
     """Read the knobs of a weak model. Raises `BenchError`."""
     values: dict[str, Any] = {}
     for pair in filter(None, text.removeprefix(WEAK).removeprefix(":").split(",")):
         name, sign, value = (part.strip() for part in pair.partition("="))
         if not sign:
             raise BenchError(f"A weak model is written as weak:stop=0.3,stick=0.3, not {text!r}.")
-        values[one_of("knob", name, Knobs.model_fields)] = int(value) if value.isdecimal() else value
+        values[require_known("knob", name, Knobs.model_fields)] = int(value) if value.isdecimal() else value
     try:
         return Knobs.model_validate(values)
     except ValidationError as error:
@@ -51,20 +53,20 @@ def knobs_of(text: str) -> Knobs:
 def check_model(text: str) -> None:
     """Refuse, before anything runs, a model that cannot be made."""
     if is_weak(text):
-        knobs_of(text)
+        parse_knobs(text)
     else:
-        _real(text)
+        _real_model(text)
 
 
-def key_of(text: str) -> str:
+def profile_key(text: str) -> str:
     """Return what a profile calls a model. Raises `BenchError` for an address that is none."""
     if is_weak(text):
         return text
-    apart(text)
+    split_address(text)
     return model_profile.profile_key(text)
 
 
-def apart(text: str) -> tuple[str, str]:
+def split_address(text: str) -> tuple[str, str]:
     """Take a model's name and its address apart; a name may hold an @ of its own. Raises `BenchError`."""
     if "@http" not in text and set("/:") & set(text.partition("@")[2]):
         raise BenchError("An address begins with http:// or https://, as in NAME@http://127.0.0.1:8080/v1.")
@@ -72,8 +74,8 @@ def apart(text: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=8)
-def _real(text: str) -> BaseChatModel:
-    name, url = apart(text)
+def _real_model(text: str) -> BaseChatModel:
+    name, url = split_address(text)
     if not url:
         check_name(name)
         return create_model(name)

@@ -18,22 +18,22 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-OUT, ONE = sys.stdout, Lock()
+REPLIES, LOCK = sys.stdout, Lock()
 Job = dict[str, Any]
 
 
 def exchange(line: Job) -> Job:
     """Say a line and wait for the answer; calls in parallel take turns."""
-    with ONE:
-        OUT.write(json.dumps(line) + "\n")
-        OUT.flush()
+    with LOCK:
+        REPLIES.write(json.dumps(line) + "\n")
+        REPLIES.flush()
         answer = json.loads(sys.stdin.readline())
     if "broken" in answer:
         raise RuntimeError(answer["broken"])
     return dict(answer)
 
 
-class Asked(BaseChatModel):
+class RemoteModel(BaseChatModel):
     """The model of the process that asked."""
 
     @property
@@ -52,7 +52,7 @@ class Asked(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
-def tool_of(told: Job) -> BaseTool:
+def remote_tool(told: Job) -> BaseTool:
     """A tool that runs in the process that asked."""
 
     def run(**args: Any) -> str:
@@ -70,20 +70,20 @@ def tool_of(told: Job) -> BaseTool:
     )
 
 
-def finish(agent: Any, job: Job, more: Job | None = None) -> Job:
+def run_agent(agent: Any, job: Job, more: Job | None = None) -> Job:
     """Run an agent once, and again while its list has open items, as often as the job says."""
     config = {"configurable": {"thread_id": "1"}, "recursion_limit": job["steps"]}
     state = agent.invoke({"messages": [HumanMessage(job["prompt"])], **(more or {})}, config)
     wakes = 0
-    while is_open(state) and wakes < job["outer"]:
+    while has_open_todos(state) and wakes < job["outer"]:
         wakes += 1
         state = agent.invoke({"messages": [HumanMessage(job["go_on"])]}, config)
-    signal = "open" if is_open(state) else "done"
+    signal = "open" if has_open_todos(state) else "done"
     text = state["messages"][-1].text
     return {"text": str(text), "signal": signal, "listed": len(state.get("todos") or ()), "wakes": wakes}
 
 
-def is_open(state: Job) -> bool:
+def has_open_todos(state: Job) -> bool:
     """Whether its list has open items."""
     return any(todo["status"] != "completed" for todo in state.get("todos") or ())
 
@@ -91,18 +91,18 @@ def is_open(state: Job) -> bool:
 # -- the agents -------------------------------------------------------------------------------------------
 
 
-def create_agent(job: Job, *, listed: bool = False, looped: bool = False) -> Job:
+def run_create_agent(job: Job, *, listed: bool = False, looped: bool = False) -> Job:
     """LangChain's agent."""
     from langchain.agents import create_agent as create
     from langchain.agents.middleware import TodoListMiddleware
     from langgraph.checkpoint.memory import InMemorySaver
 
     middleware = [TodoListMiddleware()] if listed else []
-    agent = create(Asked(), job["tools"], middleware=middleware, checkpointer=InMemorySaver())
-    return finish(agent, job if looped else {**job, "outer": 0})
+    agent = create(RemoteModel(), job["tools"], middleware=middleware, checkpointer=InMemorySaver())
+    return run_agent(agent, job if looped else {**job, "outer": 0})
 
 
-def deep(job: Job, *, listed: bool = False, graded: bool = False) -> Job:
+def run_deepagents(job: Job, *, listed: bool = False, graded: bool = False) -> Job:
     """Deep Agents, with the job's tools in the place of its own for files."""
     from deepagents import (  # type: ignore[import-not-found,unused-ignore]
         FilesystemMiddleware,
@@ -118,10 +118,10 @@ def deep(job: Job, *, listed: bool = False, graded: bool = False) -> Job:
     if listed:
         middleware.append(TodoListMiddleware())
     if graded:
-        middleware.append(RubricMiddleware(model=Asked(), on_evaluation=verdicts.append))
-    agent = create_deep_agent(Asked(), job["tools"], middleware=middleware)
+        middleware.append(RubricMiddleware(model=RemoteModel(), on_evaluation=verdicts.append))
+    agent = create_deep_agent(RemoteModel(), job["tools"], middleware=middleware)
     rubric = {"rubric": f"Everything that was asked for is done, every part of it:\n{job['prompt']}"}
-    ended = finish(agent, {**job, "outer": 0}, rubric if graded else None)
+    ended = run_agent(agent, {**job, "outer": 0}, rubric if graded else None)
     if verdicts:
         ended |= {"reason": verdicts[-1]["result"], "wakes": len(verdicts) - 1}
         ended["signal"] = "done" if ended["reason"] == "satisfied" else "open"
@@ -129,12 +129,12 @@ def deep(job: Job, *, listed: bool = False, graded: bool = False) -> Job:
 
 
 AGENTS: dict[str, Callable[[Job], Job]] = {
-    "create_agent": create_agent,
-    "todos": lambda job: create_agent(job, listed=True),
-    "looped": lambda job: create_agent(job, listed=True, looped=True),
-    "deep": deep,
-    "deep todos": lambda job: deep(job, listed=True),
-    "deep rubric": lambda job: deep(job, graded=True),
+    "create_agent": run_create_agent,
+    "todos": lambda job: run_create_agent(job, listed=True),
+    "looped": lambda job: run_create_agent(job, listed=True, looped=True),
+    "deep": run_deepagents,
+    "deep todos": lambda job: run_deepagents(job, listed=True),
+    "deep rubric": lambda job: run_deepagents(job, graded=True),
 }
 
 
@@ -144,17 +144,17 @@ def main() -> None:
     for package in ("langchain.agents.middleware", "deepagents"):
         with suppress(ModuleNotFoundError):
             import_module(package)
-    OUT.write("{}\n")
-    OUT.flush()
+    REPLIES.write("{}\n")
+    REPLIES.flush()
     while line := sys.stdin.readline():
         job = json.loads(line)
-        job["tools"] = [tool_of(told) for told in job["tools"]]
+        job["tools"] = [remote_tool(told) for told in job["tools"]]
         try:
             ended = AGENTS[job["agent"]](job)
         except Exception as error:  # noqa: BLE001 - it is the other process's to judge
             ended = {"error": f"{type(error).__name__}: {error}"[:300]}
-        OUT.write(json.dumps({"end": ended}) + "\n")
-        OUT.flush()
+        REPLIES.write(json.dumps({"end": ended}) + "\n")
+        REPLIES.flush()
 
 
 if __name__ == "__main__":

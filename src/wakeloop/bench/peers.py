@@ -23,8 +23,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from wakeloop.errors import BenchError
 
 PROGRAM = Path(__file__).with_name("peer_program.py")
-LAST_MOMENT = 5.0  # seconds that a peer has to end
-LAST = 400  # characters of what a peer said before it died
+GRACE_SECONDS = 5.0  # seconds that a peer has to end
+LONGEST_ERROR = 400  # characters of what a peer said before it died
 
 
 class PeerError(Exception):
@@ -43,7 +43,7 @@ class Peer:
     @property
     def is_here(self) -> bool:
         """Whether this interpreter has the very versions."""
-        return all(_installed(*pin.split("==")) for pin in self.pins)
+        return all(_is_installed(*pin.split("==")) for pin in self.pins)
 
     def python(self, where: Path) -> Path:
         """Return the interpreter to run it with: this one, or that of its environment."""
@@ -90,16 +90,18 @@ class Peer:
         offered = [convert_to_openai_tool(tool)["function"] for tool in tools]
         said = {"agent": name, "prompt": prompt, "tools": offered, "steps": config["recursion_limit"]}
         process = process_of(self)
-        process.say({**said, "go_on": go_on, "outer": outer})
+        process.send({**said, "go_on": go_on, "outer": outer})
         broken: BaseException | None = None
-        while "end" not in (heard := process.hear()):
+        while "end" not in (heard := process.receive()):
             try:
-                process.say(
-                    ask(model, heard["ask"], config) if "ask" in heard else call(tools, heard["call"])
+                process.send(
+                    answer_request(model, heard["ask"], config)
+                    if "ask" in heard
+                    else answer_tool_call(tools, heard["call"])
                 )
             except Exception as error:  # noqa: BLE001 - kept, and raised when the peer has come to its end
                 broken = error
-                process.say({"broken": type(error).__name__})
+                process.send({"broken": type(error).__name__})
         if broken is not None:
             raise broken
         if "error" in heard["end"]:
@@ -111,14 +113,14 @@ LANGCHAIN = Peer(("langchain==1.5.2",))
 DEEPAGENTS = Peer(("deepagents==0.7.32", "langchain==1.5.2"))
 
 
-def ask(model: BaseChatModel, asked: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+def answer_request(model: BaseChatModel, asked: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
     """Put a peer's request to the model."""
     voice = model.bind_tools(asked["tools"], **asked["options"]) if asked["tools"] else model
     reply = voice.invoke(messages_from_dict(asked["messages"]), config)
     return {"reply": messages_to_dict([reply])[0]}
 
 
-def call(tools: list[BaseTool], called: Mapping[str, Any]) -> dict[str, Any]:
+def answer_tool_call(tools: list[BaseTool], called: Mapping[str, Any]) -> dict[str, Any]:
     """Run a tool that a peer called; what it raises is its result."""
     tool = next(tool for tool in tools if tool.name == called["name"])
     try:
@@ -132,67 +134,67 @@ class PeerProcess:
     """A running peer; it ends with its input."""
 
     process: subprocess.Popen[str]
-    said: IO[str]
-    heard: IO[str]
+    stdin: IO[str]
+    stdout: IO[str]
     errors: IO[str]
 
     @classmethod
-    def of(cls, peer: Peer) -> Self:
+    def start(cls, peer: Peer) -> Self:
         """Start one, and wait until it has imported what it needs."""
-        command = [str(peer.python(PLACES[0] if PLACES else Path())), "-I", str(PROGRAM)]
+        command = [str(peer.python(ENVIRONMENTS[0] if ENVIRONMENTS else Path())), "-I", str(PROGRAM)]
         pipe, errors = subprocess.PIPE, tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - as long as it
         process = subprocess.Popen(  # noqa: S603 - our own program
             command, text=True, encoding="utf-8", stdin=pipe, stdout=pipe, stderr=errors
         )
         started = cls(process, cast(IO[str], process.stdin), cast(IO[str], process.stdout), errors)
-        started.hear()
+        started.receive()
         return started
 
-    def say(self, line: Mapping[str, Any]) -> None:
+    def send(self, line: Mapping[str, Any]) -> None:
         """Send it a line."""
-        self.said.write(json.dumps(line) + "\n")
-        self.said.flush()
+        self.stdin.write(json.dumps(line) + "\n")
+        self.stdin.flush()
 
-    def hear(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         """Wait for a line of it. Raises `BenchError` where it has died."""
-        if line := self.heard.readline():
+        if line := self.stdout.readline():
             return dict(json.loads(line))
         self.errors.seek(0)
-        last = self.errors.read().strip()[-LAST:] or "without a word"
-        end_all()
+        last = self.errors.read().strip()[-LONGEST_ERROR:] or "without a word"
+        end_processes()
         raise BenchError(f"A peer's process ended: {last}")
 
     def close(self) -> None:
         """End it."""
         with suppress(OSError):
-            self.said.close()
+            self.stdin.close()
         try:
-            self.process.wait(LAST_MOMENT)
+            self.process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.heard.close()
+        self.stdout.close()
         self.errors.close()
 
 
-PLACES: list[Path] = []  # where the environments are; set once a process
+ENVIRONMENTS: list[Path] = []  # where the environments are; set once a process
 RUNNING: dict[Peer, PeerProcess] = {}  # one for all cells of this process
 
 
 def process_of(peer: Peer) -> PeerProcess:
     """Return the running process of a peer."""
     if peer not in RUNNING:
-        RUNNING[peer] = PeerProcess.of(peer)
+        RUNNING[peer] = PeerProcess.start(peer)
     return RUNNING[peer]
 
 
-def end_all() -> None:
+def end_processes() -> None:
     """End the peers of this process."""
     while RUNNING:
         RUNNING.popitem()[1].close()
 
 
-def _installed(name: str, wanted: str) -> bool:
+def _is_installed(name: str, wanted: str) -> bool:
     try:
         return version(name) == wanted
     except PackageNotFoundError:

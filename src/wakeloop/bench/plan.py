@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.folders import load, prove
-from wakeloop.bench.study import Study, one_of
+from wakeloop.bench.study import Study, require_known
 from wakeloop.bench.task import Family, Task
+from wakeloop.bench.task_folders import check_tasks, load_tasks
 from wakeloop.errors import BenchError
 
 
@@ -33,9 +33,9 @@ class Cell(NamedTuple):
         return self.family, self.parts, self.results
 
 
-def cells(study: Study) -> list[Cell]:
+def plan_cells(study: Study) -> list[Cell]:
     """Return every cell once, seeds outermost: half of the run is half of every comparison."""
-    kinds = [kind for text in study.tasks for kind in tasks_of(text)]
+    kinds = [kind for text in study.tasks for kind in expand_tasks(text)]
     every = (
         Cell(agent, model, family, parts, seed, results)
         for seed in range(1, study.seeds + 1)
@@ -47,15 +47,15 @@ def cells(study: Study) -> list[Cell]:
     return list(dict.fromkeys(every))
 
 
-def tasks_of(text: str) -> Iterator[tuple[str, int]]:
+def expand_tasks(text: str) -> Iterator[tuple[str, int]]:
     """Return the families and lengths that a study's line means. Raises `BenchError`."""
     if is_folder(text):
-        yield from ((f"{text.rstrip('/')}/#{task.family}", task.parts) for task in own(text))
+        yield from ((f"{text.rstrip('/')}/#{task.family}", task.parts) for task in own_tasks(text))
         return
     name, _, parts = text.partition(":")
     if parts and not parts.isdecimal():
         raise BenchError(f"A task is named as FAMILY:PARTS, with a number, not {text!r}.")
-    every = [(family.name, length) for family in _families(name) for length in family.lengths]
+    every = [(family.name, length) for family in _named_families(name) for length in family.lengths]
     meant = [one for one in every if not parts or one[1] == int(parts)]
     if not meant:
         lengths = ", ".join(map(str, sorted({length for _, length in every})))
@@ -68,7 +68,7 @@ def is_folder(text: str) -> bool:
     return "/" in text or Path(text).is_dir()
 
 
-def _families(name: str) -> list[Family]:
+def _named_families(name: str) -> list[Family]:
     if name == "*":
         return list(FAMILIES.values())
     if name.startswith("@"):
@@ -77,42 +77,42 @@ def _families(name: str) -> list[Family]:
             kinds = ", ".join(sorted({f"@{family.kind}" for family in FAMILIES.values()}))
             raise BenchError(f"There is no kind of task {name!r}: there are {kinds}.")
         return found
-    return [FAMILIES[one_of("family of tasks", name, FAMILIES)]]
+    return [FAMILIES[require_known("family of tasks", name, FAMILIES)]]
 
 
-def task_of(cell: Cell) -> Task:
+def make_task(cell: Cell) -> Task:
     """Make the task of a cell."""
     folder, mark, name = cell.family.partition("/#")
     if mark:
-        return next(task for task in own(folder) if task.family == name)
+        return next(task for task in own_tasks(folder) if task.family == name)
     return FAMILIES[cell.family].make(cell.seed, cell.parts)
 
 
-def kind_of(family: str) -> str:
+def family_kind(family: str) -> str:
     """Return what a family shows; a folder of one's own is `own`."""
-    return "own" if is_own(family) else FAMILIES[family].kind
+    return "own" if is_own_task(family) else FAMILIES[family].kind
 
 
-def is_own(family: str) -> bool:
+def is_own_task(family: str) -> bool:
     """Tell whether a task is a folder of the user's own."""
     return family not in FAMILIES
 
 
-def own(folder: str) -> tuple[Task, ...]:
+def own_tasks(folder: str) -> tuple[Task, ...]:
     """Read a folder of tasks, once."""
-    return _own(Path(folder).resolve())
+    return _load_once(Path(folder).resolve())
 
 
-def proven(folder: str) -> None:
+def check_own_tasks(folder: str) -> None:
     """Refuse a folder whose tasks show nothing, once. Raises `SettingsError`."""
-    _proven(Path(folder).resolve())
+    _check_once(Path(folder).resolve())
 
 
 @lru_cache(maxsize=16)
-def _proven(folder: Path) -> None:
-    prove(folder)
+def _check_once(folder: Path) -> None:
+    check_tasks(folder)
 
 
 @lru_cache(maxsize=16)
-def _own(folder: Path) -> tuple[Task, ...]:
-    return tuple(load(folder))
+def _load_once(folder: Path) -> tuple[Task, ...]:
+    return tuple(load_tasks(folder))

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from wakeloop.bench import figures as of
-from wakeloop.bench.figures import split
+from wakeloop.bench.figures import group_rows
 from wakeloop.bench.journal import Row
 from wakeloop.bench.study import Study
 from wakeloop.errors import BenchError
 
-STEPS = [n / 10 for n in range(1, 41)]  # of the reference's spending
+BUDGETS = [n / 10 for n in range(1, 41)]  # of the reference's spending
 
 
-def draw(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
+def draw_plots(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
     """Write the plots; the same rows give the same bytes. Raises `BenchError` without matplotlib."""
     try:
         import matplotlib as mpl  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - of the extra
@@ -25,20 +25,20 @@ def draw(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
     look: Any = {"svg.hashsalt": "wakeloop", "svg.fonttype": "none", "font.size": 9}
     with mpl.rc_context(look):
         return [
-            completed(plt, rows, study, folder / "completed.svg"),
-            spend(plt, rows, study, folder / "spend.svg"),
+            plot_completion(plt, rows, study, folder / "completed.svg"),
+            plot_spending(plt, rows, study, folder / "spend.svg"),
         ]
 
 
-def completed(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
+def plot_completion(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
     """What each agent completes, model by model, with Wilson's intervals."""
-    models = [str(model) for (model,) in split(rows, "model")]
-    by_agent = split(rows, "agent")
+    models = [str(model) for (model,) in group_rows(rows, "model")]
+    by_agent = group_rows(rows, "agent")
     picture, axes = plt.subplots(figsize=(1.6 + 1.3 * max(3, len(models)), 3.8))
     for number, ((agent,), some) in enumerate(by_agent.items()):
-        groups = split(some, "model")
+        groups = group_rows(some, "model")
         found = {
-            place: of.figures(groups[model,], study).completed
+            place: of.compute_figures(groups[model,], study).completed
             for place, model in enumerate(models)
             if (model,) in groups
         }
@@ -50,46 +50,46 @@ def completed(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
         ]
         places = [place + shift for place in found]
         axes.errorbar(
-            places, values, yerr=ends, fmt="o", label=str(agent), **_look(number, str(agent), study)
+            places, values, yerr=ends, fmt="o", label=str(agent), **_line_style(number, str(agent), study)
         )
     axes.set(ylabel="completed, %", ylim=(-3, 103), title=study.name)
     axes.set_xticks(range(len(models)), labels=models, rotation=20, ha="right")
-    return _saved(plt, picture, axes, file)
+    return _save(plt, picture, axes, file)
 
 
-def spend(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
+def plot_spending(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
     """What each agent completes for how much, over all models; 1 is what the reference spends on the task."""
     budgets = {
-        model: of.budgets_of(split(group, "agent").get((study.reference,), []), study)
-        for (model,), group in split(rows, "model").items()
+        model: of.average_budgets(group_rows(group, "agent").get((study.reference,), []), study)
+        for (model,), group in group_rows(rows, "model").items()
     }
     picture, axes = plt.subplots(figsize=(6.4, 3.8))
-    for number, ((agent,), some) in enumerate(split(rows, "agent").items()):
-        groups = {model: group for (model,), group in split(some, "model").items()}
+    for number, ((agent,), some) in enumerate(group_rows(rows, "agent").items()):
+        groups = {model: group for (model,), group in group_rows(some, "model").items()}
         shares = [
             sum(
-                of.within(group, study, budgets[model], times).value * len(group)
+                of.completed_within(group, study, budgets[model], times).value * len(group)
                 for model, group in groups.items()
             )
             / len(some)
-            for times in STEPS
+            for times in BUDGETS
         ]
         look = {
             key: value
-            for key, value in _look(number, str(agent), study).items()
+            for key, value in _line_style(number, str(agent), study).items()
             if key in ("color", "linewidth")
         }
-        axes.step(STEPS, [100 * share for share in shares], where="post", label=str(agent), **look)
+        axes.step(BUDGETS, [100 * share for share in shares], where="post", label=str(agent), **look)
     axes.set(
         xlabel=f"spent, in what {study.reference} spends",
         ylabel="completed, %",
         ylim=(-3, 103),
         title=study.name,
     )
-    return _saved(plt, picture, axes, file)
+    return _save(plt, picture, axes, file)
 
 
-def _look(number: int, agent: str, study: Study) -> dict[str, Any]:
+def _line_style(number: int, agent: str, study: Study) -> dict[str, Any]:
     mine = agent == study.subject
     return {
         "color": "#00796b" if mine else f"C{number % 10}",
@@ -98,7 +98,7 @@ def _look(number: int, agent: str, study: Study) -> dict[str, Any]:
     }
 
 
-def _saved(plt: Any, picture: Any, axes: Any, file: Path) -> Path:
+def _save(plt: Any, picture: Any, axes: Any, file: Path) -> Path:
     axes.grid(visible=True, linewidth=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=7)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wakeloop.bench.figures import completed, differences, margin, split
+from wakeloop.bench.figures import completion, group_rows, paired_differences, smallest_margin
 from wakeloop.bench.journal import Row
-from wakeloop.bench.models import key_of
-from wakeloop.bench.statistics import Interval, bootstrap
+from wakeloop.bench.models import profile_key
+from wakeloop.bench.statistics import Interval, bootstrap_mean
 from wakeloop.bench.study import Study
 from wakeloop.platform.model_profile import ANY_LENGTH, read_profile
 
@@ -21,27 +21,29 @@ SETTINGS: Mapping[str, dict[str, Any]] = {  # loki's todo tools exist only while
 Profile = dict[str, dict[str, dict[str, Any]]]
 
 
-def profile_of(rows: Sequence[Row], study: Study) -> Profile:
+def make_profile(rows: Sequence[Row], study: Study) -> Profile:
     """Return for each model and length whether the list is `off`, `on` or `given`, and what says so.
 
     It is on where that completes more than the plain loop, by at least what matters and beyond chance; given
     where that does as much again to the list of the model's own. A model without both rows is left out.
     """
     found: Profile = {}
-    for (model,), group in split(rows, "model").items():
-        lengths = {ANY_LENGTH: group} | {str(parts): some for (parts,), some in split(group, "parts").items()}
+    for (model,), group in group_rows(rows, "model").items():
+        lengths = {ANY_LENGTH: group} | {
+            str(parts): some for (parts,), some in group_rows(group, "parts").items()
+        }
         entries = {length: entry for length, some in lengths.items() if (entry := _entry(some, study))}
         if entries:
-            found[key_of(str(model))] = entries
+            found[profile_key(str(model))] = entries
     return found
 
 
 def _entry(rows: Sequence[Row], study: Study) -> dict[str, Any] | None:
-    agents = {str(agent): some for (agent,), some in split(rows, "agent").items()}
+    agents = {str(agent): some for (agent,), some in group_rows(rows, "agent").items()}
     if OFF not in agents or ON not in agents:
         return None
-    choice = "on" if _pays(agents[ON], agents[OFF], study) else "off"
-    if GIVEN in agents and _pays(agents[GIVEN], agents[ON if choice == "on" else OFF], study):
+    choice = "on" if _is_better(agents[ON], agents[OFF], study) else "off"
+    if GIVEN in agents and _is_better(agents[GIVEN], agents[ON if choice == "on" else OFF], study):
         choice = "given"
     shares = {
         name: round(sum(row["completed"] for row in agents[agent]) / len(agents[agent]), 4)
@@ -58,9 +60,9 @@ def _entry(rows: Sequence[Row], study: Study) -> dict[str, Any] | None:
     }
 
 
-def _pays(some: Sequence[Row], others: Sequence[Row], study: Study) -> bool:
-    more: Interval = bootstrap(differences(some, others, completed))
-    return more.low > 0 and more.value >= margin(study)
+def _is_better(some: Sequence[Row], others: Sequence[Row], study: Study) -> bool:
+    more: Interval = bootstrap_mean(paired_differences(some, others, completion))
+    return more.low > 0 and more.value >= smallest_margin(study)
 
 
 def write_profile(file: Path, found: Profile) -> None:

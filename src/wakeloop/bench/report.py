@@ -9,14 +9,14 @@ from string import Template
 from typing import Any
 
 from wakeloop.bench import tables
-from wakeloop.bench.journal import OUTAGE, Row, read
-from wakeloop.bench.statistics import ENOUGH
-from wakeloop.bench.study import Prices, Study, study_of
+from wakeloop.bench.journal import OUTAGE, Row, read_journal
+from wakeloop.bench.statistics import MIN_TASKS
+from wakeloop.bench.study import Prices, Study, parse_study
 from wakeloop.errors import BenchError
 from wakeloop.text.characters import pluralize
 
 JOURNAL = "cells.jsonl"
-HERE = Path(__file__).parent
+TEMPLATES = Path(__file__).parent
 OUTCOMES = {
     "completed": "the share of jobs completed",
     "share": "the share of checks that hold",
@@ -34,17 +34,17 @@ class Result:
     outage: str = ""  # the last one
 
     @classmethod
-    def of(cls, path: Path) -> "Result":
+    def load(cls, path: Path) -> "Result":
         """Read what a run left: its folder, or the file of its rows. Raises `BenchError`."""
         file = path / JOURNAL if path.is_dir() else path
-        head, rows = read(file)
-        study = study_of(head.get("study", {}), str(file))
+        head, rows = read_journal(file)
+        study = parse_study(head.get("study", {}), str(file))
         if head.get("hash") != study.hash:
             raise BenchError(f"{file}: the study in its first line is not the one that the run began with.")
         missing = max(0, head["cells"] - len(rows))
-        return cls(study, in_order(rows, study), missing, head.get(OUTAGE, "") if missing else "")
+        return cls(study, sort_rows(rows, study), missing, head.get(OUTAGE, "") if missing else "")
 
-    def kept(self, file: Path) -> None:
+    def save(self, file: Path) -> None:
         """Write study and rows into one compressed file; the same rows give the same bytes."""
         head = {"study": self.study.model_dump(mode="json"), "hash": self.study.hash}
         lines = [head | {"cells": len(self.rows) + self.missing}, *self.rows]
@@ -53,7 +53,7 @@ class Result:
         file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def in_order(rows: Sequence[Row], study: Study) -> list[Row]:
+def sort_rows(rows: Sequence[Row], study: Study) -> list[Row]:
     """Return rows in the study's order, whichever cell was finished first."""
 
     def place(row: Row) -> tuple[Any, ...]:
@@ -63,7 +63,7 @@ def in_order(rows: Sequence[Row], study: Study) -> list[Row]:
     return sorted(rows, key=place)
 
 
-def page(
+def render_page(
     results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None, whole: bool = True
 ) -> str:
     """Return a page of some studies; `shown` is what stands at a study's end, such as its plots.
@@ -72,37 +72,39 @@ def page(
     """
     parts = [head]
     for result in results:
-        more = "\n" + details(result).replace("## ", "### ") if whole else ""
-        parts += [section(result, more), *filter(None, [(shown or {}).get(result.study.name)])]
-    who = tables.who([row for result in results for row in result.rows])
-    return "\n\n".join([*parts, _words("legend.md").template.strip(), "## Who is who", who]) + "\n"
+        more = "\n" + render_details(result).replace("## ", "### ") if whole else ""
+        parts += [render_section(result, more), *filter(None, [(shown or {}).get(result.study.name)])]
+    who = tables.agent_descriptions([row for result in results for row in result.rows])
+    return "\n\n".join([*parts, _template("legend.md").template.strip(), "## Who is who", who]) + "\n"
 
 
-def details(result: Result) -> str:
+def render_details(result: Result) -> str:
     """Return what a study says of each model: comparisons, losses, figures."""
     study, rows = result.study, result.rows
     tasks = {(row["family"], row["parts"], row["results"]) for row in rows}
     return (
-        _words("details.md")
+        _template("details.md")
         .substitute(
             reference=study.reference,
             subject=study.subject,
-            unit="whole tasks" if len(tasks) >= ENOUGH else "single runs (of few tasks: it holds for these)",
-            comparisons=tables.comparisons(rows, study),
-            every=tables.losses(rows, study),
-            agents=tables.agents(rows, study),
+            unit="whole tasks"
+            if len(tasks) >= MIN_TASKS
+            else "single runs (of few tasks: it holds for these)",
+            comparisons=tables.comparison_table(rows, study),
+            every=tables.losses_table(rows, study),
+            agents=tables.agents_table(rows, study),
         )
         .strip()
     )
 
 
-def section(result: Result, more: str = "") -> str:
+def render_section(result: Result, more: str = "") -> str:
     """Return what there is to say of one study, `more` at its end."""
     study, rows = result.study, result.rows
     tasks = {(row["family"], row["parts"], row["results"]) for row in rows}
     why = f" (the last outage: {result.outage})" if result.outage else ""
     return (
-        _words("page.md")
+        _template("page.md")
         .substitute(
             name=study.name,
             hash=study.hash,
@@ -112,34 +114,36 @@ def section(result: Result, more: str = "") -> str:
             primary=OUTCOMES[study.primary],
             reference=study.reference,
             subject=study.subject,
-            smallest=_smallest(study),
+            smallest=_describe_margin(study),
             runs=f"{pluralize(len(tasks), 'task')}, {pluralize(study.seeds, 'seed')}; "
             f"at most {pluralize(study.max_requests, 'request')} a run.",
-            prices=_prices(study),
-            losses=tables.losses(rows, study, every=False),
+            prices=_describe_prices(study),
+            losses=tables.losses_table(rows, study, every=False),
             details=more,
-            within=tables.by_size(rows, study, tables.at_equal_spend),
-            spent=tables.by_size(rows, study, tables.spent),
-            overview=tables.overview(rows, study),
-            lengths=_part("By length, and size of the tools' results", tables.by_length(rows, study)),
-            kinds=_part("By kind of task", tables.by_kind(rows, study)),
+            within=tables.tables_by_size(rows, study, tables.equal_spend_table),
+            spent=tables.tables_by_size(rows, study, tables.spending_table),
+            overview=tables.overview_table(rows, study),
+            lengths=_titled(
+                "By length, and size of the tools' results", tables.tables_by_length(rows, study)
+            ),
+            kinds=_titled("By kind of task", tables.table_by_kind(rows, study)),
         )
         .strip()
     )
 
 
-def _smallest(study: Study) -> str:
+def _describe_margin(study: Study) -> str:
     size, unit = (
         (study.smallest, "request") if study.primary == "requests" else (100 * study.smallest, "point")
     )
     return f"{size:g} {unit}{'' if size == 1 else 's'}"
 
 
-def _part(title: str, text: str) -> str:
+def _titled(title: str, text: str) -> str:
     return f"\n### {title}\n\n{text}\n" if text else ""
 
 
-def _prices(study: Study) -> str:
+def _describe_prices(study: Study) -> str:
     if study.prices == Prices():
         return "Spending is counted in tokens, cached ones at a tenth."
     kinds: dict[str, Any] = study.prices.model_dump()
@@ -147,5 +151,5 @@ def _prices(study: Study) -> str:
     return f"A million tokens cost: {told}."
 
 
-def _words(name: str) -> Template:
-    return Template((HERE / name).read_text(encoding="utf-8"))
+def _template(name: str) -> Template:
+    return Template((TEMPLATES / name).read_text(encoding="utf-8"))

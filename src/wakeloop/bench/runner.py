@@ -17,21 +17,21 @@ from pathlib import Path
 
 from wakeloop.bench import peers
 from wakeloop.bench.agents import agent_named
-from wakeloop.bench.cell import play
-from wakeloop.bench.folders import digest
+from wakeloop.bench.cell import play_cell
 from wakeloop.bench.journal import Journal, Row
 from wakeloop.bench.models import check_model, is_weak
-from wakeloop.bench.patience import TIMEOUT
-from wakeloop.bench.plan import Cell, cells, is_folder, proven
+from wakeloop.bench.plan import Cell, check_own_tasks, is_folder, plan_cells
 from wakeloop.bench.report import JOURNAL
 from wakeloop.bench.study import Study
+from wakeloop.bench.task_folders import digest_tasks
+from wakeloop.bench.time_limit import TIMEOUT
 from wakeloop.errors import BenchError
 
-OUTAGES = 3  # in a row, after which the run ends: the server is gone
+MOST_OUTAGES = 3  # in a row, after which the run ends: the server is gone
 TICK = 1.0  # seconds: a signal that comes just before a wait does not wake it
-OPENAI = ("langchain_openai",)  # takes as long to import as all the rest
+OPENAI_MODULES = ("langchain_openai",)  # takes as long to import as all the rest
 
-Told = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Progress:
         self.cost += cost
         self.seconds.setdefault(row["agent"], []).append(row["seconds"])
 
-    def left(self, ahead: Sequence[Cell]) -> float:
+    def seconds_left(self, ahead: Sequence[Cell]) -> float:
         """Return the seconds that the cells ahead will take, by what cells of the same agents took."""
         every = [one for taken in self.seconds.values() for one in taken]
         if not every:
@@ -64,7 +64,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Done:
+class Outcome:
     """What a run came to: all rows, and why it ended before its last cell, if it did."""
 
     rows: list[Row]
@@ -72,7 +72,7 @@ class Done:
     why: str = ""
 
 
-def plan(study: Study, *, offline: bool = False) -> list[Cell]:
+def plan_study(study: Study, *, offline: bool = False) -> list[Cell]:
     """Return the cells that can be played: checks every name first, and tasks of one's own.
 
     Raises `BenchError`, and `SettingsError` for a task that is none.
@@ -85,20 +85,20 @@ def plan(study: Study, *, offline: bool = False) -> list[Cell]:
     for agent in (*study.agents, study.reference):
         agent_named(agent)
     for folder in () if offline else filter(is_folder, study.tasks):
-        proven(folder)
-    return [cell for cell in cells(study) if agent_named(cell.agent).exists]
+        check_own_tasks(folder)
+    return [cell for cell in plan_cells(study) if agent_named(cell.agent).exists]
 
 
-def run(
+def play_study(
     study: Study,
     out: Path,
     *,
     workers: int = 2,
     max_cost: float | None = None,
     timeout: float = TIMEOUT,
-    told: Told = lambda _line: None,
+    told: Notify = lambda _line: None,
     shown: Callable[[Progress, Sequence[Cell]], None] = lambda _progress, _ahead: None,
-) -> Done:
+) -> Outcome:
     """Run the cells of a study that are not finished yet. Raises `BenchError`.
 
     Args:
@@ -111,7 +111,7 @@ def run(
         told: Takes a line for a person.
         shown: Takes the progress whenever a cell is finished, and the cells ahead.
     """
-    every = plan(study)
+    every = plan_study(study)
     where = peer_folder()
     for peer in {agent.peer for name in study.agents if (agent := agent_named(name)).exists}:
         if peer is not None:
@@ -123,15 +123,15 @@ def run(
         "cells": len(every),
         "wakeloop": version("wakeloop"),
         "python": platform.python_version(),
-        "tasks": {folder: digest(folder, kept) for folder in study.tasks if is_folder(folder)},
+        "tasks": {folder: digest_tasks(folder, kept) for folder in study.tasks if is_folder(folder)},
     }
     with Journal(out / JOURNAL, head) as journal:
         ahead = [cell for cell in every if cell not in journal.done]
         spent = sum(map(study.prices.cost, journal.rows))
         progress = Progress(len(every), len(every) - len(ahead), workers, spent)
         why = ""
-        must_fit(journal, every, told)
-        with pool(workers, study, where, timeout) as start:
+        check_journal(journal, every, told)
+        with worker_pool(workers, study, where, timeout) as start:
             at_work: dict[Future[Row], Cell] = {}
             while (ahead and not why) or at_work:
                 while ahead and not why and len(at_work) < workers:
@@ -142,12 +142,12 @@ def run(
                     at_work[start(cell)] = cell
                 for future in wait(at_work, TICK, FIRST_COMPLETED).done:
                     cell = at_work.pop(future)
-                    why = _finish(future, cell, journal, progress, study, told) or why
+                    why = _record_result(future, cell, journal, progress, study, told) or why
                     shown(progress, [*at_work.values(), *ahead])
-        return Done(journal.rows, len(every), why)
+        return Outcome(journal.rows, len(every), why)
 
 
-def must_fit(journal: Journal, every: Sequence[Cell], told: Told) -> None:
+def check_journal(journal: Journal, every: Sequence[Cell], told: Notify) -> None:
     """Refuse rows that this plan does not have, or that were played on other tasks. Raises `BenchError`."""
     known = set(every)
     strange = next((cell for cell in journal.done if cell not in known), None)
@@ -167,17 +167,17 @@ def must_fit(journal: Journal, every: Sequence[Cell], told: Told) -> None:
         told(f"{journal.path} was begun with wakeloop {was}, and this is {now}.")
 
 
-def _finish(
-    future: Future[Row], cell: Cell, journal: Journal, progress: Progress, study: Study, told: Told
+def _record_result(
+    future: Future[Row], cell: Cell, journal: Journal, progress: Progress, study: Study, told: Notify
 ) -> str:
     """Keep a row; of an outage say so, and at the third in a row why the run ends."""
     try:
         row = future.result()
     except BenchError as error:
         progress.outages += 1
-        journal.outage(cell, str(error))
+        journal.note_outage(cell, str(error))
         told(f"{cell.agent}, {cell.family}:{cell.parts}, seed {cell.seed}: {error}")
-        return f"{OUTAGES} cells in a row failed" if progress.outages >= OUTAGES else ""
+        return f"{MOST_OUTAGES} cells in a row failed" if progress.outages >= MOST_OUTAGES else ""
     except BrokenExecutor:
         return "one of its processes was ended from outside"
     journal.add(row)
@@ -186,59 +186,59 @@ def _finish(
 
 
 @contextmanager
-def pool(
+def worker_pool(
     workers: int, study: Study, where: Path, timeout: float = TIMEOUT
 ) -> Iterator[Callable[[Cell], Future[Row]]]:
     """Give what starts a cell: here, or in one of some processes that end with this one."""
     if workers == 1:
-        places, level = settle(where)
+        places, level = configure_process(where)
         try:
-            yield lambda cell: _here(cell, study, timeout)
+            yield lambda cell: _play_here(cell, study, timeout)
         finally:
-            peers.end_all()
-            settle(*places, level=level)
+            peers.end_processes()
+            configure_process(*places, level=level)
         return
     server = get_context("forkserver")  # imports once, whatever the number of workers
     server.set_forkserver_preload(
-        ["wakeloop.bench.cell", *(() if all(map(is_weak, study.models)) else OPENAI)]
+        ["wakeloop.bench.cell", *(() if all(map(is_weak, study.models)) else OPENAI_MODULES)]
     )
     ours, theirs = server.Pipe()
-    with ours, theirs, ProcessPoolExecutor(workers, server, begin_worker, (theirs, where)) as processes:
+    with ours, theirs, ProcessPoolExecutor(workers, server, start_worker, (theirs, where)) as processes:
         try:
-            yield lambda cell: processes.submit(play, cell, study, timeout=timeout)
+            yield lambda cell: processes.submit(play_cell, cell, study, timeout=timeout)
         except BaseException:
             ours.close()  # ends the workers, whatever they wait for
             raise
 
 
-def _here(cell: Cell, study: Study, timeout: float) -> Future[Row]:
+def _play_here(cell: Cell, study: Study, timeout: float) -> Future[Row]:
     future: Future[Row] = Future()
     try:
-        future.set_result(play(cell, study, timeout=timeout))
+        future.set_result(play_cell(cell, study, timeout=timeout))
     except BenchError as error:
         future.set_exception(error)
     return future
 
 
-def settle(*places: Path, level: int = logging.ERROR) -> tuple[list[Path], int]:
+def configure_process(*places: Path, level: int = logging.ERROR) -> tuple[list[Path], int]:
     """Tell this process where peers are; a ceiling that is reached is nothing to warn of.
 
     Returns what held before.
     """
     logger = logging.getLogger("langchain_core.callbacks")
-    before = [*peers.PLACES], logger.level
-    peers.PLACES[:] = places
+    before = [*peers.ENVIRONMENTS], logger.level
+    peers.ENVIRONMENTS[:] = places
     logger.setLevel(level)
     return before
 
 
-def begin_worker(line: Connection, where: Path) -> None:
+def start_worker(line: Connection, where: Path) -> None:
     """Begin a worker: it ends when the process that has the line's other end is gone, however it ended.
 
     Ctrl-C is for that process alone.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    settle(where)
+    configure_process(where)
 
     def watch() -> None:
         with suppress(EOFError, OSError):

@@ -12,11 +12,11 @@ from random import Random
 from typing import Any, NamedTuple
 
 Z = 1.959963984540054  # 95 % of a normal distribution, both sides
-TIMES = 1_000  # resamples
-FEWEST = 5  # runs of which an interval is told
-ROUNDED = 1e-9  # what sums of the same numbers may differ by
-FEW = 12  # groups of which every flip is tried: 4,096
-ENOUGH = 8  # tasks from which on whole tasks are flipped, below it single runs
+RESAMPLES = 1_000  # resamples
+MIN_RUNS = 5  # runs of which an interval is told
+TOLERANCE = 1e-9  # what sums of the same numbers may differ by
+MOST_EXACT_FLIPS = 12  # groups of which every flip is tried: 4,096
+MIN_TASKS = 8  # tasks from which on whole tasks are flipped, below it single runs
 
 ByTask = Mapping[Any, Sequence[float]]
 
@@ -29,7 +29,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson(successes: int, runs: int) -> Interval:
+def wilson_interval(successes: int, runs: int) -> Interval:
     """Return a share with Wilson's interval; of no runs it is anything from 0 to 1."""
     if not runs:
         return Interval(math.nan, 0.0, 1.0)
@@ -41,7 +41,7 @@ def wilson(successes: int, runs: int) -> Interval:
     return Interval(share, low, high)
 
 
-def bootstrap(values: ByTask, seed: int = 0, times: int = TIMES) -> Interval:
+def bootstrap_mean(values: ByTask, seed: int = 0, times: int = RESAMPLES) -> Interval:
     """Return the mean of all runs with an interval: tasks are drawn again, and runs within each.
 
     Of fewer than five runs it may lie anywhere.
@@ -49,7 +49,7 @@ def bootstrap(values: ByTask, seed: int = 0, times: int = TIMES) -> Interval:
     groups = [list(group) for group in values.values() if group]
     if not groups:
         return Interval(math.nan, math.nan, math.nan)
-    if sum(map(len, groups)) < FEWEST:
+    if sum(map(len, groups)) < MIN_RUNS:
         return Interval(_mean(groups), -math.inf, math.inf)
     dice = Random(seed)  # noqa: S311 - resampling
     means = sorted(_mean_of_draw(groups, dice) for _ in range(times))
@@ -66,26 +66,26 @@ def _mean(groups: Sequence[Sequence[float]]) -> float:
     return sum(map(sum, groups)) / sum(map(len, groups))
 
 
-def flips(differences: ByTask) -> float:
+def flip_test(differences: ByTask) -> float:
     """Return how often a mean as far from 0 comes by chance: the signs of whole tasks are flipped.
 
     With fewer than eight tasks those of single runs: then it holds for these tasks alone. Up to twelve signs
     are flipped in every way, more as the normal distribution has it.
     """
     groups = [group for group in differences.values() if group]
-    whole = len(groups) >= ENOUGH
+    whole = len(groups) >= MIN_TASKS
     drawn = [sum(group) for group in groups] if whole else [d for group in groups for d in group]
     sums = [float(one) for one in drawn if one]
     if not sums:
         return 1.0
     far = abs(math.fsum(sums))
-    if len(sums) > FEW:
+    if len(sums) > MOST_EXACT_FLIPS:
         return math.erfc(far / math.sqrt(2 * math.fsum(one * one for one in sums)))
     every: list[float] = [abs(sum(map(mul, sums, signs))) for signs in product((1, -1), repeat=len(sums))]
-    return len([one for one in every if one >= far - ROUNDED]) / len(every)
+    return len([one for one in every if one >= far - TOLERANCE]) / len(every)
 
 
-def holm(chances: Mapping[str, float]) -> dict[str, float]:
+def correct_by_holm(chances: Mapping[str, float]) -> dict[str, float]:
     """Return the chances of several comparisons, corrected by Holm's method."""
     corrected: dict[str, float] = {}
     most = 0.0

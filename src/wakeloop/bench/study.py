@@ -75,27 +75,27 @@ class Study(BaseModel):
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:HASH]
 
-    def varied(self, **changes: Any) -> "Study":
+    def with_changes(self, **changes: Any) -> "Study":
         """Return it with some fields changed; None changes nothing."""
         given = {key: value for key, value in changes.items() if value is not None}
-        return study_of(self.model_dump() | given, "the options") if given else self
+        return parse_study(self.model_dump() | given, "the options") if given else self
 
 
-def study_named(name: str) -> Study:
+def load_study(name: str) -> Study:
     """Read a study from a file, or one of the package's own by its name. Raises `BenchError`."""
     path = Path(name)
     if path.suffix not in (".yaml", ".yml", ".json"):
         own = sorted(one.stem for one in BUILT_IN.glob("*.yaml"))
-        path = BUILT_IN / f"{one_of('study', name, own)}.yaml"
-    return study_of(dict(read_yaml(path).values), str(path))
+        path = BUILT_IN / f"{require_known('study', name, own)}.yaml"
+    return parse_study(dict(read_yaml(path).values), str(path))
 
 
-def study_of(values: dict[str, Any], where: str) -> Study:
+def parse_study(values: dict[str, Any], where: str) -> Study:
     """Check what a study says. Raises `BenchError` with one sentence for each wrong value."""
     try:
         study = Study.model_validate(values)
     except ValidationError as error:
-        raise BenchError(" ".join(_sentence(one, where) for one in error.errors())) from None
+        raise BenchError(" ".join(_describe_error(one, where) for one in error.errors())) from None
     for field in ("reference", "subject"):
         if getattr(study, field) not in study.agents:
             raise BenchError(f"{where}: the {field} {getattr(study, field)!r} is none of the study's agents.")
@@ -106,26 +106,26 @@ def study_of(values: dict[str, Any], where: str) -> Study:
     return study
 
 
-def one_of(what: str, name: str, known: Iterable[str]) -> str:
+def require_known(what: str, name: str, known: Iterable[str]) -> str:
     """Return a name that is known. Raises `BenchError` with the nearest right one."""
     names = list(known)
     if name in names:
         return name
-    raise BenchError(unknown(what, name, names))
+    raise BenchError(unknown_name(what, name, names))
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """Say that there is nothing of this name, with the nearest right one."""
     near = get_close_matches(name, known := list(known), n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
     return f"There is no {what} {name!r}; {hint}"
 
 
-def _sentence(error: Any, where: str) -> str:
+def _describe_error(error: Any, where: str) -> str:
     field = ".".join(map(str, error["loc"]))
     if error["type"] == "missing":
         return f"{where}: {field!r} is missing."
     if error["type"] == "extra_forbidden":
         known = Study.model_fields if len(error["loc"]) == 1 else Prices.model_fields
-        return f"{where}: {unknown('key', str(error['loc'][-1]), known)}"
+        return f"{where}: {unknown_name('key', str(error['loc'][-1]), known)}"
     return f"{where}: {field!r} cannot be {error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:]}."

@@ -79,7 +79,7 @@ class Task:
 
     def lay_out(self, folder: Path) -> None:
         """Write the world at the beginning into a folder, which is made."""
-        laid_out(self.files, folder)
+        write_files(self.files, folder)
 
     def checks(self, folder: Path, said: str) -> list[Check]:
         """All hidden checks: of the world and of the last text."""
@@ -105,7 +105,7 @@ class Family:
     make: Callable[[int, int], Task]
 
 
-def laid_out(files: Mapping[str, str], folder: Path) -> None:
+def write_files(files: Mapping[str, str], folder: Path) -> None:
     """Write files into a folder, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
@@ -125,7 +125,7 @@ def share_of(checks: Sequence[Check]) -> float:
     return sum(work) / len(work) if work else float(is_complete(checks))
 
 
-def damage(then: Sequence[Check], now: Sequence[Check]) -> list[str]:
+def find_damage(then: Sequence[Check], now: Sequence[Check]) -> list[str]:
     """The names of checks that held then and do not now."""
     standing = {check.name for check in now if check.passed}
     return [check.name for check in then if check.passed and check.name not in standing]

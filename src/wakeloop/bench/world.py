@@ -17,44 +17,47 @@ from wakeloop.tools.folder import ConfinedFolder, explain_os_errors, quote_path
 
 _SECONDS = 10
 _LONGEST = 1_000_000  # bytes of what a program says
-_FILLER = " ."
+_PADDING = " ."
 
 
 def world_tools(folder: Path) -> list[BaseTool]:
     """The tools that every task has: the file tools, and to append, to move, to delete; confined likewise."""
-    world = World(ConfinedFolder(folder), FileLimits())
+    world = WorldTools(ConfinedFolder(folder), FileLimits())
     more = (world.append_file, world.move_file, world.delete_file)
     return [*file_tools(folder), *(StructuredTool.from_function(method) for method in more)]
 
 
 def program_tools(folder: Path) -> list[BaseTool]:
     """The same with `run_python`, for tasks whose programs have tests."""
-    world = World(ConfinedFolder(folder), FileLimits())
+    world = WorldTools(ConfinedFolder(folder), FileLimits())
     return [*world_tools(folder), StructuredTool.from_function(world.run_python)]
 
 
-def padded(tools: Sequence[BaseTool], characters: int) -> list[BaseTool]:
+def pad_results(tools: Sequence[BaseTool], characters: int) -> list[BaseTool]:
     """The same tools, their results filled up to a size: what a wake costs depends on it."""
 
     def fill(run: Callable[..., str]) -> Callable[..., str]:
-        return lambda **args: run(**args).ljust(characters, _FILLER[1])
+        return lambda **args: run(**args).ljust(characters, _PADDING[1])
 
     return [
         StructuredTool(
-            name=tool.name, description=tool.description, args_schema=tool.args_schema, func=fill(_body(tool))
+            name=tool.name,
+            description=tool.description,
+            args_schema=tool.args_schema,
+            func=fill(_function_of(tool)),
         )
         for tool in tools
     ]
 
 
-def _body(tool: BaseTool) -> Callable[..., Any]:
+def _function_of(tool: BaseTool) -> Callable[..., Any]:
     if not isinstance(tool, StructuredTool) or tool.func is None:
         raise TypeError(f"Only tools made from a function can be padded; {tool.name!r} is none.")
     return tool.func
 
 
 @dataclass(frozen=True)
-class World:
+class WorldTools:
     """The further tools as methods; what the model reads stands over each."""
 
     folder: ConfinedFolder

@@ -11,15 +11,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from wakeloop.bench.estimate import Estimate, estimate
-from wakeloop.bench.journal import read
-from wakeloop.bench.models import apart, is_weak
-from wakeloop.bench.plan import Cell, is_own, task_of
-from wakeloop.bench.profile import OFF, ON, profile_of, write_profile
-from wakeloop.bench.report import JOURNAL, Result, details, page
-from wakeloop.bench.runner import Progress, plan, run
-from wakeloop.bench.study import Prices, Study, study_named
-from wakeloop.bench.tables import number
+from wakeloop.bench.estimate import Estimate, estimate_run
+from wakeloop.bench.journal import read_journal
+from wakeloop.bench.models import is_weak, split_address
+from wakeloop.bench.plan import Cell, is_own_task, make_task
+from wakeloop.bench.profile import OFF, ON, make_profile, write_profile
+from wakeloop.bench.report import JOURNAL, Result, render_details, render_page
+from wakeloop.bench.runner import Progress, plan_study, play_study
+from wakeloop.bench.study import Prices, Study, load_study
+from wakeloop.bench.tables import format_number
 from wakeloop.cli.execution import STOP_NOTES, handle_signals
 from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
 from wakeloop.display.width import room, within
@@ -34,7 +34,7 @@ PRICE_KINDS = ("input", "cached", "output")
 def select_study(study: str, prices: str | None, base_url: str | None, **changes: Any) -> Study:
     """A study by its name or file, varied by what was typed."""
     with bench_errors_as_usage():
-        return _vary_study(study_named(study), parse_prices(prices), base_url, changes)
+        return _vary_study(load_study(study), parse_prices(prices), base_url, changes)
 
 
 def _vary_study(
@@ -43,14 +43,15 @@ def _vary_study(
     if agents := changes.get("agents"):
         changes["reference"] = found.reference if found.reference in agents else agents[0]
         changes["subject"] = found.subject if found.subject in agents else agents[-1]
-    found = found.varied(prices=prices, **{key: value or None for key, value in changes.items()})
+    found = found.with_changes(prices=prices, **{key: value or None for key, value in changes.items()})
     if base_url:
         if all(map(is_weak, found.models)):
             raise usage_error("--base-url is the address of a model: name it with --model NAME.")
-        named = [
-            model if is_weak(model) or apart(model)[1] else f"{model}@{base_url}" for model in found.models
-        ]
-        found = found.varied(models=named)
+        named = []
+        for model in found.models:
+            has_address = is_weak(model) or split_address(model)[1]
+            named.append(model if has_address else f"{model}@{base_url}")
+        found = found.with_changes(models=named)
     return found
 
 
@@ -78,16 +79,17 @@ def bench_errors_as_usage() -> Iterator[None]:
 def format_estimate(study: Study, workers: int) -> Iterator[str]:
     """What the study will take."""
     with bench_errors_as_usage():
-        ahead = plan(study, offline=True)
-    found: Estimate = estimate(study, ahead, workers)
+        ahead = plan_study(study, offline=True)
+    found: Estimate = estimate_run(study, ahead, workers)
     cells = pluralize(found.cells, "cell")
     yield f"{cells}, with a model that stops at nothing (a weaker one is asked more often):"
     yield f"  {pluralize(round(found.requests), 'request')}, at most {found.most_requests:,}"
     read = pluralize(round(found.input), "token")
     yield f"  {read} in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
     unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""
-    yield f"  cost {number(found.cost)}{unit}, about {format_duration(found.seconds)} with {workers} at once"
-    if any(is_own(cell.family) and not task_of(cell).steps for cell in ahead):
+    duration = format_duration(found.seconds)
+    yield f"  cost {format_number(found.cost)}{unit}, about {duration} with {workers} at once"
+    if any(is_own_task(cell.family) and not make_task(cell).steps for cell in ahead):
         yield "  a task of your own that tells no steps counts as one request"
 
 
@@ -96,9 +98,9 @@ def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -
     with handle_signals(stop_study):
         try:
             with bench_errors_as_usage():
-                plan(study)
+                plan_study(study)
             with progress_line(say) as shown:
-                done = run(study, out, told=say, shown=shown, **how)
+                done = play_study(study, out, told=say, shown=shown, **how)
         except (KeyboardInterrupt, SystemExit):
             say(f"Stopped: {describe_saved_cells(out)}. {RESUME_HINT}")
             raise
@@ -123,7 +125,7 @@ def stop_study(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - 
 def describe_saved_cells(out: Path) -> str:
     """Say what of a run is on the disk."""
     path = out / JOURNAL
-    head, rows = read(path) if path.exists() and path.stat().st_size else ({"cells": 0}, [])
+    head, rows = read_journal(path) if path.exists() and path.stat().st_size else ({"cells": 0}, [])
     if not rows:
         return "no cell was finished"
     return (
@@ -141,15 +143,15 @@ def build_report(
 ) -> str:
     """The page of some runs; with files, plots, rows and pages of details are written beside it."""
     with bench_errors_as_usage():
-        results = [Result.of(folder) for folder in folders]
+        results = [Result.load(folder) for folder in folders]
     beside = file.parent if file else Path()
     shown: dict[str, list[str]] = {result.study.name: [] for result in results}
     for result in results:
         name = result.study.name.replace(" ", "-")
         if plots:
-            from wakeloop.bench.plots import draw
+            from wakeloop.bench.plots import draw_plots
 
-            drawn = draw(result.rows, result.study, plots / name)
+            drawn = draw_plots(result.rows, result.study, plots / name)
             shown[result.study.name] += [f"![{one.stem}]({os.path.relpath(one, beside)})" for one in drawn]
         if kept:
             rows = kept / f"{name}.jsonl.gz"
@@ -158,17 +160,17 @@ def build_report(
         if apart:
             own = apart / f"{name}.md"
             own.parent.mkdir(parents=True, exist_ok=True)
-            own.write_text(f"# {name}, model by model\n\n{details(result)}\n", encoding="utf-8")
+            own.write_text(f"# {name}, model by model\n\n{render_details(result)}\n", encoding="utf-8")
             shown[result.study.name] += [f"[Model by model]({os.path.relpath(own, beside)})"]
     lines = {name: "\n\n".join(some) for name, some in shown.items() if some}
-    return page(results, head, shown=lines, whole=apart is None)
+    return render_page(results, head, shown=lines, whole=apart is None)
 
 
 def write_model_profile(folder: Path, file: Path) -> list[str]:
     """Write what a run says of its models into a profile; what it says and where, for a person."""
     with bench_errors_as_usage():
-        result = Result.of(folder)
-    found = profile_of(result.rows, result.study)
+        result = Result.load(folder)
+    found = make_profile(result.rows, result.study)
     if not found:
         raise usage_error(
             f"{folder} says nothing of a list: that takes rows of `{OFF}` and of `{ON}` with one model."
@@ -201,11 +203,11 @@ class ProgressLine:
 
     def __call__(self, progress: Progress, ahead: Sequence[Cell]) -> None:
         """Show how far it is, what is left of time, and what it has cost."""
-        left = progress.left(ahead)
+        left = progress.seconds_left(ahead)
         cost = progress.cost / max(1, progress.finished)
         text = (
             f"{progress.finished:,} of {pluralize(progress.whole, 'cell')}, {format_duration(left)} left, "
-            f"cost {number(progress.cost)}, {number(cost * len(ahead))} left"
+            f"cost {format_number(progress.cost)}, {format_number(cost * len(ahead))} left"
         )
         if columns := room(sys.stderr):
             sys.stderr.write(f"\r\x1b[K{next(within(text, columns - 1))}")

@@ -11,7 +11,7 @@ from wakeloop.demo.history import Event, events
 from wakeloop.demo.report import AUTHOR, MEASURES, measured, report, results, summary, why_left_out
 from wakeloop.demo.vocabulary import happened, vocabulary_of
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.testing.vocabulary import Item, Move, Vocabulary
+from wakeloop.testing.todo_tools import Item, PlannedCall, TodoTools
 from wakeloop.text.characters import pluralize
 
 NEEDED = frozenset({"list_files", "read_file", "write_file", *MEASURES})
@@ -33,7 +33,7 @@ class Reply:
     """One reply: its text, and its tool calls."""
 
     text: str
-    calls: tuple[Move, ...] = ()
+    calls: tuple[PlannedCall, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Job:
     """One audit, from the message that asks for it: all that the rules look at."""
 
     told: Sequence[Event]
-    vocabulary: Vocabulary
+    vocabulary: TodoTools
     limit: int
 
     @computed_once
@@ -95,9 +95,11 @@ class Job:
         """What the tools have brought, by tool and path."""
         return results(self.told)
 
-    def looks(self, path: str) -> tuple[Move, ...]:
+    def looks(self, path: str) -> tuple[PlannedCall, ...]:
         """The calls that a file still needs."""
-        return tuple(Move(name, {"path": path}) for name in FILE_TOOLS if (name, path) not in self.known)
+        return tuple(
+            PlannedCall(name, {"path": path}) for name in FILE_TOOLS if (name, path) not in self.known
+        )
 
     @property
     def open(self) -> list[Item]:
@@ -109,7 +111,7 @@ class Job:
         last = next((event for event in reversed(self.told) if event.name == name and event.answered), None)
         return last.text if last and last.state == "error" else ""
 
-    def close(self, item: Item, reason: str = "") -> Move:
+    def close(self, item: Item, reason: str = "") -> PlannedCall:
         """The call that closes an item."""
         return self.vocabulary.close(self.items, item, reason[:300])
 
@@ -128,7 +130,7 @@ def next_reply(messages: Sequence[BaseMessage], tools: Collection[str], limit: i
     return next(reply for rule in RULES if (reply := rule(job)) is not None)
 
 
-def job_start(told: Sequence[Event], vocabulary: Vocabulary | None) -> int | None:
+def job_start(told: Sequence[Event], vocabulary: TodoTools | None) -> int | None:
     """Where the present audit was asked for; while one has open items, asking again only goes on with it."""
     start: int | None = None
     for place, event in enumerate(told):
@@ -145,7 +147,7 @@ def list_folder(job: Job) -> Reply | None:
         return None
     if failure := job.failure("list_files"):
         return Reply(f"The folder could not be listed, so there is no audit: {failure}")
-    call = Move("list_files", {"path": ".", "pattern": PATTERN})
+    call = PlannedCall("list_files", {"path": ".", "pattern": PATTERN})
     return Reply(f"{INTRODUCTION} I list the folder, then plan one item for each file.", (call,))
 
 
@@ -189,7 +191,7 @@ def audit_next(job: Job) -> Reply | None:
         return Reply(f"{path}: {', '.join(name for name, _ in calls)}.", calls[:1] if first else calls)
     read = job.known["read_file", path]
     reason = f"It could not be read: {read.text}" if read.state == "error" else ""
-    onward: tuple[Move, ...] = ()
+    onward: tuple[PlannedCall, ...] = ()
     if not first:
         onward = job.looks(job.by_text[files[1].text]) if len(files) > 1 else (report_of(job),)
     closing = job.close(files[0], reason)
@@ -212,10 +214,10 @@ def write_report(job: Job) -> Reply | None:
     return Reply(f"Every file is looked at; I write {REPORT}.", (report_of(job),))
 
 
-def report_of(job: Job) -> Move:
+def report_of(job: Job) -> PlannedCall:
     """The call that writes the report."""
     content = report(job.paths, job.known, job.left_out, job.limit, job.unseen)
-    return Move("write_file", {"path": REPORT, "content": content})
+    return PlannedCall("write_file", {"path": REPORT, "content": content})
 
 
 def claim_the_end(job: Job) -> Reply | None:

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from wakeloop.demo.history import Event
-from wakeloop.testing import vocabulary as spoken
-from wakeloop.testing.vocabulary import Done, Item, Vocabulary
+from wakeloop.testing import todo_tools as spoken
+from wakeloop.testing.todo_tools import AnsweredCall, Item, TodoTools
 
 LINE = re.compile(r"^  \[([^\]\n]+)\] (.*)$", re.MULTILINE)
 CLOSED_LINE = re.compile(r" \((?:blocked: .*|done|cancelled)\)$")
 
 
-class Parley(spoken.Parley):
+class Parley(spoken.ParleyTools):
     """The same calls, with a memory for texts: one that a list cut short is known from its write."""
 
-    def read(self, events: Iterable[Done | str], /) -> list[Item]:
+    def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
         """Writes and updates, and every list that the graph has shown since: it knows of edits by hand.
 
         A refused update counts as closed, for nothing more can be done; if it is open, the next list says so.
@@ -34,26 +34,26 @@ class Parley(spoken.Parley):
             elif event.name == "todo_update":
                 opens = event.accepted and event.args.get("status") in ("open", "in_progress")
                 status = "pending" if opens else "completed"
-                for key in map(key_of, spoken.updated(event.args)):
+                for key in map(key_of, spoken.updated_ids(event.args)):
                     items[key] = replace(items.get(key, Item(key, "")), status=status)
         return list(items.values())
 
 
-SPOKEN: tuple[Vocabulary, ...] = (Parley(), spoken.Loki(), spoken.CHECKLIST, spoken.WRITE_TODOS)
+SPOKEN: tuple[TodoTools, ...] = (Parley(), spoken.LokiTools(), spoken.CHECKLIST, spoken.WRITE_TODOS)
 
 
-def vocabulary_of(tools: Collection[str]) -> Vocabulary | None:
+def vocabulary_of(tools: Collection[str]) -> TodoTools | None:
     """The dialect whose tools are bound."""
-    return spoken.vocabulary_of(tools, SPOKEN)
+    return spoken.find_todo_tools(tools, SPOKEN)
 
 
-def happened(told: Sequence[Event]) -> Iterator[Done | str]:
+def happened(told: Sequence[Event]) -> Iterator[AnsweredCall | str]:
     """The graph's texts and the calls that ran, as a vocabulary reads them."""
     for event in told:
         if event.kind == "graph":
             yield event.text
         elif event.answered:
-            yield Done(event.name, event.args, event.text, event.state == "ok")
+            yield AnsweredCall(event.name, event.args, event.text, event.state == "ok")
 
 
 def key_of(name: object) -> int | str:

@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wakeloop.testing.prefix import prompt_faults
-    from wakeloop.testing.replies import calls, malformed, says
-    from wakeloop.testing.scripted import ScriptedModel, ScriptError
+    from wakeloop.testing.prompt_check import prompt_faults
+    from wakeloop.testing.replies import calls, malformed_call, says
+    from wakeloop.testing.scripted_model import ScriptedModel, ScriptError
     from wakeloop.testing.unreliable import UnreliableModel
-    from wakeloop.testing.walking import awalk, walk
-    from wakeloop.testing.wire import wire_faults
+    from wakeloop.testing.walks import awalk, walk
+    from wakeloop.testing.wire_check import wire_faults
 
 __all__ = [
     "ScriptError",
@@ -22,7 +22,7 @@ __all__ = [
     "UnreliableModel",
     "awalk",
     "calls",
-    "malformed",
+    "malformed_call",
     "prompt_faults",
     "says",
     "walk",
@@ -31,16 +31,16 @@ __all__ = [
 
 # No file is named like a name it holds: importing such a file would put the module in the name's place.
 _FILE = {
-    "ScriptError": "scripted",
-    "ScriptedModel": "scripted",
+    "ScriptError": "scripted_model",
+    "ScriptedModel": "scripted_model",
     "UnreliableModel": "unreliable",
-    "awalk": "walking",
+    "awalk": "walks",
     "calls": "replies",
-    "malformed": "replies",
-    "prompt_faults": "prefix",
+    "malformed_call": "replies",
+    "prompt_faults": "prompt_check",
     "says": "replies",
-    "walk": "walking",
-    "wire_faults": "wire",
+    "walk": "walks",
+    "wire_faults": "wire_check",
 }
 
 

@@ -7,9 +7,16 @@ from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
-from wakeloop.testing.arguments import example
-from wakeloop.testing.conversation import calls_of, malformed_of, role_of
-from wakeloop.testing.vocabulary import Item, Move, Vocabulary, events_of, vocabulary_of, was_refused
+from wakeloop.testing.captured_requests import calls_of, malformed_of, role_of
+from wakeloop.testing.schema_examples import make_example
+from wakeloop.testing.todo_tools import (
+    Item,
+    PlannedCall,
+    TodoTools,
+    find_todo_tools,
+    read_events,
+    was_refused,
+)
 
 _PATIENCE = 3
 
@@ -20,7 +27,7 @@ class Intent:
 
     kind: Literal["plan", "work", "update", "end"]
     text: str = ""
-    moves: tuple[Move, ...] = ()
+    moves: tuple[PlannedCall, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class Desk:
 
     messages: Sequence[BaseMessage]
     tools: dict[str, dict[str, Any]]
-    vocabulary: Vocabulary | None
+    vocabulary: TodoTools | None
     items: list[Item]
 
     @property
@@ -47,8 +54,8 @@ class Desk:
 def desk_of(messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]) -> Desk:
     """Read the conversation; `tools` in OpenAI's format, a provider's own are passed over."""
     known = {tool["function"]["name"]: tool["function"] for tool in tools if "function" in tool}
-    vocabulary = vocabulary_of(known)
-    return Desk(messages, known, vocabulary, vocabulary.read(events_of(messages)) if vocabulary else [])
+    vocabulary = find_todo_tools(known)
+    return Desk(messages, known, vocabulary, vocabulary.read(read_events(messages)) if vocabulary else [])
 
 
 def next_intent(desk: Desk, rng: Random, size: int) -> Intent:
@@ -78,7 +85,7 @@ def work(desk: Desk, rng: Random, text: str) -> Intent:
     """A call of one of the other tools, with arguments that fit its schema."""
     name = rng.choice(desk.others)
     shape = {"type": "object", **desk.tools[name].get("parameters", {})}
-    return Intent("work", moves=(Move(name, example(shape, rng, text)),))
+    return Intent("work", moves=(PlannedCall(name, make_example(shape, rng, text)),))
 
 
 def _rounds(messages: Sequence[BaseMessage]) -> list[list[str]]:

@@ -18,54 +18,57 @@ def says(text: str, *, finish_reason: str | None = None, **fields: Any) -> AIMes
     `finish_reason="length"` marks it as cut at the token limit (it goes into `response_metadata`). Further
     `fields` are those of `AIMessage`: `id`, `usage_metadata`, `additional_kwargs`, …
     """
-    return AIMessage(content=text, **_finished(finish_reason, fields))
+    return AIMessage(content=text, **_with_finish_reason(finish_reason, fields))
 
 
 def calls(*made: Call, text: str = "", finish_reason: str | None = None, **fields: Any) -> AIMessage:
     """A reply that calls tools: `calls(("search", {"query": "x"}), ("read", {"path": "a"}, "id-7"))`.
 
     A pair gets an id that is unique in this process (`call_1`, …); a third element sets it, None leaves it
-    out. `malformed(…)` among them becomes one of the reply's `invalid_tool_calls`. Raises TypeError for
+    out. `malformed_call(…)` among them becomes one of the reply's `invalid_tool_calls`. Raises TypeError for
     anything else. `text`, `finish_reason` and `fields` are as in `says`.
     """
-    valid = [_call(one) for one in made if isinstance(one, tuple)]
+    valid = [_tool_call(one) for one in made if isinstance(one, tuple)]
     invalid = [cast("InvalidToolCall", one) for one in made if _is_malformed(one)]
     if len(valid) + len(invalid) != len(made):
-        raise TypeError("calls() takes (name, arguments), (name, arguments, id) and malformed(…) only.")
+        raise TypeError("calls() takes (name, arguments), (name, arguments, id) and malformed_call(…) only.")
     return AIMessage(
-        content=text, tool_calls=valid, invalid_tool_calls=invalid, **_finished(finish_reason, fields)
+        content=text,
+        tool_calls=valid,
+        invalid_tool_calls=invalid,
+        **_with_finish_reason(finish_reason, fields),
     )
 
 
-def malformed(
+def malformed_call(
     name: str | None,
     args: str | None,
     id: str | EllipsisType | None = ...,  # noqa: A002 - the message's own word
 ) -> InvalidToolCall:
-    """A call whose arguments are no JSON, for `calls(…)`: `calls(malformed("search", "{not json"))`.
+    """A call whose arguments are no JSON, for `calls(…)`: `calls(malformed_call("search", "{not json"))`.
 
     `args` is the raw text that the model wrote. Without `id` it gets a fresh one; None leaves it out.
     """
-    key = _fresh() if isinstance(id, EllipsisType) else id
+    key = _new_id() if isinstance(id, EllipsisType) else id
     return InvalidToolCall(type="invalid_tool_call", name=name, args=args, id=key, error=None)
 
 
-def _fresh() -> str:
+def _new_id() -> str:
     return f"call_{next(_numbers)}"
 
 
-def _call(made: tuple[Any, ...]) -> ToolCall:
+def _tool_call(made: tuple[Any, ...]) -> ToolCall:
     if len(made) not in (2, 3) or not isinstance(made[0], str) or not isinstance(made[1], Mapping):
         raise TypeError(f"A call is (name, arguments) or (name, arguments, id), not {made!r}.")
     name, args = made[:2]
-    return ToolCall(type="tool_call", name=name, args=dict(args), id=made[2] if made[2:] else _fresh())
+    return ToolCall(type="tool_call", name=name, args=dict(args), id=made[2] if made[2:] else _new_id())
 
 
 def _is_malformed(made: object) -> bool:
     return isinstance(made, Mapping) and made.get("type") == "invalid_tool_call"
 
 
-def _finished(reason: str | None, fields: dict[str, Any]) -> dict[str, Any]:
+def _with_finish_reason(reason: str | None, fields: dict[str, Any]) -> dict[str, Any]:
     if reason is None:
         return fields
     return {**fields, "response_metadata": {"finish_reason": reason, **fields.get("response_metadata", {})}}

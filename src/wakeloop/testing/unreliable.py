@@ -8,11 +8,11 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from pydantic import Field, PrivateAttr
 
-from wakeloop.testing.arguments import example
+from wakeloop.testing.captured_requests import is_from_model
 from wakeloop.testing.careful import Desk, Intent, desk_of, next_intent, work
-from wakeloop.testing.conversation import is_own
-from wakeloop.testing.recording import RecordingModel
-from wakeloop.testing.vocabulary import Move
+from wakeloop.testing.recording_model import RecordingModel
+from wakeloop.testing.schema_examples import make_example
+from wakeloop.testing.todo_tools import PlannedCall
 
 _WORKS_ON = 0.5
 
@@ -51,12 +51,12 @@ class UnreliableModel(RecordingModel):
         super().__init__(seed=seed, **fields)
         self._rng = Random(seed)  # noqa: S311 - a test repeats, it keeps no secret
 
-    def _draw(self, request: list[BaseMessage]) -> AIMessage:
+    def _choose_step(self, request: list[BaseMessage]) -> AIMessage:
         form = self.options[-1].get("response_format")
         if isinstance(form, dict):
             shape = form.get("json_schema", {}).get("schema", {"type": "object"})
-            return AIMessage(content=json.dumps(example(shape, self._rng, "done")))
-        previous = next((message for message in reversed(request) if is_own(message)), None)
+            return AIMessage(content=json.dumps(make_example(shape, self._rng, "done")))
+        previous = next((message for message in reversed(request) if is_from_model(message)), None)
         if isinstance(previous, AIMessage) and self._tosses(self.repeat):
             return self._again(previous)
         desk = desk_of(request, self.bound[-1])
@@ -99,10 +99,10 @@ class UnreliableModel(RecordingModel):
                 reply = self._said(replace(intent, moves=tuple(rest)))
                 return reply.model_copy(update={"invalid_tool_calls": [broken]})
             case "name":
-                spoilt = Move(self._unknown(desk, name), args)
+                spoilt = PlannedCall(self._unknown(desk, name), args)
             case _:
                 wrapped: dict[str, Any] = {key: {"value": value} for key, value in args.items()}
-                spoilt = Move(name, wrapped or {"argument": None})
+                spoilt = PlannedCall(name, wrapped or {"argument": None})
         return self._said(replace(intent, moves=(spoilt, *rest)))
 
     def _unknown(self, desk: Desk, name: str) -> str:

@@ -18,13 +18,13 @@ from pydantic import SecretStr, ValidationError
 from rows import STUDY
 
 from wakeloop.bench.agents import AGENTS
-from wakeloop.bench.cell import play
+from wakeloop.bench.cell import play_cell
 from wakeloop.bench.journal import Row
-from wakeloop.bench.meter import Meter
-from wakeloop.bench.patience import AGENT
+from wakeloop.bench.meter import RequestMeter
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.study import Study
 from wakeloop.bench.task import Task
+from wakeloop.bench.time_limit import THREAD_NAME
 from wakeloop.errors import BenchError
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.tools.folder import ConfinedFolder
@@ -44,12 +44,12 @@ def played(agent: str, *replies: Any, study: Study = STUDY, **values: Any) -> Ro
     def make(_name: str, _task: Task, _seed: int) -> ScriptedModel:
         return ScriptedModel(list(replies))
 
-    return play(cell(agent, **values), study, make)
+    return play_cell(cell(agent, **values), study, make)
 
 
 @pytest.mark.parametrize("agent", [name for name in HERE if name != "list given"])
 def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
-    row = play(cell(agent), STUDY)
+    row = play_cell(cell(agent), STUDY)
     asks = int(agent.removeprefix("asked ")) if agent.startswith("asked") else 0
     without_a_list = agent == "plain" or asks > 0
     assert (row["completed"], row["share"], row["end"], row["claims"]) == (True, 1.0, "done", True)
@@ -62,7 +62,7 @@ def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
 
 @pytest.mark.parametrize("agent", [name for name in HERE if name != "list given"])
 def test_a_model_that_always_stops_is_told_apart(agent: str) -> None:
-    row = play(cell(agent, "weak:stop=1"), STUDY)
+    row = play_cell(cell(agent, "weak:stop=1"), STUDY)
     with_list = agent != "plain" and not agent.startswith("asked")
     assert not row["completed"]
     assert row["end"] == ("open" if with_list else "done")
@@ -73,29 +73,29 @@ def test_a_model_that_always_stops_is_told_apart(agent: str) -> None:
 
 
 def test_the_same_cell_is_the_same_row() -> None:
-    one, two = (play(cell("wakeloop", "weak:stop=0.3"), STUDY) for _ in range(2))
+    one, two = (play_cell(cell("wakeloop", "weak:stop=0.3"), STUDY) for _ in range(2))
     assert one | {"seconds": 0} == two | {"seconds": 0}
-    assert one["requests"] != play(cell("wakeloop", "weak:stop=0.3", seed=2), STUDY)["requests"]
+    assert one["requests"] != play_cell(cell("wakeloop", "weak:stop=0.3", seed=2), STUDY)["requests"]
 
 
 @pytest.mark.parametrize(("agent", "damage"), [("plain", 0), ("asked 1", 2), ("wakeloop", 0)])
 def test_damage_is_what_is_broken_after_all_was_done(agent: str, damage: int) -> None:
-    row = play(cell(agent, "weak:spoil=1"), STUDY)
+    row = play_cell(cell(agent, "weak:spoil=1"), STUDY)
     assert (row["damage"], row["completed"]) == (damage, damage == 0)
 
 
 def test_a_call_that_fails_is_counted() -> None:
-    row = play(cell("plain", "weak:cannot=2,on_failure=fakes"), STUDY)
+    row = play_cell(cell("plain", "weak:cannot=2,on_failure=fakes"), STUDY)
     assert (row["calls"], row["failed"], row["completed"], row["claims"]) == (5, 2, False, True)
 
 
 def test_a_question_needs_no_list_and_no_second_request() -> None:
-    row = play(cell("wakeloop", family="question-sum", parts=0), STUDY)
+    row = play_cell(cell("wakeloop", family="question-sum", parts=0), STUDY)
     assert (row["completed"], row["requests"], row["listed"], row["calls"]) == (True, 1, 0, 0)
 
 
 def test_results_are_filled_up() -> None:
-    short, long = (play(cell("plain")._replace(results=size), STUDY) for size in (0, 300))
+    short, long = (play_cell(cell("plain")._replace(results=size), STUDY) for size in (0, 300))
     assert long["requests"] == short["requests"] == 6
     assert long["input"] - short["input"] > (1 + 2 + 3 + 4 + 5) * 280
     assert long["completed"]
@@ -111,12 +111,12 @@ def test_what_counts_are_replies_without_a_call_in_a_row() -> None:
 
 @pytest.mark.parametrize("agent", ["plain", "asked 5", "wakeloop"])
 def test_the_ceiling_is_the_same_for_all(agent: str) -> None:
-    row = played(agent, *[calls(WRITE)] * 7, study=STUDY.varied(max_requests=7))
+    row = played(agent, *[calls(WRITE)] * 7, study=STUDY.with_changes(max_requests=7))
     assert (row["end"], row["reason"], row["requests"], row["calls"]) == ("ceiling", "7 requests", 7, 7)
 
 
 def test_steps_are_a_ceiling_too() -> None:
-    row = played("wakeloop", *[calls(WRITE)] * 20, study=STUDY.varied(recursion_limit=12))
+    row = played("wakeloop", *[calls(WRITE)] * 20, study=STUDY.with_changes(recursion_limit=12))
     assert (row["end"], row["reason"], row["requests"]) == ("open", "step_limit", 4)
 
 
@@ -136,7 +136,7 @@ def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_not
     agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(Meter, "waiting", 181.0)
+    monkeypatch.setattr(RequestMeter, "waiting", 181.0)
     silent = Event()
 
     def late(_request: object) -> AIMessage:
@@ -145,13 +145,13 @@ def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_not
 
     model = ScriptedModel([late, calls(WRITE), says("Done.")])
     with pytest.raises(BenchError) as caught:
-        play(cell(agent), STUDY, lambda *_: model)
+        play_cell(cell(agent), STUDY, lambda *_: model)
     assert str(caught.value) == (
         "The model did not answer within 180 seconds; --timeout says how long is waited for a request."
     )
     silent.set()
     for thread in enumerate_threads():
-        if thread.name == AGENT:
+        if thread.name == THREAD_NAME:
             thread.join(30)
             assert not thread.is_alive()
     assert (len(model.requests), list(tmp_path.iterdir())) == (1, [])  # nobody pays for what nobody waits for
@@ -160,7 +160,7 @@ def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_not
 def test_a_request_is_waited_for_from_its_beginning_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    meter, one, two = Meter(9, lambda _said: None), uuid4(), uuid4()
+    meter, one, two = RequestMeter(9, lambda _said: None), uuid4(), uuid4()
     for run, at in ((one, 1.0), (two, 3.0)):
         now[0] = at
         meter.on_chat_model_start({}, [[]], run_id=run)
@@ -200,7 +200,7 @@ def test_no_row_holds_a_key_that_a_server_says(agent: str) -> None:
 
     error = ValueError("The key hidden-key-of-mine may not do this.")
     error.status_code = 422  # type: ignore[attr-defined]
-    row = play(cell(agent), STUDY, lambda *_: Keyed([calls(WRITE), error]))
+    row = play_cell(cell(agent), STUDY, lambda *_: Keyed([calls(WRITE), error]))
     assert row["reason"] == "ValueError: The key … may not do this."
 
 

@@ -15,16 +15,16 @@ import pytest
 from rows import STUDY
 
 from wakeloop.bench import peers, runner
-from wakeloop.bench.estimate import estimate
+from wakeloop.bench.estimate import estimate_run
 from wakeloop.bench.journal import Row
 from wakeloop.bench.peers import Peer
 from wakeloop.bench.plan import Cell
-from wakeloop.bench.report import Result, page
-from wakeloop.bench.runner import Progress, plan, run
+from wakeloop.bench.report import Result, render_page
+from wakeloop.bench.runner import Progress, plan_study, play_study
 from wakeloop.bench.study import Study
 from wakeloop.errors import BenchError
 
-SMALL = STUDY.varied(
+SMALL = STUDY.with_changes(
     models=("weak:stop=0.3",), tasks=("make-files:5", "question-sum"), agents=("plain", "wakeloop")
 )
 
@@ -36,7 +36,7 @@ def timeless(rows: list[Row]) -> list[Row]:
 def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = run(SMALL, tmp_path / "whole", workers=1)
+    whole = play_study(SMALL, tmp_path / "whole", workers=1)
     assert (len(whole.rows), whole.whole, whole.why) == (8, 8, "")
 
     played: list[Cell] = []
@@ -45,20 +45,20 @@ def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
         played.append(cell)
         return real(cell, study, **more)
 
-    real = runner.play
-    monkeypatch.setattr(runner, "play", play)
+    real = runner.play_cell
+    monkeypatch.setattr(runner, "play_cell", play)
     cost = SMALL.prices.cost(whole.rows[0]) + 1  # reached by the second cell
-    first = run(SMALL, tmp_path / "parts", workers=1, max_cost=cost)
+    first = play_study(SMALL, tmp_path / "parts", workers=1, max_cost=cost)
     assert (len(first.rows), first.why) == (2, f"the cost of {cost:g} is reached")
-    again = run(SMALL, tmp_path / "parts", workers=1, max_cost=cost)
+    again = play_study(SMALL, tmp_path / "parts", workers=1, max_cost=cost)
     assert (len(again.rows), again.why) == (2, first.why)
-    last = run(SMALL, tmp_path / "parts", workers=1)
+    last = play_study(SMALL, tmp_path / "parts", workers=1)
     assert timeless(last.rows) == timeless(whole.rows)
-    assert played == plan(SMALL)  # each once
+    assert played == plan_study(SMALL)  # each once
 
 
 def test_a_limit_that_is_no_number_lets_nothing_be_spent(tmp_path: Path) -> None:
-    found = run(SMALL, tmp_path, workers=1, max_cost=float("nan"))
+    found = play_study(SMALL, tmp_path, workers=1, max_cost=float("nan"))
     assert (found.rows, found.why) == ([], "the cost of nan is reached")
 
 
@@ -67,44 +67,44 @@ def test_a_run_in_this_process_leaves_it_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
     def play(*_cell: object, **_more: object) -> Row:
-        held.append((logger.level, len(peers.PLACES)))
+        held.append((logger.level, len(peers.ENVIRONMENTS)))
         raise KeyboardInterrupt if broken else BenchError("gone")
 
     logger, held = logging.getLogger("langchain_core.callbacks"), list[tuple[int, int]]()
-    monkeypatch.setattr(runner, "play", play)
-    monkeypatch.setattr(peers, "PLACES", [Path("mine")])
+    monkeypatch.setattr(runner, "play_cell", play)
+    monkeypatch.setattr(peers, "ENVIRONMENTS", [Path("mine")])
     monkeypatch.setattr(logger, "level", logging.INFO)
     with suppress(KeyboardInterrupt):
-        run(SMALL, tmp_path, workers=1)
+        play_study(SMALL, tmp_path, workers=1)
     assert held == [(logging.ERROR, 1)] * (1 if broken else 3)
-    assert (logger.level, peers.PLACES) == (logging.INFO, [Path("mine")])
+    assert (logger.level, peers.ENVIRONMENTS) == (logging.INFO, [Path("mine")])
 
 
 def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     down = {2}
 
     def play(cell: Cell, study: Study, **more: Any) -> Row:
-        if plan(SMALL).index(cell) in down:
+        if plan_study(SMALL).index(cell) in down:
             raise BenchError("The model cannot be reached: gone")
         return real(cell, study, **more)
 
-    real = runner.play
-    monkeypatch.setattr(runner, "play", play)
+    real = runner.play_cell
+    monkeypatch.setattr(runner, "play_cell", play)
     told: list[str] = []
-    found = run(SMALL, tmp_path, workers=1, told=told.append)
+    found = play_study(SMALL, tmp_path, workers=1, told=told.append)
     assert (len(found.rows), found.why) == (7, "")
     assert told == ["plain, question-sum:0, seed 1: The model cannot be reached: gone"]
     down.clear()
-    assert len(run(SMALL, tmp_path, workers=1).rows) == 8
+    assert len(play_study(SMALL, tmp_path, workers=1).rows) == 8
 
 
 def test_three_outages_in_a_row_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def play(cell: Cell, study: Study, **more: Any) -> Row:
         raise BenchError("gone")
 
-    monkeypatch.setattr(runner, "play", play)
+    monkeypatch.setattr(runner, "play_cell", play)
     told: list[str] = []
-    found = run(SMALL, tmp_path, workers=1, told=told.append)
+    found = play_study(SMALL, tmp_path, workers=1, told=told.append)
     assert (found.rows, found.why, len(told)) == ([], "3 cells in a row failed", 3)
 
 
@@ -118,8 +118,8 @@ def test_a_worker_that_was_killed_is_a_sentence(tmp_path: Path, monkeypatch: pyt
 
         yield start
 
-    monkeypatch.setattr(runner, "pool", pool)
-    found = run(SMALL, tmp_path, workers=2)
+    monkeypatch.setattr(runner, "worker_pool", pool)
+    found = play_study(SMALL, tmp_path, workers=2)
     assert (found.rows, found.why) == ([], "one of its processes was ended from outside")
 
 
@@ -127,35 +127,35 @@ def test_time_and_cost_are_shown_as_they_go(tmp_path: Path) -> None:
     shown: list[tuple[int, int, float]] = []
 
     def see(progress: Progress, ahead: object) -> None:
-        left = progress.left(list(ahead))  # type: ignore[call-overload]
+        left = progress.seconds_left(list(ahead))  # type: ignore[call-overload]
         shown.append((progress.finished, len(list(ahead)), left))  # type: ignore[call-overload]
 
-    run(SMALL, tmp_path, workers=1, shown=see)
+    play_study(SMALL, tmp_path, workers=1, shown=see)
     assert [(finished, ahead) for finished, ahead, _ in shown] == [(n, 8 - n) for n in range(1, 9)]
     assert shown[0][2] > 0
     assert shown[-1][2] == 0
 
 
 def test_an_estimate_plays_the_reliable_model() -> None:
-    study = SMALL.varied(tasks=("make-files:5",))
-    found = estimate(study, plan(study), workers=2)
+    study = SMALL.with_changes(tasks=("make-files:5",))
+    found = estimate_run(study, plan_study(study), workers=2)
     assert (found.cells, found.requests, found.most_requests) == (4, 2 * 6 + 2 * 7, 4 * 500)
-    real = study.varied(models=("openai:small@http://127.0.0.1:1/v1",))
-    cells = [cell._replace(model=real.models[0]) for cell in plan(study)]
-    assert 13 * 3.0 <= estimate(real, cells, workers=2).seconds < 13 * 3.0 + 5
+    real = study.with_changes(models=("openai:small@http://127.0.0.1:1/v1",))
+    cells = [cell._replace(model=real.models[0]) for cell in plan_study(study)]
+    assert 13 * 3.0 <= estimate_run(real, cells, workers=2).seconds < 13 * 3.0 + 5
 
 
 def test_peers_that_are_not_installed_count_like_the_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Peer, "is_here", False)
     alone = {"agents": ("deepagents",), "reference": "deepagents", "subject": "deepagents"}
-    study = SMALL.varied(tasks=("make-files:5",), **alone)
-    assert estimate(study, plan(study), workers=2).requests == 2 * 6
+    study = SMALL.with_changes(tasks=("make-files:5",), **alone)
+    assert estimate_run(study, plan_study(study), workers=2).requests == 2 * 6
 
 
 def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_path: Path) -> None:
-    run(SMALL, tmp_path / "run", workers=1)
-    result = Result.of(tmp_path / "run")
-    text = page([result], "# Measured")
+    play_study(SMALL, tmp_path / "run", workers=1)
+    result = Result.load(tmp_path / "run")
+    text = render_page([result], "# Measured")
     heads = [line for line in text.splitlines() if line.startswith("#")]
     assert heads == [
         "# Measured",
@@ -176,33 +176,33 @@ def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_pat
     assert SMALL.hypothesis in text
 
     kept = tmp_path / "kept" / "one.jsonl.gz"
-    result.kept(kept)
+    result.save(kept)
     first = kept.read_bytes()
-    Result.of(kept).kept(kept)
+    Result.load(kept).save(kept)
     assert kept.read_bytes() == first
-    assert page([Result.of(kept)], "# Measured") == text
+    assert render_page([Result.load(kept)], "# Measured") == text
 
 
 def test_a_page_does_not_depend_on_which_cell_was_finished_first(tmp_path: Path) -> None:
-    run(SMALL, tmp_path, workers=1)
-    text = page([Result.of(tmp_path)], "# Measured")
+    play_study(SMALL, tmp_path, workers=1)
+    text = render_page([Result.load(tmp_path)], "# Measured")
     path = tmp_path / "cells.jsonl"
     head, *rows = path.read_text().splitlines(keepends=True)
     path.write_text("".join([head, *reversed(rows)]))
-    assert page([Result.of(tmp_path)], "# Measured") == text
+    assert render_page([Result.load(tmp_path)], "# Measured") == text
 
 
 def test_a_page_of_half_a_run_says_so(tmp_path: Path) -> None:
-    run(SMALL, tmp_path, workers=1, max_cost=1)
-    assert "1 cell, 7 still missing" in page([Result.of(tmp_path)], "# Measured")
+    play_study(SMALL, tmp_path, workers=1, max_cost=1)
+    assert "1 cell, 7 still missing" in render_page([Result.load(tmp_path)], "# Measured")
 
 
 def test_a_study_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:
-    run(SMALL, tmp_path, workers=1, max_cost=1)
+    play_study(SMALL, tmp_path, workers=1, max_cost=1)
     path = tmp_path / "cells.jsonl"
     head, rest = path.read_text().split("\n", 1)
     changed = json.loads(head)
     changed["study"]["hypothesis"] = "It was always clear."
     path.write_text(f"{json.dumps(changed)}\n{rest}")
     with pytest.raises(BenchError, match="not the one that the run began with"):
-        Result.of(tmp_path)
+        Result.load(tmp_path)

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from wakeloop import preset
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.fit import fit
+from wakeloop.bench.fitting import fit_knobs
 from wakeloop.bench.knobs import Knobs
-from wakeloop.bench.task import damage
+from wakeloop.bench.task import find_damage
 from wakeloop.bench.weak_model import WeakModel
 from wakeloop.dialects.parley import List, Update, Write
 from wakeloop.testing import calls, says
@@ -183,7 +183,7 @@ def test_pushed_on_it_spoils_what_was_finished(tmp_path: Path) -> None:
     finished = plain(tmp_path / "a", Knobs(spoil=1))
     asked = plain(tmp_path / "b", Knobs(spoil=1), asks=1)
     assert (finished.facts, asked.facts) == ((True, 6, ""), (False, 8, ""))
-    assert len(damage(finished.checks, asked.checks)) == 1
+    assert len(find_damage(finished.checks, asked.checks)) == 1
     assert ours(tmp_path / "c", Knobs(spoil=1)).facts == (True, 7, "settled")
 
 
@@ -353,7 +353,7 @@ def test_a_fit_finds_the_knobs_again(tmp_path: Path) -> None:
     """Of threads as they are stored: broken and cut calls are errors there."""
     knobs = Knobs(stop=0.2, malformed=0.1, cut=0.1, false_done=0.3)
     runs = [ours(tmp_path / str(seed), knobs, parts=10, seed=seed) for seed in range(6)]
-    fitted = fit([run.messages for run in runs])
+    fitted = fit_knobs([run.messages for run in runs])
     counts = {habit: tuple(fitted.counts[habit]) for habit in ("stop", "malformed", "cut", "false_done")}
     assert counts == {"stop": (9, 34), "malformed": (4, 36), "cut": (9, 58), "false_done": (3, 32)}
     assert fitted.knobs.stop == 9 / 34

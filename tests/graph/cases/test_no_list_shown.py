@@ -11,7 +11,7 @@ from wakeloop import create_todo_agent
 from wakeloop.display.live import Live
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import STREAM, Screen
-from wakeloop.testing import ScriptedModel, calls, malformed, wire_faults
+from wakeloop.testing import ScriptedModel, calls, malformed_call, wire_faults
 
 SENT: dict[str, Any] = {
     "nothing": calls(("todo_write", {})),
@@ -21,8 +21,8 @@ SENT: dict[str, Any] = {
     "numbers": calls(("todo_write", {"items": [1, None, {}]})),
     "no id": calls(("todo_update", {"status": "done"})),
     "an object as id": calls(("todo_update", {"id": {"a": [1]}, "status": None})),
-    "half a call": calls(malformed("todo_write", '{"items": ["a", ')),
-    "no arguments": calls(malformed("todo_write", None)),
+    "half a call": calls(malformed_call("todo_write", '{"items": ["a", ')),
+    "no arguments": calls(malformed_call("todo_write", None)),
 }
 
 

@@ -12,7 +12,7 @@ from rig import Rig, close, marks, results, statuses, write
 from whole import whole
 
 from wakeloop import LoopSettings, answer_of, create_todo_agent, preset
-from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, says, wire_faults
+from wakeloop.testing import ScriptedModel, calls, malformed_call, prompt_faults, says, wire_faults
 
 SERVER = Path(__file__).with_name("strict_server.py")
 
@@ -94,13 +94,13 @@ def test_c20_inherited_histories(rig: Rig, history: list[Any]) -> None:
 # -- C22 -------------------------------------------------------------------------------------------------
 
 BROKEN = {
-    "with an id": malformed("look", '{"place": ', "m1"),
-    "without an id": malformed("look", '{"place": ', None),
-    "100 kB": malformed("look", '{"place": "' + "x" * 100_000),
-    "no name": malformed(None, "{"),
-    "no arguments": malformed("look", None),
-    "a todo call": malformed("todo_write", '{"items": ["a", '),
-    "an unknown tool": malformed("nothing" * 100, "{"),
+    "with an id": malformed_call("look", '{"place": ', "m1"),
+    "without an id": malformed_call("look", '{"place": ', None),
+    "100 kB": malformed_call("look", '{"place": "' + "x" * 100_000),
+    "no name": malformed_call(None, "{"),
+    "no arguments": malformed_call("look", None),
+    "a todo call": malformed_call("todo_write", '{"items": ["a", '),
+    "an unknown tool": malformed_call("nothing" * 100, "{"),
 }
 
 
@@ -137,7 +137,7 @@ def test_c22_beside_a_valid_call(rig: Rig, broken: Any) -> None:
 
 
 def test_c22_retries_are_bounded(rig: Rig) -> None:
-    rig.build(write("a"), *(calls(malformed("look", "{", None)) for _ in range(11)), tools=[look])
+    rig.build(write("a"), *(calls(malformed_call("look", "{", None)) for _ in range(11)), tools=[look])
     rig.run("go")
     rig.model.assert_done()  # five in a row, one a wake, one for the correction
     assert rig.ending == ("idle", "malformed_calls", 5)
@@ -146,7 +146,7 @@ def test_c22_retries_are_bounded(rig: Rig) -> None:
 
 
 def test_c22_a_good_round_between_begins_anew(quick: Rig) -> None:
-    bad, good = calls(malformed("look", "{")), calls(("look", {"place": "x"}))
+    bad, good = calls(malformed_call("look", "{")), calls(("look", {"place": "x"}))
     quick.build(bad, bad, good, bad, bad, good, *[bad] * 5, tools=[look])
     quick.run("go")
     quick.model.assert_done()

@@ -13,7 +13,7 @@ from wakeloop import LoopSettings, create_todo_agent
 from wakeloop.display.live import Live, fits, window
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import STREAM, Call, Line, Screen
-from wakeloop.testing import ScriptedModel, calls, malformed, says
+from wakeloop.testing import ScriptedModel, calls, malformed_call, says
 
 EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] \u202edne\x07\x9b2J"
 TODO_TOOLS = frozenset({"todo_write", "todo_update", "todo_list"})
@@ -78,7 +78,7 @@ def test_control_codes_and_markup_never_pass() -> None:
     script = [
         calls(("todo_write", {"items": [EVIL]}), text=EVIL),
         calls(("look", {"where": EVIL}), (EVIL, {EVIL: EVIL})),
-        calls(malformed(EVIL, EVIL), ("todo_update", {"id": 1, "status": EVIL})),
+        calls(malformed_call(EVIL, EVIL), ("todo_update", {"id": 1, "status": EVIL})),
         calls(("todo_update", {"id": 1, "status": "blocked", "reason": EVIL})),
         says(EVIL),
     ]

@@ -20,7 +20,7 @@ from pydantic import BaseModel, SecretStr
 from wakeloop import SettingsError, answer_of, preset, session_of, update_todos
 from wakeloop.errors import ArgumentError, ToolError, ToolNameError, VerifyError
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
-from wakeloop.testing import ScriptedModel, calls, malformed, says
+from wakeloop.testing import ScriptedModel, calls, malformed_call, says
 
 
 def test_one_line_is_changed() -> None:
@@ -219,7 +219,7 @@ def test_no_limit_raises(beside: Any, least: int, script: Any, first: Any) -> No
     [
         ([says("")] * 2, ["human"], 2),
         ([calls(looks(1)), says(""), says("")], ["human", "ai", "tool", "ai"], 3),
-        ([calls(malformed("look", "{"))] * 2, ["human", "ai", "tool", "ai", "tool"], 2),
+        ([calls(malformed_call("look", "{"))] * 2, ["human", "ai", "tool", "ai", "tool"], 2),
     ],
 )
 def test_bad_replies_are_asked_again_and_end_the_run(replies: Any, tail: Any, requests: int) -> None:

@@ -12,7 +12,7 @@ from cubepi_rows import GUARD, NAME, STRICT, rows, told
 from stage import CONFIG, Make, Stage, kind_of, looks, names_of
 
 from wakeloop import answer_of, create_todo_agent, preset
-from wakeloop.testing import ScriptedModel, calls, malformed, says
+from wakeloop.testing import ScriptedModel, calls, malformed_call, says
 
 
 def write(*lists: str, others: Any = (), text: str = "") -> Any:
@@ -100,7 +100,7 @@ def test_more_than_one_call_in_a_turn_rolls_the_list_back(stage: Make) -> None:
 
 
 DOUBLED = {
-    "malformed": malformed("write_todos", "{no json"),
+    "malformed": malformed_call("write_todos", "{no json"),
     "unfit": ("write_todos", {"todos": 7}),
     "empty": ("write_todos", {"todos": []}),
     "blank": ("write_todos", {"todos": [{"content": " ", "status": "in_progress"}]}),

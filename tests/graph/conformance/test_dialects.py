@@ -16,7 +16,7 @@ from stage import look
 from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import dialect_named
 from wakeloop.dialects.base import Misfit
-from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, wire_faults
+from wakeloop.testing import ScriptedModel, calls, malformed_call, prompt_faults, wire_faults
 from wakeloop.todos.items import STATUSES, Refused
 
 PRESETS = ["wakeloop", "agentparley", "loki", "lesson", "cubepi"]
@@ -103,7 +103,7 @@ class Author:
         """One call: of a todo tool, of the tool beside them, of none that exists, or of no JSON."""
         chance = self.rng.random()
         if chance < 0.05:
-            return malformed(self.rng.choice([*names, None]), self.rng.choice(["{no", "[]", "", None]))
+            return malformed_call(self.rng.choice([*names, None]), self.rng.choice(["{no", "[]", "", None]))
         if chance < 0.15:
             return self.rng.choice([("look", {"path": "x"}), ("look", {}), ("no_such_tool", {})])
         name = self.rng.choice(names)

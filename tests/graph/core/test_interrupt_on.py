@@ -13,7 +13,7 @@ from langgraph.types import Command, interrupt
 from pydantic import TypeAdapter
 
 from wakeloop import WakeloopError, create_todo_agent, preset
-from wakeloop.testing import ScriptedModel, calls, malformed
+from wakeloop.testing import ScriptedModel, calls, malformed_call
 
 ALL = ["approve", "edit", "reject", "respond"]
 EDITED = "The person changed this call before it ran; it ran with these arguments: {}. "
@@ -255,7 +255,7 @@ def test_where_only_an_edit_is_allowed_plain_words_are_asked_for_again(thread: M
 
 
 def test_calls_that_do_not_run_ask_nobody(thread: Make) -> None:
-    bad = calls(("nobody", {}, "1"), malformed("mail", "{", "2"))
+    bad = calls(("nobody", {}, "1"), malformed_call("mail", "{", "2"))
     agent = thread(bad, looks("x"), "bye", tools=Mailer().tools(), interrupt_on={"mail": True, "look": False})
     agent.run("go")
     assert [status for status, _ in agent.results()] == ["error", "error", "success"]

@@ -24,7 +24,7 @@ from wakeloop.loop.overrides import apply_overrides
 from wakeloop.loop.run_end import choose_state
 from wakeloop.presets import PRESETS
 from wakeloop.settings import LoopSettings
-from wakeloop.testing import ScriptedModel, calls, malformed, prompt_faults, says, wire_faults
+from wakeloop.testing import ScriptedModel, calls, malformed_call, prompt_faults, says, wire_faults
 from wakeloop.todos.changes import changed_ids, changes
 from wakeloop.todos.items import STATUSES, count_open, is_open
 
@@ -133,7 +133,7 @@ OTHERS = st.one_of(
 IDS = st.sampled_from([None, "same", "same", "other"])
 TOLD = st.sampled_from([*["stop"] * 9, "length"])
 BROKEN = st.sampled_from(["todo_write", "todo", "look", None]).map(
-    lambda name: malformed(name, '{"items": [')
+    lambda name: malformed_call(name, '{"items": [')
 )
 
 

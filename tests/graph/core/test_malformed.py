@@ -22,7 +22,7 @@ from agents import (
     write,
 )
 
-from wakeloop.testing import calls, malformed, says
+from wakeloop.testing import calls, malformed_call, says
 
 BOTH = ["run_tools", "validate_todos", "call_model"]
 OVER = ["run_tools", "finalization_guard"]
@@ -39,9 +39,9 @@ def test_each_malformed_call_gets_its_error_result_from_its_node(thread: Make) -
     agent = thread(
         calls(
             ("peer", {}),
-            malformed("look", "{"),
+            malformed_call("look", "{"),
             ("todo_write", {"items": "['a']"}),
-            malformed("todo_update", ""),
+            malformed_call("todo_update", ""),
         ),
         "bye",
         tools=[look],
@@ -68,7 +68,7 @@ def now() -> str:
 
 @pytest.mark.parametrize("nothing", ["", "null", "None", "undefined", None])
 def test_nothing_is_malformed_where_something_is_due(nothing: Any, thread: Make) -> None:
-    agent = thread(*[calls(malformed("look", nothing)) for _ in range(5)], tools=[look, now])
+    agent = thread(*[calls(malformed_call("look", nothing)) for _ in range(5)], tools=[look, now])
     agent.run("go")
     assert (agent.asked, agent.session) == (5, session("dormant", "malformed_calls", 0))
 
@@ -76,7 +76,7 @@ def test_nothing_is_malformed_where_something_is_due(nothing: Any, thread: Make)
 @pytest.mark.parametrize("nothing", ["", "null", "None", "undefined", None])
 def test_nothing_is_no_argument_where_none_is_due(nothing: Any, thread: Make) -> None:
     agent = thread(
-        calls(malformed("now", nothing), malformed("todo_list", nothing)), "bye", tools=[look, now]
+        calls(malformed_call("now", nothing), malformed_call("todo_list", nothing)), "bye", tools=[look, now]
     )
     agent.run("go")
     assert [status for status, _ in agent.results()] == ["success"] * 2

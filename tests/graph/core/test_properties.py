@@ -16,7 +16,7 @@ from wakeloop.testing import (
     ScriptedModel,
     UnreliableModel,
     calls,
-    malformed,
+    malformed_call,
     prompt_faults,
     says,
     wire_faults,
@@ -41,7 +41,7 @@ CALL = st.one_of(
     st.builds(lambda path: ("look", {"path": path}), st.sampled_from(["x", "y"])),
     st.just(("look", {"wrong": 1})),
     st.just(("peer", {})),
-    st.just(malformed("todo_write", '{"items": [')),
+    st.just(malformed_call("todo_write", '{"items": [')),
 ).flatmap(lambda call: IDS.map(lambda key: (*call, key)) if isinstance(call, tuple) else st.just(call))
 TEXT = st.builds(
     says,

@@ -17,7 +17,7 @@ from wakeloop.demo.report import code, report
 from wakeloop.demo.script import ASKS, FILE_TOOLS, NEEDED, next_reply
 from wakeloop.demo.vocabulary import Parley, happened, vocabulary_of
 from wakeloop.testing import prompt_faults, wire_faults
-from wakeloop.testing.vocabulary import CHECKLIST, WRITE_TODOS, Loki
+from wakeloop.testing.todo_tools import CHECKLIST, WRITE_TODOS, LokiTools
 
 SETTLED = {
     "state": "dormant",
@@ -443,7 +443,7 @@ def test_a_table_cell_keeps_its_row():
 # -- other dialects, with a plain loop in the graph's place
 
 VOCABULARY = {
-    "loki": (Loki(), ["todo__init", "todo__add", "todo__done", "todo__list", "todo__clear"]),
+    "loki": (LokiTools(), ["todo__init", "todo__add", "todo__done", "todo__list", "todo__clear"]),
     "checklist": (CHECKLIST, ["todo"]),
     "write_todos": (WRITE_TODOS, ["write_todos"]),
 }

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessageChunk,
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph import START, MessagesState, StateGraph
 
-from wakeloop.testing import ScriptedModel, calls, malformed, says
+from wakeloop.testing import ScriptedModel, calls, malformed_call, says
 
 USAGE = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5, "input_token_details": {"cache_read": 1}}
 
@@ -26,11 +26,13 @@ REPLIES = [
     calls(("search", {"query": "x", "deep": {"list": [1, None, True]}}), ("read", {}), text="both"),
     calls(("a", {}, "same"), ("a", {"x": 1}, "same"), ("a", {}, None), ("", {}, "")),
     calls(("a", {"pair": (1, 2)})),
-    calls(malformed("search", "{not json"), malformed(None, None, id=None), malformed("a", "")),
-    calls(("ok", {}), malformed("cut", '{"items": ["a", "b'), finish_reason="length"),
+    calls(
+        malformed_call("search", "{not json"), malformed_call(None, None, id=None), malformed_call("a", "")
+    ),
+    calls(("ok", {}), malformed_call("cut", '{"items": ["a", "b'), finish_reason="length"),
     AIMessage("x", name="writer", id="m1"),
     AIMessage([{"type": "text", "text": "block"}, "word"], response_metadata={"model_name": "m"}),
-    AIMessage("x", invalid_tool_calls=[{**malformed("a", "{"), "error": "what the provider said"}]),
+    AIMessage("x", invalid_tool_calls=[{**malformed_call("a", "{"), "error": "what the provider said"}]),
 ]
 
 json_values = st.recursive(
@@ -39,7 +41,7 @@ json_values = st.recursive(
     max_leaves=6,
 )
 made_calls = st.tuples(st.text(), st.dictionaries(st.text(), json_values, max_size=3), st.none() | st.text())
-broken_calls = st.builds(malformed, st.none() | st.text(), st.none() | st.text(), st.none() | st.text())
+broken_calls = st.builds(malformed_call, st.none() | st.text(), st.none() | st.text(), st.none() | st.text())
 messages = st.builds(
     lambda made, broken, text, key, metadata, extra: calls(
         *made, *broken, text=text, id=key, response_metadata=metadata, additional_kwargs=extra

@@ -12,8 +12,8 @@ from levels import examples
 from pydantic import BaseModel, Field, ValidationError
 from todo_graphs import VOCABULARIES, Store, agent, parley
 
-from wakeloop.testing import UnreliableModel, calls, malformed, prompt_faults, says, walk, wire_faults
-from wakeloop.testing.arguments import example
+from wakeloop.testing import UnreliableModel, calls, malformed_call, prompt_faults, says, walk, wire_faults
+from wakeloop.testing.schema_examples import make_example
 
 CALM: dict[str, Any] = {"stop_early": 0, "forget": 0, "malformed": 0, "double": 0, "repeat": 0}
 LIST = calls(("todo_write", {"items": ["first", "second"]}, "w"))
@@ -185,7 +185,7 @@ def test_double_makes_each_todo_call_twice_with_ids_of_their_own() -> None:
 
 
 def test_repeat_sends_the_previous_reply_with_new_ids() -> None:
-    previous = calls(("measure", {"path": "x"}, "m"), malformed("todo_write", "{", id="n"), text="again")
+    previous = calls(("measure", {"path": "x"}, "m"), malformed_call("todo_write", "{", id="n"), text="again")
     history = [HumanMessage("go"), previous, ToolMessage("ok", tool_call_id="m"), HumanMessage("on")]
     reply = ask(model(repeat=1), *history)
     assert (reply.content, shape(reply)) == ("again", [("measure", {"path": "x"})])
@@ -336,7 +336,7 @@ class Everything(BaseModel):
 
 @given(st.integers())
 def test_an_example_fits_its_schema(seed: int) -> None:
-    made = example(Everything.model_json_schema(), Random(seed), "some text")
+    made = make_example(Everything.model_json_schema(), Random(seed), "some text")
     assert "absent" not in made
     assert len(Everything.model_validate(made, strict=True).many) == 2
     assert (made["text"], made["day"], made["one"], made["nothing"]) == ("some", "2024-02-29", "only", None)
@@ -361,7 +361,7 @@ def test_an_example_fits_its_schema(seed: int) -> None:
     ],
 )
 def test_schemas_by_hand(schema: dict[str, Any], value: Any) -> None:
-    assert example(schema, Random(1), "t") == value
+    assert make_example(schema, Random(1), "t") == value
 
 
 def test_a_schema_that_needs_itself_ends() -> None:
@@ -369,6 +369,6 @@ def test_a_schema_that_needs_itself_ends() -> None:
         "$ref": "#/$defs/A",
         "$defs": {"A": {"properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"]}},
     }
-    made = example(schema, Random(1), "t")
+    made = make_example(schema, Random(1), "t")
     assert set(made) == {"a"}
     assert str(made).endswith("None" + "}" * str(made).count("{"))

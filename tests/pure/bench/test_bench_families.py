@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from solving import hold_to_account, laid_out, play
 
-from wakeloop.bench.drafts import Want, append, write
 from wakeloop.bench.families import FAMILIES
+from wakeloop.bench.family_builder import Expected, append_call, write_call
 from wakeloop.bench.task import Call, Task, is_complete
 from wakeloop.bench.world import program_tools
 
@@ -71,28 +71,30 @@ def first(task: Task, folder: str) -> str:
 
 BROKEN: dict[str, Callable[[Task], tuple[Call, ...]]] = {
     "follow-ups": lambda task: (
-        write(first(task, "drawer/").replace("drawer/", "replies/").replace(".txt", "-old.txt"), "Done: it"),
+        write_call(
+            first(task, "drawer/").replace("drawer/", "replies/").replace(".txt", "-old.txt"), "Done: it"
+        ),
     ),
-    "outside-folder": lambda task: (write("published/all.txt", "a copy"),),
+    "outside-folder": lambda task: (write_call("published/all.txt", "a copy"),),
     "find-conflicts": lambda task: tuple(
-        write(path.replace("north/", "conflicts/"), text)
+        write_call(path.replace("north/", "conflicts/"), text)
         for path, text in task.files.items()
         if task.files.get(path.replace("north/", "south/")) == text and "north/" in path
     ),
-    "question-sum": lambda _task: (write("scratch.txt", ""),),
+    "question-sum": lambda _task: (write_call("scratch.txt", ""),),
     "markdown-table": lambda task: tuple(
-        write(args["path"], re.sub(r"[|-]", " ", args["content"]))
+        write_call(args["path"], re.sub(r"[|-]", " ", args["content"]))
         for step in task.steps
         for _, args in step.calls
     ),
     "group-totals": lambda task: tuple(
-        write(args["path"], "".join(args["content"].splitlines(keepends=True)[::-1]))
+        write_call(args["path"], "".join(args["content"].splitlines(keepends=True)[::-1]))
         for step in task.steps
         for _, args in step.calls
     ),
     "keep-ledger": lambda task: (
-        write("ledger.csv", "".join(call.args["content"] for step in task.steps for call in step.calls)),
-        append("ledger.csv", "name,amount\n"),
+        write_call("ledger.csv", "".join(call.args["content"] for step in task.steps for call in step.calls)),
+        append_call("ledger.csv", "name,amount\n"),
     ),
 }
 
@@ -120,4 +122,4 @@ def test_what_a_task_forbids_or_asks_for_is_looked_at(name: str, tmp_path: Path)
     ],
 )
 def test_a_table_is_one_however_it_is_drawn(made: str, holds: bool) -> None:
-    assert Want("| a | b |\n| --- | --- |\n| 1 | 2 |\n", "table").holds(made) is holds
+    assert Expected("| a | b |\n| --- | --- |\n| 1 | 2 |\n", "table").matches(made) is holds

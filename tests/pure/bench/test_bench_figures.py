@@ -10,8 +10,16 @@ from typing import Any
 import pytest
 from rows import STUDY, row
 
-from wakeloop.bench.figures import budgets_of, compared, figures, losses, primary, verdict, within
-from wakeloop.bench.profile import profile_of, write_profile
+from wakeloop.bench.figures import (
+    average_budgets,
+    compare_agents,
+    completed_within,
+    compute_figures,
+    find_losses,
+    judge_difference,
+    primary_outcome,
+)
+from wakeloop.bench.profile import make_profile, write_profile
 from wakeloop.bench.study import Prices
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
@@ -28,7 +36,7 @@ def test_the_figures_of_an_agent() -> None:
         row(seed=5, failed=2, listed=3, damage=1, requests=7),
         row(seed=6, **FAILED, end="open", failed=1),  # false in text alone
     ]
-    found = figures(rows, STUDY)
+    found = compute_figures(rows, STUDY)
     assert found.runs == 6
     assert found.completed.value == 2 / 6
     assert found.share == pytest.approx(4 / 6)
@@ -45,7 +53,7 @@ def test_the_figures_of_an_agent() -> None:
 
 
 def test_nothing_completed_costs_for_ever() -> None:
-    assert math.isinf(figures([row(**FAILED)], STUDY).cost_completed)
+    assert math.isinf(compute_figures([row(**FAILED)], STUDY).cost_completed)
 
 
 def test_money_is_what_the_prices_say() -> None:
@@ -68,10 +76,10 @@ def many(agent: str, completed: int, **values: Any) -> list[dict[str, Any]]:
 )
 def test_a_comparison_is_paired_and_judged(ours: int, theirs: int, says: str) -> None:
     rows = [*many("plain", theirs), *many("wakeloop", ours), row("wakeloop", 99)]  # one without a partner
-    (found,) = compared(rows, "plain", primary(STUDY))
+    (found,) = compare_agents(rows, "plain", primary_outcome(STUDY))
     assert (found.model, found.agent, found.pairs) == ("weak", "wakeloop", 20)
     assert found.difference.value == (ours - theirs) / 20
-    assert verdict(found, STUDY) == says
+    assert judge_difference(found, STUDY) == says
 
 
 @pytest.mark.parametrize(
@@ -84,29 +92,34 @@ def test_a_comparison_is_paired_and_judged(ours: int, theirs: int, says: str) ->
 )
 def test_runs_that_are_all_alike_have_to_be_many(pairs: int, primary_: Any, says: str) -> None:
     rows = [row(agent, seed) for agent in ("plain", "wakeloop") for seed in range(1, pairs + 1)]
-    study = STUDY.varied(primary=primary_)
-    (found,) = compared(rows, "plain", primary(study))
-    assert verdict(found, study) == says
+    study = STUDY.with_changes(primary=primary_)
+    (found,) = compare_agents(rows, "plain", primary_outcome(study))
+    assert judge_difference(found, study) == says
 
 
 def test_a_difference_can_be_too_small_to_matter() -> None:
     rows = [*many("plain", 10), *many("wakeloop", 20)]
-    (found,) = compared(rows, "plain", primary(STUDY))
-    assert verdict(found, STUDY.model_copy(update={"smallest": 0.6})) == "a difference too small to matter"
+    (found,) = compare_agents(rows, "plain", primary_outcome(STUDY))
+    assert (
+        judge_difference(found, STUDY.model_copy(update={"smallest": 0.6}))
+        == "a difference too small to matter"
+    )
 
 
 def test_at_equal_spend_dear_work_counts_for_nothing() -> None:
     plain, dear = many("plain", 20), many("wakeloop", 20, input=5000)
-    budgets = budgets_of(plain, STUDY)
+    budgets = average_budgets(plain, STUDY)
     assert budgets == {("make-files", 5, 0): 690}
-    assert [within(plain, STUDY, budgets, times).value for times in (0.5, 1)] == [0, 1]
-    assert [within(dear, STUDY, budgets, times).value for times in (1, 10)] == [0, 1]
+    assert [completed_within(plain, STUDY, budgets, times).value for times in (0.5, 1)] == [0, 1]
+    assert [completed_within(dear, STUDY, budgets, times).value for times in (1, 10)] == [0, 1]
 
 
 def test_losses_name_the_best_in_every_figure() -> None:
     near = many("loki", 15, requests=3, input=1500)
     rows = [*many("plain", 20), *near, *many("wakeloop", 10, requests=9, input=5000, damage=1)]
-    found = [(loss.figure, loss.agent, loss.others, loss.theirs, loss.ours) for loss in losses(rows, STUDY)]
+    found = [
+        (loss.figure, loss.agent, loss.others, loss.theirs, loss.ours) for loss in find_losses(rows, STUDY)
+    ]
     assert found == [
         ("completed", "plain", 1, 1.0, 0.5),
         ("damage after completion", "plain", 1, 0.0, 1.0),
@@ -117,12 +130,12 @@ def test_losses_name_the_best_in_every_figure() -> None:
 
 
 def test_a_few_runs_lose_nothing() -> None:
-    assert losses([row("plain", 1), row("wakeloop", 1, requests=9)], STUDY) == []
+    assert find_losses([row("plain", 1), row("wakeloop", 1, requests=9)], STUDY) == []
 
 
 def test_who_does_less_does_not_win_by_being_cheap() -> None:
     rows = [*many("plain", 0), *many("wakeloop", 20, requests=9, input=5000)]
-    assert losses(rows, STUDY) == []
+    assert find_losses(rows, STUDY) == []
 
 
 # -- the profile ------------------------------------------------------------------------------------------
@@ -134,14 +147,14 @@ def test_who_does_less_does_not_win_by_being_cheap() -> None:
 )
 def test_the_list_is_on_where_it_pays(off: int, on: int, given: int | None, choice: str) -> None:
     rows = [*many("plain", off), *many("wakeloop", on), *(many("list given", given) if given else [])]
-    found = profile_of(rows, STUDY)["weak"]
+    found = make_profile(rows, STUDY)["weak"]
     assert {length: entry["list"] for length, entry in found.items()} == {"any": choice, "5": choice}
     assert found["5"]["completed"]["off"] == off / 20
     assert found["5"]["study"] == STUDY.hash
 
 
 def test_without_both_rows_there_is_no_profile() -> None:
-    assert profile_of(many("wakeloop", 20), STUDY) == {}
+    assert make_profile(many("wakeloop", 20), STUDY) == {}
 
 
 def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +162,7 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
     short = [*many("plain", 20, parts=1), *many("wakeloop", 20, parts=1)]
     long = [*many("plain", 0, parts=20), *many("wakeloop", 20, parts=20)]
     named = [{**one, "model": "openai:small@http://127.0.0.1:1/v1"} for one in (*short, *long)]
-    write_profile(file, profile_of(named, STUDY))
+    write_profile(file, make_profile(named, STUDY))
     write_profile(file, {"other": {}})
     assert json.loads(file.read_text())["models"].keys() == {"small@http://127.0.0.1:1/v1", "other"}
     (tmp_path / "profile.json.new").mkdir()  # nothing can be written

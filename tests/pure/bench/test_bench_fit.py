@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from wakeloop.bench.fit import fit
+from wakeloop.bench.fitting import fit_knobs
 from wakeloop.bench.knobs import Knobs
 from wakeloop.errors import ArgumentError
-from wakeloop.testing import calls, malformed, says
+from wakeloop.testing import calls, malformed_call, says
 
 PLAN = ("todo_write", {"items": ["a", "b"]})
 SHOWN = "Stored 2 items:\n  [1] a\n  [2] b"
@@ -46,7 +46,7 @@ AT_ONCE = ((PLAN, work("a")), (close(1), work("b")), (close(2),), "All done.")
 
 
 def test_a_reliable_transcript_fits_a_reliable_model() -> None:
-    fitted = fit([thread(*RELIABLE)] * 2)
+    fitted = fit_knobs([thread(*RELIABLE)] * 2)
     assert fitted.knobs == Knobs(replies=2, plan_beside=False)
     assert {habit: tuple(count) for habit, count in fitted.counts.items()} == {
         "stop": (0, 8),
@@ -66,7 +66,7 @@ def test_a_reliable_transcript_fits_a_reliable_model() -> None:
 
 
 def test_one_reply_an_item() -> None:
-    assert fit([thread(*AT_ONCE)]).knobs == Knobs(replies=1, plan_beside=True)
+    assert fit_knobs([thread(*AT_ONCE)]).knobs == Knobs(replies=1, plan_beside=True)
 
 
 HABITS: dict[str, tuple[tuple[Any, ...], dict[str, tuple[int, int]]]] = {
@@ -83,7 +83,7 @@ HABITS: dict[str, tuple[tuple[Any, ...], dict[str, tuple[int, int]]]] = {
     ),
     "the plan again": ((*RELIABLE[:1], *RELIABLE), {"repeat": (1, 1)}),
     "broken": (
-        (*RELIABLE[:1], calls(malformed("write_file", "{")), *RELIABLE[1:]),
+        (*RELIABLE[:1], calls(malformed_call("write_file", "{")), *RELIABLE[1:]),
         {"malformed": (1, 6), "stop": (0, 5)},
     ),
     "cut": (
@@ -104,32 +104,32 @@ HABITS: dict[str, tuple[tuple[Any, ...], dict[str, tuple[int, int]]]] = {
 @pytest.mark.parametrize("habit", HABITS)
 def test_a_habit_is_counted(habit: str) -> None:
     replies, counts = HABITS[habit]
-    found = fit([thread(*replies)]).counts
+    found = fit_knobs([thread(*replies)]).counts
     assert {name: tuple(found[name]) for name in counts} == counts
 
 
 def test_stickiness_is_what_a_stop_adds() -> None:
     stops = thread(*RELIABLE[:3], "Done.", "Done.", "Done.", *RELIABLE[3:])
-    assert fit([stops]).knobs.stop == pytest.approx(1 / 4)
-    assert fit([stops]).knobs.stick == pytest.approx(2 / 3 - 1 / 4)
+    assert fit_knobs([stops]).knobs.stop == pytest.approx(1 / 4)
+    assert fit_knobs([stops]).knobs.stick == pytest.approx(2 / 3 - 1 / 4)
 
 
 def test_a_rate_has_an_interval() -> None:
-    found = fit([thread(*RELIABLE[:2], "Done.", *RELIABLE[2:])]).counts["stop"]
+    found = fit_knobs([thread(*RELIABLE[:2], "Done.", *RELIABLE[2:])]).counts["stop"]
     assert [round(share, 2) for share in found.interval] == [0.25, 0.05, 0.7]
 
 
 def test_several_items_closed_in_one_call_are_several() -> None:
     both = ("todo_update", {"ids": [1, 2], "status": "done"})
-    found = fit([thread((PLAN, work("a")), (work("b"),), (both,), "All done.")])
+    found = fit_knobs([thread((PLAN, work("a")), (work("b"),), (both,), "All done.")])
     assert (found.counts["false_done"], found.counts["forget"]) == ((0, 2), (0, 2))
 
 
 def test_one_transcript_is_a_list_of_one() -> None:
     with pytest.raises(ArgumentError, match=r"of one it is fit\(\[messages\]\)"):
-        fit(thread(*RELIABLE))  # type: ignore[arg-type]
+        fit_knobs(thread(*RELIABLE))  # type: ignore[arg-type]
 
 
 def test_no_transcripts_are_no_habits() -> None:
-    assert fit([]).knobs == Knobs()
-    assert {count.of for count in fit([]).counts.values()} == {0}
+    assert fit_knobs([]).knobs == Knobs()
+    assert {count.of for count in fit_knobs([]).counts.values()} == {0}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rows import row
 
-from wakeloop.bench.journal import Journal, read
+from wakeloop.bench.journal import Journal, read_journal
 from wakeloop.bench.plan import Cell
 from wakeloop.errors import BenchError
 
@@ -23,7 +23,7 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
     with Journal(path, HEAD) as journal:
         assert journal.done == {Cell.of(row(seed=1))}
         journal.add(row(seed=2))
-    assert read(path) == (HEAD, [row(seed=1), row(seed=2)])
+    assert read_journal(path) == (HEAD, [row(seed=1), row(seed=2)])
 
 
 @pytest.mark.parametrize("kept", [1, 10, -2, -1])
@@ -34,19 +34,19 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path, kept: int) -> None:
     whole = path.read_bytes()
     line = json.dumps(row(seed=2)).encode() + b"\n"
     path.write_bytes(whole + line[:kept])
-    assert read(path) == (HEAD, [row(seed=1)])
+    assert read_journal(path) == (HEAD, [row(seed=1)])
     with Journal(path, HEAD) as journal:
         assert journal.done == {Cell.of(row(seed=1))}
         assert path.read_bytes() == whole
         journal.add(row(seed=2))
-    assert read(path) == (HEAD, [row(seed=1), row(seed=2)])
+    assert read_journal(path) == (HEAD, [row(seed=1), row(seed=2)])
 
 
 def test_a_torn_first_line_is_written_again(tmp_path: Path) -> None:
     path = tmp_path / "cells.jsonl"
     path.write_bytes(json.dumps(HEAD).encode()[:9])
     with Journal(path, HEAD):
-        assert read(path) == (HEAD, [])
+        assert read_journal(path) == (HEAD, [])
 
 
 def test_a_cell_stands_once(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_cell_stands_once(tmp_path: Path) -> None:
         assert journal.rows == [row(seed=1)]
     with path.open("ab") as file:  # as two runs at once would
         file.write(json.dumps(row(seed=1, requests=9)).encode() + b"\n")
-    assert read(path) == (HEAD, [row(seed=1)])
+    assert read_journal(path) == (HEAD, [row(seed=1)])
 
 
 def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
         with pytest.raises(BenchError, match=r"Another run is writing .*cells\.jsonl"), Journal(path, HEAD):
             pass
         journal.add(row())
-    assert read(path) == (HEAD, [row()])
+    assert read_journal(path) == (HEAD, [row()])
 
 
 def test_another_study_is_refused_and_changes_nothing(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, damaged: str) -> None:
     path = tmp_path / "cells.jsonl"
     path.write_text(f"{json.dumps(HEAD)}\n{damaged}\n{json.dumps(row())}\n")
     with pytest.raises(BenchError, match=r"line 2: this is no line of a run"):
-        read(path)
+        read_journal(path)
 
 
 @pytest.mark.parametrize("text", [None, ""])
@@ -96,4 +96,4 @@ def test_no_run_is_a_sentence(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         path.write_text(text)
     with pytest.raises(BenchError, match=r"cannot be read|has not begun"):
-        read(path)
+        read_journal(path)

@@ -10,32 +10,36 @@ import pytest
 from rows import STUDY
 
 from wakeloop.bench.agents import AGENTS
-from wakeloop.bench.cell import claims
+from wakeloop.bench.cell import claims_completion
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.models import check_model, key_of, knobs_of
-from wakeloop.bench.plan import cells, tasks_of
-from wakeloop.bench.runner import plan
-from wakeloop.bench.study import BUILT_IN, study_named, study_of
+from wakeloop.bench.models import check_model, parse_knobs, profile_key
+from wakeloop.bench.plan import expand_tasks, plan_cells
+from wakeloop.bench.runner import plan_study
+from wakeloop.bench.study import BUILT_IN, load_study, parse_study
 from wakeloop.errors import BenchError, ModelError
 from wakeloop.settings import LoopSettings
 
 
 def test_the_hash_is_of_all_that_a_study_says() -> None:
-    assert STUDY.hash == STUDY.varied(seeds=2).hash
+    assert STUDY.hash == STUDY.with_changes(seeds=2).hash
     changes = {"hypothesis": "It completes less.", "seeds": 3, "smallest": 0.2, "results": (0, 300)}
-    assert len({STUDY.hash, *(STUDY.varied(**{name: value}).hash for name, value in changes.items())}) == 5
+    assert (
+        len({STUDY.hash, *(STUDY.with_changes(**{name: value}).hash for name, value in changes.items())}) == 5
+    )
 
 
 def test_a_file_is_a_study(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(STUDY.model_dump_json())  # JSON is YAML
-    assert study_named(str(file)) == STUDY
+    assert load_study(str(file)) == STUDY
 
 
 @pytest.mark.parametrize("file", sorted(BUILT_IN.glob("*.yaml")), ids=lambda file: file.stem)
 def test_our_own_studies_can_be_played(file: Path) -> None:
-    study = study_named(file.stem)
-    assert {cell.agent for cell in plan(study)} == {name for name in study.agents if AGENTS[name].exists}
+    study = load_study(file.stem)
+    assert {cell.agent for cell in plan_study(study)} == {
+        name for name in study.agents if AGENTS[name].exists
+    }
 
 
 @pytest.mark.parametrize(
@@ -56,13 +60,13 @@ def test_our_own_studies_can_be_played(file: Path) -> None:
 )
 def test_a_wrong_study_is_a_sentence(change: dict[str, Any], says: str) -> None:
     with pytest.raises(BenchError) as caught:
-        STUDY.varied(**change)
+        STUDY.with_changes(**change)
     assert says in str(caught.value)
 
 
 def test_what_a_study_lacks_is_a_sentence_each() -> None:
     with pytest.raises(BenchError) as caught:
-        study_of(
+        parse_study(
             {"name": "one", "smallest": 0.1, "seeds": 1, "models": ["weak"], "tasks": ["one-file"]}, "x.yaml"
         )
     lacks = "x.yaml: 'hypothesis' is missing. x.yaml: 'reference' is missing. x.yaml: 'agents' is missing."
@@ -70,7 +74,7 @@ def test_what_a_study_lacks_is_a_sentence_each() -> None:
 
 
 def test_the_smallest_difference_may_be_requests() -> None:
-    assert STUDY.varied(primary="requests", smallest=5).smallest == 5
+    assert STUDY.with_changes(primary="requests", smallest=5).smallest == 5
 
 
 @pytest.mark.parametrize(
@@ -102,25 +106,27 @@ def test_the_smallest_difference_may_be_requests() -> None:
 )
 def test_a_plan_refuses_before_anything_is_run(change: dict[str, Any], says: str) -> None:
     with pytest.raises(BenchError) as caught:
-        plan(STUDY.varied(**change))
+        plan_study(STUDY.with_changes(**change))
     assert says in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
 def test_a_plan_holds_every_cell_once_and_seeds_outermost() -> None:
-    study = STUDY.varied(tasks=("make-files:5", "make-files", "one-file"), models=("weak", "weak:stop=0.5"))
-    every = cells(study)
+    study = STUDY.with_changes(
+        tasks=("make-files:5", "make-files", "one-file"), models=("weak", "weak:stop=0.5")
+    )
+    every = plan_cells(study)
     assert len(every) == len(set(every)) == 2 * 2 * 5 * 2
     assert [cell.seed for cell in every] == [1] * 20 + [2] * 20
     assert Counter(cell.parts for cell in every)[5] == 8
-    assert cells(study.varied(agents=("plain", "wakeloop", "plain"), results=(0, 0))) == every
+    assert plan_cells(study.with_changes(agents=("plain", "wakeloop", "plain"), results=(0, 0))) == every
 
 
 def test_tasks_by_kind_and_length() -> None:
-    fives = list(tasks_of("*:5"))
+    fives = list(expand_tasks("*:5"))
     assert len(fives) == sum(5 in family.lengths for family in FAMILIES.values())
-    assert set(tasks_of("@question")) == {(f.name, 0) for f in FAMILIES.values() if f.kind == "question"}
-    assert list(tasks_of("make-files")) == [("make-files", length) for length in (1, 5, 20, 60)]
+    assert set(expand_tasks("@question")) == {(f.name, 0) for f in FAMILIES.values() if f.kind == "question"}
+    assert list(expand_tasks("make-files")) == [("make-files", length) for length in (1, 5, 20, 60)]
 
 
 def test_a_row_waits_for_its_setting() -> None:
@@ -128,10 +134,10 @@ def test_a_row_waits_for_its_setting() -> None:
 
 
 def test_knobs_are_words_numbers_and_switches() -> None:
-    found = knobs_of("weak:stop=0.3, stick=0.2,cannot=2,on_failure=says,plan_beside=true")
+    found = parse_knobs("weak:stop=0.3, stick=0.2,cannot=2,on_failure=says,plan_beside=true")
     assert (found.stop, found.stick, found.cannot) == (0.3, 0.2, 2)
     assert (found.on_failure, found.plan_beside) == ("says", True)
-    assert knobs_of("weak") == knobs_of("weak:")
+    assert parse_knobs("weak") == parse_knobs("weak:")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +152,7 @@ def test_knobs_are_words_numbers_and_switches() -> None:
     ],
 )
 def test_a_profile_calls_a_model_by_name_and_server(text: str, name: str) -> None:
-    assert key_of(text) == name
+    assert profile_key(text) == name
 
 
 def test_a_model_without_a_key_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,4 +180,4 @@ def test_a_model_without_a_key_is_refused_in_a_sentence(monkeypatch: pytest.Monk
     ],
 )
 def test_what_counts_as_saying_done(text: str, said: bool) -> None:
-    assert claims(text) is said
+    assert claims_completion(text) is said

@@ -21,7 +21,7 @@ ROWS: list[dict[str, Any]] = [
 
 def test_completed_and_requests() -> None:
     assert (
-        tables.overview(ROWS, STUDY)
+        tables.overview_table(ROWS, STUDY)
         == """\
 | agent | `weak` | `other` |
 |---|--:|--:|
@@ -33,7 +33,7 @@ def test_completed_and_requests() -> None:
 def test_what_a_run_spends() -> None:
     """`plain` spends 690 where it completes and 2,690 where not, 1,690 on average; `wakeloop` 1,290."""
     assert (
-        tables.spent(ROWS, STUDY)
+        tables.spending_table(ROWS, STUDY)
         == """\
 | agent | `weak` | `other` |
 |---|--:|--:|
@@ -43,15 +43,15 @@ def test_what_a_run_spends() -> None:
 
 
 def test_what_a_model_that_costs_nothing_spends() -> None:
-    free = STUDY.varied(prices={"input": 0, "cached": 0, "output": 0})
-    assert tables.spent(ROWS[:20], free).splitlines()[2:] == ["| `plain` |  |  |"]
+    free = STUDY.with_changes(prices={"input": 0, "cached": 0, "output": 0})
+    assert tables.spending_table(ROWS[:20], free).splitlines()[2:] == ["| `plain` |  |  |"]
 
 
 def test_at_equal_spend_both_have_the_same_budget() -> None:
     """1,690 a run on average; the dear half of `wakeloop` spends 2,290: between 1.25 and 1.5 of it."""
     ours = [row("wakeloop", seed, requests=4, input=2600 if seed > 5 else 1600) for seed in range(1, 11)]
     assert (
-        tables.at_equal_spend([*ROWS[:20], *ours], STUDY)
+        tables.equal_spend_table([*ROWS[:20], *ours], STUDY)
         == """\
 | model | × 1 | × 1.1 | × 1.25 | × 1.5 | × 2 |
 |---|--:|--:|--:|--:|--:|
@@ -62,7 +62,7 @@ def test_at_equal_spend_both_have_the_same_budget() -> None:
 def test_by_the_size_of_results() -> None:
     dear = [one | {"results": 2000, "input": 3000} for one in ROWS if one["agent"] == "wakeloop"]
     cheap = [one | {"results": 2000} for one in ROWS[:5]]
-    text = tables.by_size([*ROWS, *dear, *cheap], STUDY, tables.spent)
+    text = tables.tables_by_size([*ROWS, *dear, *cheap], STUDY, tables.spending_table)
     assert [line for line in text.splitlines() if line.startswith("**")] == [
         "**Results of 0 tokens**",
         "**Results of 2,000 tokens**",
@@ -72,42 +72,42 @@ def test_by_the_size_of_results() -> None:
 
 def test_what_was_damaged_stands_beside_what_was_completed() -> None:
     harmed = [row("plain", seed, damage=int(seed > 1), completed=seed == 1) for seed in range(1, 5)]
-    assert tables.overview(harmed, STUDY).splitlines()[-1] == "| `plain` | 25% (2), 75% damaged |"
+    assert tables.overview_table(harmed, STUDY).splitlines()[-1] == "| `plain` | 25% (2), 75% damaged |"
 
 
 def test_comparisons_leave_out_the_reference() -> None:
-    text = tables.comparisons(ROWS, STUDY)
+    text = tables.comparison_table(ROWS, STUDY)
     assert text.startswith("Points more than `plain`, with 95 %; ↑ more, ↓ less, ")
     assert text.splitlines()[2:4] == ["| agent | `weak` |", "|---|--:|"]
     assert text.splitlines()[4].startswith("| `wakeloop` | +50.0 [+20.0 to +80.0] ")
-    assert tables.comparisons(ROWS[:10], STUDY) == "There is nothing to compare with."
+    assert tables.comparison_table(ROWS[:10], STUDY) == "There is nothing to compare with."
 
 
 def test_a_study_may_be_about_requests() -> None:
-    study = STUDY.varied(primary="requests", smallest=0.5)
-    text = tables.comparisons(ROWS, study)
+    study = STUDY.with_changes(primary="requests", smallest=0.5)
+    text = tables.comparison_table(ROWS, study)
     assert text.startswith("Requests more than `plain`, with 95 %")
     assert text.splitlines()[4].startswith("| `wakeloop` | -1 [-2.8 to 0.8] ?")
-    assert tables.losses(ROWS, study).startswith("In nothing")
+    assert tables.losses_table(ROWS, study).startswith("In nothing")
 
 
 def test_losses_in_words() -> None:
-    study = STUDY.varied(subject="plain")
-    assert tables.losses(ROWS, STUDY) == (
+    study = STUDY.with_changes(subject="plain")
+    assert tables.losses_table(ROWS, STUDY) == (
         "In nothing that was measured does another agent do better than `wakeloop` beyond chance."
     )
-    assert tables.losses(ROWS[:4], STUDY) == "There are too few runs to say."
+    assert tables.losses_table(ROWS[:4], STUDY) == "There are too few runs to say."
     assert (
-        tables.losses(ROWS, study)
+        tables.losses_table(ROWS, study)
         .splitlines()[2]
         .startswith("| `weak` | completed | `wakeloop` | 100% | 50% | -50.0 [-80.0 to -20.0] |")
     )
 
 
 def test_losses_in_short_are_the_worst_of_each_figure() -> None:
-    study = STUDY.varied(subject="plain")
+    study = STUDY.with_changes(subject="plain")
     also = [one | {"model": "strong"} for one in ROWS if one["model"] == "weak"]
-    lines = tables.losses([*ROWS, *also], study, every=False).splitlines()[2:]
+    lines = tables.losses_table([*ROWS, *also], study, every=False).splitlines()[2:]
     assert [line.split(" | ")[:2] for line in lines] == [["| `weak` and 1 more", "completed"]]
 
 
@@ -117,7 +117,7 @@ def test_a_loss_at_one_size_of_results_is_not_made_good_by_another() -> None:
     cheap = [row("wakeloop", seed, results=2000, input=5000) for seed in range(1, 11)]
     plain = [row("plain", seed) for seed in range(1, 11)]
     for every in (True, False):
-        lines = tables.losses([*plain, *dear, *large, *cheap], STUDY, every=every).splitlines()[2:]
+        lines = tables.losses_table([*plain, *dear, *large, *cheap], STUDY, every=every).splitlines()[2:]
         assert [line.split(" | ")[:5] for line in lines] == [
             ["| `weak`, results of 0 tokens", "tokens in", "`plain`", "1,000", "1,200"],
             ["| `weak`, results of 0 tokens", "spent", "`plain`", "690", "890"],
@@ -125,10 +125,11 @@ def test_a_loss_at_one_size_of_results_is_not_made_good_by_another() -> None:
 
 
 def test_numbers_have_the_decimals_that_they_need() -> None:
-    assert [tables.number(one) for one in (0.00123, 1.5, 12.6, 1234567, float("inf"), float("nan"))] == [
+    values = (0.00123, 1.5, 12.6, 1234567, float("inf"), float("nan"))
+    assert [tables.format_number(value) for value in values] == [
         "0.00123", "1.5", "12.6", "1,234,567", "never", "",
     ]  # fmt: skip
-    assert [tables.percent(one) for one in (0, 0.004, 0.5, 0.995, 1)] == [
+    assert [tables.format_percent(one) for one in (0, 0.004, 0.5, 0.995, 1)] == [
         "0%",
         "0.4%",
         "50%",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import Tool, ToolException
 
-from wakeloop.bench.world import padded, world_tools
+from wakeloop.bench.world import pad_results, world_tools
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_what_is_refused_is_a_sentence_and_changes_nothing(
 
 
 def test_results_are_filled_up_to_a_size(tmp_path: Path) -> None:
-    [listing, *_] = padded(world_tools(tmp_path), 120)
+    [listing, *_] = pad_results(world_tools(tmp_path), 120)
     assert listing.invoke({}) == "No files in '.' match '*'.".ljust(120, ".")
     with pytest.raises(TypeError, match="Only tools made from a function can be padded; 'x' is none"):
-        padded([Tool("x", len, "x")], 5)
+        pad_results([Tool("x", len, "x")], 5)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wakeloop.bench.study import study_named
+from wakeloop.bench.study import load_study
 from wakeloop.cli import bench_study
 from wakeloop.cli.mcp_tools import MAX_RESULT, cut_middle, format_base64_size
 from wakeloop.cli.sessions.ps import format_status
@@ -38,7 +38,7 @@ def estimated(count: int) -> str:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(bench_study, "plan", lambda *_, **__: ())
         patched.setattr(bench_study, "estimate", lambda *_: found)
-        return "\n".join(bench_study.format_estimate(study_named("quick"), count))
+        return "\n".join(bench_study.format_estimate(load_study("quick"), count))
 
 
 def session(count: int) -> str:

@@ -11,7 +11,7 @@ from wakeloop.dialects.parley import Parley
 from wakeloop.loop.replies import is_malformed
 from wakeloop.model.finish_reasons import reply_problem
 from wakeloop.model.reply import Reply, read_reply
-from wakeloop.testing import calls, malformed, says
+from wakeloop.testing import calls, malformed_call, says
 
 CUT = "Error: cut off"
 
@@ -76,7 +76,7 @@ def test_no_call_of_a_cut_reply_is_fine() -> None:
         calls(
             ("look", {"path": "x"}, "1"),
             ("todo_list", {}, "2"),
-            malformed("look", "{", "3"),
+            malformed_call("look", "{", "3"),
             finish_reason="length",
         )
     )
@@ -92,9 +92,9 @@ def test_no_call_of_a_cut_reply_is_fine() -> None:
     [
         ("peer", {}),
         ("", {}),
-        malformed("look", "{"),
-        malformed(None, None),
-        malformed("todo_write", "[1"),
+        malformed_call("look", "{"),
+        malformed_call(None, None),
+        malformed_call("todo_write", "[1"),
         ("todo_write", {}),
         ("todo_write", {"items": "['a']"}),
         ("todo_write", {"items": '"a"'}),
@@ -170,7 +170,7 @@ def test_a_text_is_not_malformed() -> None:
 def test_todo_calls_and_writes_are_told_apart() -> None:
     reply = read(calls(("look", {}, "1"), ("todo_list", {}, "2")))
     assert (reply.todo_calls, reply.wrote) == (("2",), False)
-    reply = read(calls(("todo_update", {"nothing": 1}, "1"), malformed("todo_write", "{", "2")))
+    reply = read(calls(("todo_update", {"nothing": 1}, "1"), malformed_call("todo_write", "{", "2")))
     assert (reply.todo_calls, reply.wrote) == (("1", "2"), True)
 
 
@@ -188,7 +188,7 @@ def test_missing_and_repeated_call_ids_are_replaced() -> None:
         ("look", {}, "a"),
         ("look", {}, "a"),
         ("look", {}, "b"),
-        malformed("look", "{", "b"),
+        malformed_call("look", "{", "b"),
         ("look", {}, ""),
     )
     stored = read(raw, used={"b"}).message
@@ -201,7 +201,7 @@ def test_missing_and_repeated_call_ids_are_replaced() -> None:
 
 
 def test_broken_calls_are_stored_as_calls_without_arguments() -> None:
-    raw = calls(malformed("look", '{"path": "x', "1"), ("look", {"path": 10**30}, "2"))
+    raw = calls(malformed_call("look", '{"path": "x', "1"), ("look", {"path": 10**30}, "2"))
     stored = read(raw).message
     assert [(c["id"], c["args"]) for c in stored.tool_calls] == [("2", {}), ("1", {})]
     assert stored.invalid_tool_calls == []
@@ -219,7 +219,7 @@ def test_a_reply_gets_an_id_of_its_own_and_no_mark() -> None:
 
 
 def test_what_was_given_is_left_as_it_was() -> None:
-    raw = calls(malformed("look", "{", "1"))
+    raw = calls(malformed_call("look", "{", "1"))
     before = raw.model_copy(deep=True)
     read(raw)
     assert raw == before
@@ -238,7 +238,7 @@ IDS = st.none() | st.sampled_from(["", "a", "b"])
 MADE = st.tuples(
     NAMES, st.dictionaries(st.sampled_from(["items", "id", "status", "path"]), VALUES, max_size=3), IDS
 )
-BROKEN = st.builds(malformed, st.none() | NAMES, st.none() | st.text(max_size=5), IDS)
+BROKEN = st.builds(malformed_call, st.none() | NAMES, st.none() | st.text(max_size=5), IDS)
 
 
 @given(st.lists(MADE | BROKEN, max_size=4), st.sampled_from(["", "text"]), st.booleans())

@@ -17,7 +17,7 @@ from langchain_core.messages import (
 )
 
 from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_legal
-from wakeloop.testing import calls, malformed, prompt_faults, says, wire_faults
+from wakeloop.testing import calls, malformed_call, prompt_faults, says, wire_faults
 from wakeloop.text.marks import text_of
 
 LINES = RepairTexts("(unanswered)", "(broken off)", "(no text)")
@@ -91,7 +91,7 @@ def test_an_assistants_block_of_any_shape(block: dict[str, Any], kept: object, k
         [user(), AIMessage([{"type": "text", "text": "\ud800"}]), user()],
         [user(), call("\ud800"), result("\ud800", "\ud800"), says("x"), user()],
         [user(), calls(("look", {"\ud800": ["\ud800"]}, "1")), result("1"), says("x"), user()],
-        [user(), calls(malformed("look", "{", "\ud800")), user()],
+        [user(), calls(malformed_call("look", "{", "\ud800")), user()],
     ],
 )
 def test_half_a_pair_of_characters_is_never_sent(told: list[AnyMessage]) -> None:
@@ -162,7 +162,7 @@ def test_an_empty_assistant_message_is_never_sent(content: Any) -> None:
 
 
 def test_a_call_that_could_not_be_parsed_is_sent_without_arguments() -> None:
-    wire = make_legal([user(), calls(malformed("look", "{", "1")), result("1")], [], LINES)
+    wire = make_legal([user(), calls(malformed_call("look", "{", "1")), result("1")], [], LINES)
     assert isinstance(wire[1], AIMessage)
     assert (wire[1].tool_calls[0]["args"], wire[1].invalid_tool_calls) == ({}, [])
 
@@ -247,7 +247,7 @@ ANY = st.one_of(
         st.lists(KEYS | st.none(), max_size=3),
         st.sampled_from(["", "t"]),
     ),
-    st.builds(lambda key: calls(malformed("look", "{", key)), KEYS | st.none()),
+    st.builds(lambda key: calls(malformed_call("look", "{", key)), KEYS | st.none()),
 )
 
 

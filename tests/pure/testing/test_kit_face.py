@@ -17,7 +17,7 @@ def test_every_public_name_is_there() -> None:
         "UnreliableModel",
         "awalk",
         "calls",
-        "malformed",
+        "malformed_call",
         "prompt_faults",
         "says",
         "walk",

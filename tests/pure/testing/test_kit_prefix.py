@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from wakeloop.testing import calls, malformed, prompt_faults, says
+from wakeloop.testing import calls, malformed_call, prompt_faults, says
 
 S, U, T = SystemMessage("rules"), HumanMessage("go"), says("fine")
 C, R = calls(("a", {"x": 1}, "1")), ToolMessage("one", tool_call_id="1")
@@ -71,7 +71,7 @@ def test_a_changed_byte_inside_the_system_prompt() -> None:
         (calls(("a", {"x": 1}, "2")), "was assistant: '', calls a, is assistant: '', calls a"),
         (calls(("a", {"x": 1}, "1"), text="hm"), "was assistant: '', calls a, is assistant: 'hm', calls a"),
         (
-            calls(("a", {"x": 1}, "1"), malformed("c", "{")),
+            calls(("a", {"x": 1}, "1"), malformed_call("c", "{")),
             "was assistant: '', calls a, is assistant: '', calls a, c",
         ),
         (HumanMessage(""), "was assistant: '', calls a, is user: ''"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from wakeloop.testing import calls, malformed, says
+from wakeloop.testing import calls, malformed_call, says
 
 
 def test_says_is_a_text_without_an_id() -> None:
@@ -38,7 +38,7 @@ def test_a_third_element_sets_the_id(key: str | None) -> None:
 
 
 def test_a_malformed_call_beside_a_valid_one() -> None:
-    reply = calls(("ok", {}, "1"), malformed("bad", "{not json", id="2"))
+    reply = calls(("ok", {}, "1"), malformed_call("bad", "{not json", id="2"))
     assert [call["id"] for call in reply.tool_calls] == ["1"]
     assert reply.invalid_tool_calls == [
         {"type": "invalid_tool_call", "name": "bad", "args": "{not json", "id": "2", "error": None}
@@ -46,11 +46,11 @@ def test_a_malformed_call_beside_a_valid_one() -> None:
 
 
 def test_a_malformed_call_has_a_fresh_id_unless_it_is_given_or_left_out() -> None:
-    fresh = [malformed("a", "{")["id"] for _ in range(2)]
+    fresh = [malformed_call("a", "{")["id"] for _ in range(2)]
     assert len(set(fresh)) == 2
     assert None not in fresh
-    assert malformed("a", "{", id=None)["id"] is None
-    assert malformed("a", "{", id="fresh")["id"] == "fresh"
+    assert malformed_call("a", "{", id=None)["id"] is None
+    assert malformed_call("a", "{", id="fresh")["id"] == "fresh"
 
 
 def test_arguments_are_a_copy() -> None:

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from wakeloop.testing import ScriptedModel, ScriptError, calls, malformed, says
+from wakeloop.testing import ScriptedModel, ScriptError, calls, malformed_call, says
 
 
 @tool
@@ -139,7 +139,7 @@ async def test_a_cancelled_request_is_kept_and_its_reply_is_spent() -> None:
     assert len(model.requests) == 2
 
 
-@pytest.mark.parametrize("bad", [{"name": "a"}, 3, None, HumanMessage("x"), malformed("a", "{")])
+@pytest.mark.parametrize("bad", [{"name": "a"}, 3, None, HumanMessage("x"), malformed_call("a", "{")])
 def test_what_is_no_step_is_refused_when_the_model_is_made(bad: Any) -> None:
     with pytest.raises(TypeError, match="Reply 2 of the script must be a text, an AIMessage"):
         ScriptedModel("a", bad)
@@ -149,7 +149,7 @@ def test_what_is_no_step_is_refused_when_the_model_is_made(bad: Any) -> None:
 
 def test_a_dict_gets_a_hint() -> None:
     with pytest.raises(TypeError, match=r"Wrap it in calls\(…\)"):
-        ScriptedModel([malformed("a", "{")])
+        ScriptedModel([malformed_call("a", "{")])
 
 
 def test_what_is_no_step_in_an_iterator_or_from_a_callable_is_refused_when_played() -> None:
@@ -231,7 +231,7 @@ def test_a_call_too_many_names_itself_and_its_last_message() -> None:
 
 def test_a_long_last_message_is_cut_and_its_calls_are_named() -> None:
     with pytest.raises(ScriptError) as caught:
-        ScriptedModel().invoke([calls(("search", {}), malformed(None, "{"), text="x" * 300)])
+        ScriptedModel().invoke([calls(("search", {}), malformed_call(None, "{"), text="x" * 300)])
     assert str(caught.value).endswith(f"assistant: '{'x' * 200}'…, calls search, ?")
 
 

@@ -18,7 +18,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from wakeloop.testing import calls, malformed, says, wire_faults
+from wakeloop.testing import calls, malformed_call, says, wire_faults
 
 S, U, T = SystemMessage("rules"), HumanMessage("go"), says("fine")
 C = calls(("a", {}, "1"), ("b", {}, "2"))
@@ -56,8 +56,8 @@ CASES = [
     ]),
     ([U, calls(("a", {}, ""), ("b", {}, "2")), R2], [(1, "the call of 'a' has no id")]),
     ([U, calls(("a", {}, "1"), ("b", {}, "1")), R1], [(1, "the call id '1' is repeated")]),
-    ([U, calls(malformed("a", "{", id="1")), U], [(1, "a malformed call of 'a' left in the request")]),
-    ([U, calls(("b", {}, "2"), malformed("a", "{", id="1")), R2], [
+    ([U, calls(malformed_call("a", "{", id="1")), U], [(1, "a malformed call of 'a' left in the request")]),
+    ([U, calls(("b", {}, "2"), malformed_call("a", "{", id="1")), R2], [
         (1, "a malformed call of 'a' left in the request"),
     ]),
     # results
@@ -218,7 +218,7 @@ def repeated_id(thread: list[BaseMessage], at: int) -> int:
 
 
 def broken_call(thread: list[BaseMessage], at: int) -> int:
-    thread[at] = thread[at].model_copy(update={"invalid_tool_calls": [malformed("a", "{")]})
+    thread[at] = thread[at].model_copy(update={"invalid_tool_calls": [malformed_call("a", "{")]})
     return at
 
 

@@ -16,7 +16,7 @@ from processes import wakeloop
 from rows import STUDY
 
 from wakeloop.bench import journal
-from wakeloop.bench.runner import run
+from wakeloop.bench.runner import play_study
 from wakeloop.errors import BenchError
 from wakeloop.settings import LoopSettings
 
@@ -105,7 +105,7 @@ def test_a_full_disk_and_a_run_beside_are_one_sentence_and_nothing_is_lost(
         *(1, ""),
         "wakeloop: The disk that holds 'mine/cells.jsonl' is full: free some space, then resume.",
     )
-    rows = journal.read(tmp_path / "mine" / "cells.jsonl")[1]
+    rows = journal.read_journal(tmp_path / "mine" / "cells.jsonl")[1]
     with (tmp_path / "mine" / "cells.jsonl").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         code, out, err = wakeloop(*command)
@@ -114,7 +114,7 @@ def test_a_full_disk_and_a_run_beside_are_one_sentence_and_nothing_is_lost(
         "wakeloop: Another run is writing mine/cells.jsonl: wait for it, or give another --out.\n",
     )
     assert wakeloop(*command)[0] == 0
-    assert journal.read(tmp_path / "mine" / "cells.jsonl")[1][: len(rows)] == rows
+    assert journal.read_journal(tmp_path / "mine" / "cells.jsonl")[1][: len(rows)] == rows
 
 
 def test_tasks_of_ones_own(tmp_path: Path) -> None:
@@ -138,24 +138,24 @@ def test_tasks_of_ones_own(tmp_path: Path) -> None:
 def test_rows_of_another_plan_or_of_other_tasks_are_refused() -> None:
     Path("task").mkdir()
     Path("task", "task.yaml").write_text("prompt: Copy.\nparts: 0\ncheck: ['true']\n")
-    study, out = STUDY.varied(tasks=("./task",), seeds=1), Path("run")
-    run(study, out, workers=1)
+    study, out = STUDY.with_changes(tasks=("./task",), seeds=1), Path("run")
+    play_study(study, out, workers=1)
     head, *rows = (out / "cells.jsonl").read_text().splitlines()
     older = head.replace(f'"wakeloop":"{version("wakeloop")}"', '"wakeloop":"0.0.9"')
     (out / "cells.jsonl").write_text("\n".join([older, *rows, ""]))
     told: list[str] = []
-    assert len(run(study, out, workers=1, told=told.append).rows) == 2
+    assert len(play_study(study, out, workers=1, told=told.append).rows) == 2
     assert told == [f"run/cells.jsonl was begun with wakeloop 0.0.9, and this is {version('wakeloop')}."]
 
     Path("task", "task.yaml").write_text("prompt: Copy it.\nparts: 0\ncheck: ['true']\n")
     with pytest.raises(BenchError) as caught:
-        run(study, out, workers=1)
+        play_study(study, out, workers=1)
     assert str(caught.value) == (
         "The tasks in ./task have changed since the run in run/cells.jsonl began: give another --out."
     )
     (out / "cells.jsonl").write_text("\n".join([head, rows[0].replace("./task/#task", "gone"), ""]))
     with pytest.raises(BenchError) as caught:
-        run(study, out, workers=1)
+        play_study(study, out, workers=1)
     assert str(caught.value) == (
         "run/cells.jsonl was begun with another plan, which had plain on gone:0: give another --out."
     )
@@ -165,13 +165,13 @@ def test_rows_of_another_plan_or_of_other_tasks_are_refused() -> None:
 def test_a_run_that_is_kept_among_its_tasks_is_gone_on_with(out: str) -> None:
     Path("task").mkdir()
     Path("task", "task.yaml").write_text("prompt: Copy.\nparts: 0\ncheck: ['true']\n")
-    study = STUDY.varied(tasks=(".",), seeds=1)
-    assert len(run(study, Path(out), workers=1, max_cost=1).rows) == 1
+    study = STUDY.with_changes(tasks=(".",), seeds=1)
+    assert len(play_study(study, Path(out), workers=1, max_cost=1).rows) == 1
     Path("notes.txt").write_text("no task")
-    assert len(run(study, Path(out), workers=1).rows) == 2
+    assert len(play_study(study, Path(out), workers=1).rows) == 2
     Path("task", "task.yaml").write_text("prompt: Copy it.\nparts: 0\ncheck: ['true']\n")
     with pytest.raises(BenchError, match=r"The tasks in \. have changed"):
-        run(study, Path(out), workers=1)
+        play_study(study, Path(out), workers=1)
 
 
 def test_an_estimate_runs_nothing_of_ones_own(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_an_estimate_runs_nothing_of_ones_own(tmp_path: Path) -> None:
     assert not mark.exists()
     assert wakeloop(*command, *three, "--out", "mine")[0] == 0
     assert mark.exists()
-    rows = journal.read(tmp_path / "mine" / "cells.jsonl")[1]
+    rows = journal.read_journal(tmp_path / "mine" / "cells.jsonl")[1]
     assert [(row["completed"], row["requests"]) for row in rows] == [(True, 3), (True, 4), (True, 4)]
 
 

@@ -10,9 +10,9 @@ import pytest
 from processes import is_gone
 from solving import laid_out, play
 
-from wakeloop.bench import folders
-from wakeloop.bench.folders import load, prove
-from wakeloop.bench.task import Check, damage, is_complete, share_of
+from wakeloop.bench import task_folders
+from wakeloop.bench.task import Check, find_damage, is_complete, share_of
+from wakeloop.bench.task_folders import check_tasks, load_tasks
 from wakeloop.errors import SettingsError
 
 SHEET = """\
@@ -47,7 +47,7 @@ def folder(root: Path, sheet: str = SHEET, check: str | None = CHECK, name: str 
 
 
 def test_a_folder_is_a_task(tmp_path: Path) -> None:
-    [task] = load(folder(tmp_path))
+    [task] = load_tasks(folder(tmp_path))
     assert (task.family, task.parts, task.prompt) == ("copy", 1, "Copy a.txt to b.txt and say where it is.")
     tools = laid_out(task, tmp_path / "world")
     asleep = task.checks(tmp_path / "world", "")
@@ -57,13 +57,13 @@ def test_a_folder_is_a_task(tmp_path: Path) -> None:
     done = task.checks(tmp_path / "world", task.final)
     assert is_complete(done)
     assert play(tools, task.spoils) == []
-    assert damage(done, task.checks(tmp_path / "world", task.final)) == ["a.txt"]
+    assert find_damage(done, task.checks(tmp_path / "world", task.final)) == ["a.txt"]
 
 
 def test_a_folder_of_folders_is_tasks_in_order_and_an_exit_code_is_a_check(tmp_path: Path) -> None:
     folder(tmp_path, "prompt: b\ncheck: ['false']\n", None, "b")
     folder(tmp_path, "prompt: a\ncheck: ['true']\ntools: programs\n", None, "a")
-    tasks = load(tmp_path)
+    tasks = load_tasks(tmp_path)
     assert [task.family for task in tasks] == ["a", "b"]
     assert [task.check(tmp_path) for task in tasks] == [
         [Check("the check", True, kept=True)],
@@ -85,7 +85,7 @@ def test_a_folder_of_folders_is_tasks_in_order_and_an_exit_code_is_a_check(tmp_p
 def test_an_exit_code_counts_where_no_line_explains_it(
     tmp_path: Path, said: str, found: list[tuple[str, bool]]
 ) -> None:
-    [task] = load(folder(tmp_path, "prompt: x\n", said))
+    [task] = load_tasks(folder(tmp_path, "prompt: x\n", said))
     assert [(check.name, check.passed) for check in task.check(tmp_path)] == found
 
 
@@ -105,14 +105,14 @@ def test_an_exit_code_counts_where_no_line_explains_it(
 )
 def test_a_wrong_folder_gets_one_sentence(tmp_path: Path, sheet: str, check: str | None, told: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        load(folder(tmp_path, sheet, check))
+        load_tasks(folder(tmp_path, sheet, check))
     assert told in str(caught.value)
 
 
 def test_no_task_and_a_check_that_cannot_be_run_get_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"holds no task: put a task\.yaml into it"):
-        load(tmp_path)
-    [task] = load(folder(tmp_path, "prompt: x\ncheck: [no-such-command]\n", None))
+        load_tasks(tmp_path)
+    [task] = load_tasks(folder(tmp_path, "prompt: x\ncheck: [no-such-command]\n", None))
     with pytest.raises(SettingsError, match=r"The check of .*copy could not be run"):
         task.check(tmp_path)
 
@@ -176,17 +176,17 @@ def test_a_task_that_shows_nothing_is_refused_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sheet: str, check: str, told: str
 ) -> None:
     if "sleep" in check:
-        monkeypatch.setattr(folders, "SECONDS", 1)
+        monkeypatch.setattr(task_folders, "SECONDS", 1)
     made = folder(tmp_path, sheet, check)
     with pytest.raises(SettingsError) as caught:
-        prove(made)
+        check_tasks(made)
     assert str(caught.value) == told.format(folder=made)
 
 
 def test_where_nothing_is_to_be_done_everything_may_hold(tmp_path: Path) -> None:
-    prove(folder(tmp_path, "prompt: Leave it.\nparts: 0\n", "print('ok a')", "still"))
-    prove(folder(tmp_path, SHEET))
-    prove(tmp_path)
+    check_tasks(folder(tmp_path, "prompt: Leave it.\nparts: 0\n", "print('ok a')", "still"))
+    check_tasks(folder(tmp_path, SHEET))
+    check_tasks(tmp_path)
 
 
 def test_what_a_check_writes_and_leaves_running_is_gone_with_it(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_what_a_check_writes_and_leaves_running_is_gone_with_it(tmp_path: Path) 
         "held = tempfile.mkdtemp()\n"
         "print('ok', left.pid, held)\n",
     )
-    [task] = load(made)
+    [task] = load_tasks(made)
     world = tmp_path / "world"
     task.lay_out(world)
     [check] = task.check(world)
@@ -212,7 +212,7 @@ def test_what_a_check_writes_and_leaves_running_is_gone_with_it(tmp_path: Path) 
 
 def test_what_is_no_file_in_a_world_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "import os; print('ok', *sorted(os.listdir()), *sorted(os.listdir('sub')))"
-    [task] = load(folder(tmp_path, "prompt: x\n", said))
+    [task] = load_tasks(folder(tmp_path, "prompt: x\n", said))
     world = tmp_path / "world"
     (world / "sub").mkdir(parents=True)
     (world / "a.txt").write_text("hello")
@@ -224,7 +224,7 @@ def test_what_is_no_file_in_a_world_is_not_looked_at(tmp_path: Path, monkeypatch
     monkeypatch.chdir(world)  # the name of a socket is short
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket")
-        [check] = task.check.said(world)  # type: ignore[attr-defined]
+        [check] = task.check.run(world)  # type: ignore[attr-defined]
     closed = "closed " if os.geteuid() == 0 else ""  # nothing is closed to root
     assert check == (f"a.txt {closed}nowhere sub loop", True)
 
@@ -236,5 +236,5 @@ def test_what_a_check_says_is_put_into_no_file(tmp_path: Path) -> None:
         "    os.write(out, b'x' * 3_000_000)\n"
         "    print('\\nok' if stat.S_ISFIFO(os.fstat(out).st_mode) else '\\nnot ok', out)\n"
     )
-    [task] = load(folder(tmp_path, "prompt: x\n", said))
-    assert task.check.said(tmp_path) == [("1", True), ("2", True)]  # type: ignore[attr-defined]
+    [task] = load_tasks(folder(tmp_path, "prompt: x\n", said))
+    assert task.check.run(tmp_path) == [("1", True), ("2", True)]  # type: ignore[attr-defined]

@@ -15,9 +15,9 @@ import pytest
 from processes import Shell, is_gone, until, wakeloop
 from rows import STUDY
 
-from wakeloop.bench.journal import Row, read
-from wakeloop.bench.plan import cells
-from wakeloop.bench.runner import run
+from wakeloop.bench.journal import Row, read_journal
+from wakeloop.bench.plan import plan_cells
+from wakeloop.bench.runner import play_study
 
 TESTS = Path(__file__).parents[2]
 PATIENCE = 60.0
@@ -84,8 +84,8 @@ def test_killed_twice_and_resumed_it_comes_to_the_same(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
     monkeypatch.setenv("NO_PROXY", "*")
     agents, model = ("plain", "asked 1", "wakeloop"), f"small@{server}"
-    study = STUDY.varied(agents=agents, models=(model,), tasks=("make-files:5",), seeds=4)
-    undisturbed = run(study, tmp_path / "whole", workers=1)
+    study = STUDY.with_changes(agents=agents, models=(model,), tasks=("make-files:5",), seeds=4)
+    undisturbed = play_study(study, tmp_path / "whole", workers=1)
     (tmp_path / "study.json").write_text(study.model_dump_json())
 
     shell = Shell(tmp_path, tmp_path / "threads.sqlite")
@@ -101,9 +101,9 @@ def test_killed_twice_and_resumed_it_comes_to_the_same(
     assert done.returncode == 0, done.stderr
     assert "12 of 12 cells are in killed/cells.jsonl" in done.stderr
     assert journal.read_bytes().startswith(written)
-    assert lines(journal) == 1 + len(cells(study))
+    assert lines(journal) == 1 + len(plan_cells(study))
 
-    rows_of = timeless(read(journal)[1])
+    rows_of = timeless(read_journal(journal)[1])
     assert rows_of == timeless(undisturbed.rows)
     completed = {row["agent"]: row["completed"] for row in rows_of}
     assert completed == {"plain": False, "asked 1": True, "wakeloop": True}
@@ -112,7 +112,7 @@ def test_killed_twice_and_resumed_it_comes_to_the_same(
 
 # -- a server that is silent or dies, and a run that is stopped --------------------------------------------
 
-SMALL = STUDY.varied(agents=("plain", "wakeloop"), tasks=("make-files:5",), seeds=3)
+SMALL = STUDY.with_changes(agents=("plain", "wakeloop"), tasks=("make-files:5",), seeds=3)
 NOTHING = "no cell was finished"
 AGAIN = "Run the same command again to go on: what is finished is not run again.\n"
 
@@ -129,7 +129,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def asks(url: str) -> None:
     """Write a study of a model at this address."""
-    Path("study.json").write_text(SMALL.varied(models=(f"small@{url}",)).model_dump_json())
+    Path("study.json").write_text(SMALL.with_changes(models=(f"small@{url}",)).model_dump_json())
 
 
 COMMAND = ("bench", "--study", "study.json", "--out", "run", "--workers")

@@ -14,11 +14,11 @@ from langchain_core.messages import AIMessage
 from rows import STUDY
 
 from wakeloop.bench import agents, peers
-from wakeloop.bench.agents import OUTER, _peer
-from wakeloop.bench.cell import play
+from wakeloop.bench.agents import MOST_RESTARTS, _peer_agent
+from wakeloop.bench.cell import play_cell
 from wakeloop.bench.journal import Row
-from wakeloop.bench.meter import Meter
-from wakeloop.bench.peers import DEEPAGENTS, Peer, end_all
+from wakeloop.bench.meter import RequestMeter
+from wakeloop.bench.peers import DEEPAGENTS, Peer, end_processes
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.task import Task
 from wakeloop.errors import BenchError
@@ -33,7 +33,7 @@ CLOSED = ("write_todos", {"todos": [{"content": "amber", "status": "completed"}]
 @pytest.fixture(autouse=True)
 def ended() -> Any:
     yield
-    end_all()
+    end_processes()
 
 
 @pytest.fixture
@@ -43,13 +43,15 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
     def playing(
         name: str, *replies: AIMessage, peer: Peer = HERE, **changes: Any
     ) -> tuple[Row, ScriptedModel]:
-        monkeypatch.setattr(agents, "AGENTS", {"peer": _peer(peer, name, "a peer")})
+        monkeypatch.setattr(agents, "AGENTS", {"peer": _peer_agent(peer, name, "a peer")})
         model = ScriptedModel(list(replies))
 
         def make(_name: str, _task: Task, _seed: int) -> ScriptedModel:
             return model
 
-        return play(Cell("peer", "weak", "make-files", 1, 1, 0), STUDY.varied(**changes), make), model
+        return play_cell(
+            Cell("peer", "weak", "make-files", 1, 1, 0), STUDY.with_changes(**changes), make
+        ), model
 
     return playing
 
@@ -102,8 +104,8 @@ def test_a_rubric_is_graded_by_the_same_model(played: Any) -> None:
 
 
 def test_and_not_for_ever(played: Any) -> None:
-    row, _ = played("looped", calls(OPEN), *[says("Later.")] * (1 + OUTER))
-    assert (row["end"], row["wakes"], row["requests"]) == ("open", OUTER, 2 + OUTER)
+    row, _ = played("looped", calls(OPEN), *[says("Later.")] * (1 + MOST_RESTARTS))
+    assert (row["end"], row["wakes"], row["requests"]) == ("open", MOST_RESTARTS, 2 + MOST_RESTARTS)
 
 
 def test_ceilings_are_the_same(played: Any) -> None:
@@ -130,7 +132,7 @@ def test_a_silent_model_ends_the_process_that_waits_for_it_and_another_is_starte
         return says("Done.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Meter, "waiting", 181.0)
+        patched.setattr(RequestMeter, "waiting", 181.0)
         with pytest.raises(BenchError, match="The model did not answer within 180 seconds"):
             played("create_agent", late)
     silent.set()

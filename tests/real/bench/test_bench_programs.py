@@ -11,9 +11,9 @@ import pytest
 from processes import is_gone
 from solving import hold_to_account, laid_out, play
 
-from wakeloop.bench.drafts import found_in, write
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.programs import agrees
+from wakeloop.bench.family_builder import read_text, write_call
+from wakeloop.bench.program_check import answers_match
 from wakeloop.bench.task import Call, is_complete
 from wakeloop.bench.world import program_tools
 
@@ -28,12 +28,14 @@ def test_a_solver_gets_all_and_a_do_nothing_nothing(name: str, seed: int, parts:
 
 def test_another_right_program_is_right_and_a_wrong_one_is_not() -> None:
     cases = (("solve([3, 1])", "4"),)
-    assert agrees("def solve(xs):\n    total = 0\n    for x in xs: total += x\n    return total", cases)
-    assert not agrees("def solve(xs):\n    return 0", cases)
-    assert not agrees("def solve(xs", cases)
-    assert not agrees("raise SystemExit(0)", cases)
-    assert not agrees("print('right')", cases)
-    assert agrees("print('hm', end='')\ndef solve(xs): return sum(xs)", cases)
+    assert answers_match(
+        "def solve(xs):\n    total = 0\n    for x in xs: total += x\n    return total", cases
+    )
+    assert not answers_match("def solve(xs):\n    return 0", cases)
+    assert not answers_match("def solve(xs", cases)
+    assert not answers_match("raise SystemExit(0)", cases)
+    assert not answers_match("print('right')", cases)
+    assert answers_match("print('hm', end='')\ndef solve(xs): return sum(xs)", cases)
 
 
 def test_its_tests_fail_before_the_work_and_pass_after_it(tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ def test_what_stays_and_what_is_not_in_sight_is_looked_at(
     play(tools, (call,))
     assert is_complete(task.checks(tmp_path / "w", task.final))
     tests = next((text for path, text in task.files.items() if path.startswith("tests/")), "")
-    play(tools, (write(call.args["path"], broken(call.args["content"], tests)),))
+    play(tools, (write_call(call.args["path"], broken(call.args["content"], tests)),))
     assert not is_complete(task.checks(tmp_path / "w", task.final))
 
 
@@ -100,4 +102,4 @@ def test_what_a_program_says_is_put_into_no_file_and_its_end_is_shown(tmp_path: 
 @pytest.mark.timeout(10)
 def test_a_pipe_is_no_file_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.txt")
-    assert found_in(tmp_path, "a.txt") is None
+    assert read_text(tmp_path, "a.txt") is None

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rig import KEPT, SECOND, Rig
 
 from wakeloop import aupdate_todos, update_todos
-from wakeloop.testing import calls, malformed, says
+from wakeloop.testing import calls, malformed_call, says
 
 
 class Answer(BaseModel):
@@ -48,7 +48,7 @@ def refused(todo: Any, state: Any) -> str | None:
 BEGIN = [
     calls(("todo_write", {"items": ["a", "b"]}), ("count", {})),
     calls(*(("todo_update", {"id": i, "status": "done"}) for i in (1, 2))),
-    *(calls(("measure", {}), malformed("measure", "{")) for _ in range(6)),
+    *(calls(("measure", {}), malformed_call("measure", "{")) for _ in range(6)),
     says("stop"),
     calls(("ask", {"question": "Which?"}, "q"), ("measure", {})),
 ]

@@ -6,7 +6,7 @@ import sys
 
 def test_names_survive_an_import_of_their_file_first() -> None:
     code = (
-        "import wakeloop.testing.walking, wakeloop.testing.wire; "
+        "import wakeloop.testing.walks, wakeloop.testing.wire_check; "
         "from wakeloop.testing import walk, wire_faults; "
         "assert callable(walk) and wire_faults([]) == []"
     )

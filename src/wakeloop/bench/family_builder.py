@@ -10,7 +10,7 @@ from typing import Literal
 
 from langchain_core.tools import BaseTool
 
-from wakeloop.bench.programs import agrees
+from wakeloop.bench.program_check import answers_match
 from wakeloop.bench.task import Call, Check, Family, Kind, Step, Task
 from wakeloop.bench.world import world_tools
 
@@ -34,11 +34,11 @@ _WORDS = [
 _MOST_SPOILS = 3
 RULE = re.compile(":?-+:?")  # what stands between head and rows of a Markdown table
 
-Like = Literal["text", "table", "lines", "rows", "json", "program"]
+Comparison = Literal["text", "table", "lines", "rows", "json", "program"]
 
 
 @dataclass(frozen=True)
-class Want:
+class Expected:
     """What a file is to hold, and how like it what is found has to be.
 
     `text`: the same lines, white space at their ends aside; `table`: a Markdown table of the same cells;
@@ -47,16 +47,16 @@ class Want:
     """
 
     text: str
-    like: Like = "text"
+    like: Comparison = "text"
     cases: tuple[tuple[str, str], ...] = ()
 
-    def holds(self, found: str | None) -> bool:
+    def matches(self, found: str | None) -> bool:
         """Whether a file of this text is as wanted; None is no file."""
         if found is None or found == self.text:
             return found is not None
         if self.like == "program":
-            return agrees(found, self.cases)
-        return _form(found, self.like) == _form(self.text, self.like)
+            return answers_match(found, self.cases)
+        return _comparable(found, self.like) == _comparable(self.text, self.like)
 
 
 @dataclass(frozen=True)
@@ -72,44 +72,46 @@ class Part:
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
-    wants: Mapping[str, Want | None] = field(default_factory=dict)
+    wants: Mapping[str, Expected | None] = field(default_factory=dict)
     calls: tuple[Call, ...] | None = None
     told: str = ""
     found: bool = False
 
-    def solved(self) -> tuple[Call, ...]:
+    def solution(self) -> tuple[Call, ...]:
         """The calls that do it."""
         if self.calls is not None:
             return self.calls
-        return tuple(write(path, want.text) if want else delete(path) for path, want in self.wants.items())
+        return tuple(
+            write_call(path, want.text) if want else delete_call(path) for path, want in self.wants.items()
+        )
 
 
-def write(path: str, content: str) -> Call:
+def write_call(path: str, content: str) -> Call:
     """A call that writes a file."""
     return Call("write_file", {"path": path, "content": content})
 
 
-def read(path: str) -> Call:
+def read_call(path: str) -> Call:
     """A call that reads one."""
     return Call("read_file", {"path": path})
 
 
-def delete(path: str) -> Call:
+def delete_call(path: str) -> Call:
     """A call that deletes one."""
     return Call("delete_file", {"path": path})
 
 
-def move(source: str, target: str) -> Call:
+def move_call(source: str, target: str) -> Call:
     """A call that moves one."""
     return Call("move_file", {"source": source, "target": target})
 
 
-def append(path: str, content: str) -> Call:
+def append_call(path: str, content: str) -> Call:
     """A call that appends to one."""
     return Call("append_file", {"path": path, "content": content})
 
 
-def each(
+def family_of_single_parts(
     prompt: str,
     label: str,
     *,
@@ -128,12 +130,14 @@ def each(
             return [part(rng, name) for name in names]
 
         parts.__name__, parts.__doc__ = part.__name__, part.__doc__
-        return whole(prompt, label, kind=kind, lengths=lengths, files=files, tools=tools)(parts)
+        return family_of_connected_parts(prompt, label, kind=kind, lengths=lengths, files=files, tools=tools)(
+            parts
+        )
 
     return family
 
 
-def whole(
+def family_of_connected_parts(
     prompt: str,
     label: str,
     *,
@@ -152,7 +156,7 @@ def whole(
         name = draw.__name__.strip("_").replace("_", "-")
 
         def make(seed: int, parts: int) -> Task:
-            rng = dice(f"{name}/{seed}/{parts}")
+            rng = seeded_random(f"{name}/{seed}/{parts}")
             names = [f"{rng.choice(_WORDS)}-{number}" for number in rng.sample(range(100, 1000), parts)]
             drawn = draw(rng, names)
             world = {**(files or {}), **{path: text for part in drawn for path, text in part.files.items()}}
@@ -165,13 +169,13 @@ def whole(
                 prompt=prompt.format(list=", ".join(names)),
                 files=world,
                 steps=tuple(
-                    Step(label.format(name), part.solved(), part.found)
+                    Step(label.format(name), part.solution(), part.found)
                     for name, part in zip(names, drawn, strict=True)
                 ),
-                spoils=tuple(_spoils(rng, world, wants)),
+                spoils=tuple(_draw_spoils(rng, world, wants)),
                 check=lambda folder: [
-                    *checked(folder, world, wants),
-                    *([] if closed is None else [nothing_more(folder, {*world, *wants}, closed)]),
+                    *check_files(folder, world, wants),
+                    *([] if closed is None else [check_nothing_added(folder, {*world, *wants}, closed)]),
                 ],
                 tools=tools,
                 final="All done." + "".join(f" Not possible: {word}." for word in told),
@@ -183,29 +187,29 @@ def whole(
     return family
 
 
-def dice(seed: str) -> Random:
+def seeded_random(seed: str) -> Random:
     """Dice for a seed."""
     return Random(seed)  # noqa: S311 - a task is drawn again, it keeps no secret
 
 
-def checked(folder: Path, world: Mapping[str, str], wants: Mapping[str, Want | None]) -> list[Check]:
+def check_files(folder: Path, world: Mapping[str, str], wants: Mapping[str, Expected | None]) -> list[Check]:
     """Whether files are as wanted, and those that nobody asked about as they were."""
-    whole = {path: Want(text) for path, text in world.items() if path not in wants} | dict(wants)
+    whole = {path: Expected(text) for path, text in world.items() if path not in wants} | dict(wants)
     return [
-        Check(f"{path} {'is gone' if want is None else 'is right'}", _is(found_in(folder, path), want),
-              kept=path not in wants or _is(world.get(path), want))
+        Check(f"{path} {'is gone' if want is None else 'is right'}", _matches(read_text(folder, path), want),
+              kept=path not in wants or _matches(world.get(path), want))
         for path, want in whole.items()
     ]  # fmt: skip
 
 
-def nothing_more(folder: Path, known: Collection[str], within: str = ".") -> Check:
+def check_nothing_added(folder: Path, known: Collection[str], within: str = ".") -> Check:
     """Whether no file has been added."""
     found = {path.relative_to(folder).as_posix() for path in (folder / within).rglob("*") if path.is_file()}
     where = "" if within == "." else f" to {within}"
     return Check(f"no file was added{where}", found <= set(known), kept=True)
 
 
-def found_in(folder: Path, path: str) -> str | None:
+def read_text(folder: Path, path: str) -> str | None:
     """The text of a file, None if it is no readable one; a pipe would be waited for."""
     try:
         return (folder / path).read_text(encoding="utf-8") if (folder / path).is_file() else None
@@ -213,19 +217,21 @@ def found_in(folder: Path, path: str) -> str | None:
         return None
 
 
-def _is(found: str | None, want: Want | None) -> bool:
-    return found is None if want is None else want.holds(found)
+def _matches(found: str | None, want: Expected | None) -> bool:
+    return found is None if want is None else want.matches(found)
 
 
-def _spoils(rng: Random, world: Mapping[str, str], wants: Mapping[str, Want | None]) -> Iterator[Call]:
+def _draw_spoils(
+    rng: Random, world: Mapping[str, str], wants: Mapping[str, Expected | None]
+) -> Iterator[Call]:
     """What makes finished work worse: a file tidied up, a file brought back, a source thrown away."""
     for path in rng.sample(sorted(wants), min(_MOST_SPOILS - 1, len(wants))):
-        yield write(path, "Tidied up.\n")
+        yield write_call(path, "Tidied up.\n")
     if sources := sorted(world.keys() - wants.keys()):
-        yield delete(rng.choice(sources))
+        yield delete_call(rng.choice(sources))
 
 
-def _form(text: str, like: Like) -> object:
+def _comparable(text: str, like: Comparison) -> object:
     """What of a text is compared."""
     if like == "json":
         try:

@@ -16,7 +16,7 @@ _DEEPEST = 12
 _SPREAD = 9
 
 
-def example(schema: Mapping[str, Any], rng: Random, text: str) -> Any:
+def make_example(schema: Mapping[str, Any], rng: Random, text: str) -> Any:
     """A value for `schema`: required properties only, `text` for a free string, numbers near their bounds.
 
     Follows `$ref` within the schema, and of alternatives the first that is not null. Patterns are not met.

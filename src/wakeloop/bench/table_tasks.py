@@ -6,94 +6,109 @@ import json
 from collections.abc import Sequence
 from random import Random
 
-from wakeloop.bench.drafts import Part, Want, append, each, whole
-from wakeloop.bench.on_files import NOUNS, PEOPLE, page
+from wakeloop.bench.family_builder import (
+    Expected,
+    Part,
+    append_call,
+    family_of_connected_parts,
+    family_of_single_parts,
+)
+from wakeloop.bench.file_tasks import NOUNS, PEOPLE, join_lines
 
 RATES = {"EUR": 1, "USD": 2, "GBP": 3, "CHF": 4}
 
 
-def table(rows: Sequence[Sequence[object]]) -> str:
+def csv_text(rows: Sequence[Sequence[object]]) -> str:
     """Rows as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def sales(rng: Random, size: int = 5) -> list[tuple[str, int]]:
+def random_sales(rng: Random, size: int = 5) -> list[tuple[str, int]]:
     """Things and their amounts."""
     return [(noun, rng.randint(2, 90)) for noun in rng.sample(NOUNS, size)]
 
 
-@each("For every sales/NAME.csv write sums/NAME.txt: the sum of its column `amount`, alone.", "sum of {}")
+@family_of_single_parts(
+    "For every sales/NAME.csv write sums/NAME.txt: the sum of its column `amount`, alone.", "sum of {}"
+)
 def sum_column(rng: Random, name: str) -> Part:
     """Sum a column of each table."""
-    rows = sales(rng)
-    source = table([("thing", "amount"), *rows])
-    return Part({f"sales/{name}.csv": source}, {f"sums/{name}.txt": Want(str(sum(n for _, n in rows)))})
+    rows = random_sales(rng)
+    source = csv_text([("thing", "amount"), *rows])
+    return Part({f"sales/{name}.csv": source}, {f"sums/{name}.txt": Expected(str(sum(n for _, n in rows)))})
 
 
-@each("For every sales/NAME.csv write best/NAME.txt: the thing with the highest amount, alone.", "best of {}")
+@family_of_single_parts(
+    "For every sales/NAME.csv write best/NAME.txt: the thing with the highest amount, alone.", "best of {}"
+)
 def top_row(rng: Random, name: str) -> Part:
     """Find the highest row of each table."""
-    rows = [*sales(rng), ("winner", rng.randint(91, 99))]
+    rows = [*random_sales(rng), ("winner", rng.randint(91, 99))]
     rng.shuffle(rows)
     return Part(
-        {f"sales/{name}.csv": table([("thing", "amount"), *rows])}, {f"best/{name}.txt": Want("winner")}
+        {f"sales/{name}.csv": csv_text([("thing", "amount"), *rows])},
+        {f"best/{name}.txt": Expected("winner")},
     )
 
 
-@each(
+@family_of_single_parts(
     "Convert every tables/NAME.csv to json/NAME.json: a list of objects, one a row, all values as strings.",
     "convert {}",
 )
 def csv_to_json(rng: Random, name: str) -> Part:
     """Convert tables to JSON."""
-    rows = sales(rng, 3)
+    rows = random_sales(rng, 3)
     made = json.dumps([{"thing": thing, "amount": str(amount)} for thing, amount in rows])
     return Part(
-        {f"tables/{name}.csv": table([("thing", "amount"), *rows])}, {f"json/{name}.json": Want(made, "json")}
+        {f"tables/{name}.csv": csv_text([("thing", "amount"), *rows])},
+        {f"json/{name}.json": Expected(made, "json")},
     )
 
 
-@each(
+@family_of_single_parts(
     "Convert every json/NAME.json to tables/NAME.csv with the header thing,amount, rows in the same order.",
     "convert {}",
 )
 def json_to_csv(rng: Random, name: str) -> Part:
     """Convert JSON to tables."""
-    rows = sales(rng, 3)
+    rows = random_sales(rng, 3)
     source = json.dumps([{"thing": thing, "amount": amount} for thing, amount in rows])
     return Part(
-        {f"json/{name}.json": source}, {f"tables/{name}.csv": Want(table([("thing", "amount"), *rows]))}
+        {f"json/{name}.json": source},
+        {f"tables/{name}.csv": Expected(csv_text([("thing", "amount"), *rows]))},
     )
 
 
-@each(
+@family_of_single_parts(
     "Convert every settings/NAME.ini to settings/NAME.json: an object of objects by section, all values "
     "as strings.",
     "convert {}",
 )
 def ini_to_json(rng: Random, name: str) -> Part:
     """Convert configurations to JSON."""
-    sections = {section: dict(sales(rng, 2)) for section in ("one", "two")}
+    sections = {section: dict(random_sales(rng, 2)) for section in ("one", "two")}
     source = "".join(
-        f"[{s}]\n" + page(*(f"{k} = {v}" for k, v in keys.items())) for s, keys in sections.items()
+        f"[{s}]\n" + join_lines(*(f"{k} = {v}" for k, v in keys.items())) for s, keys in sections.items()
     )
     made = json.dumps({s: {k: str(v) for k, v in keys.items()} for s, keys in sections.items()})
-    return Part({f"settings/{name}.ini": source}, {f"settings/{name}.json": Want(made, "json")})
+    return Part({f"settings/{name}.ini": source}, {f"settings/{name}.json": Expected(made, "json")})
 
 
-@each(
+@family_of_single_parts(
     "Write every tables/NAME.csv as a Markdown table into pages/NAME.md, nothing else in it.", "table of {}"
 )
 def markdown_table(rng: Random, name: str) -> Part:
     """Write tables as Markdown."""
-    head, *rows = [("thing", "amount"), *sales(rng, 4)]
-    made = page(*(f"| {left} | {right} |" for left, right in (head, ("---", "---"), *rows)))
-    return Part({f"tables/{name}.csv": table([head, *rows])}, {f"pages/{name}.md": Want(made, "table")})
+    head, *rows = [("thing", "amount"), *random_sales(rng, 4)]
+    made = join_lines(*(f"| {left} | {right} |" for left, right in (head, ("---", "---"), *rows)))
+    return Part(
+        {f"tables/{name}.csv": csv_text([head, *rows])}, {f"pages/{name}.md": Expected(made, "table")}
+    )
 
 
-@each(
+@family_of_single_parts(
     "For every orders/NAME.csv write invoices/NAME.txt: the total of quantity times price over its rows, "
     "alone.",
     "invoice {}",
@@ -101,13 +116,14 @@ def markdown_table(rng: Random, name: str) -> Part:
 def invoice_totals(rng: Random, name: str) -> Part:
     """Multiply and sum the rows of each order."""
     rows = [(noun, rng.randint(1, 9), rng.randint(2, 50)) for noun in rng.sample(NOUNS, 4)]
-    source = table([("thing", "quantity", "price"), *rows])
+    source = csv_text([("thing", "quantity", "price"), *rows])
     return Part(
-        {f"orders/{name}.csv": source}, {f"invoices/{name}.txt": Want(str(sum(n * p for _, n, p in rows)))}
+        {f"orders/{name}.csv": source},
+        {f"invoices/{name}.txt": Expected(str(sum(n * p for _, n, p in rows)))},
     )
 
 
-@each(
+@family_of_single_parts(
     "For every orders/NAME.csv write totals/NAME.csv with the header customer,total: one row a customer, "
     "the sum of the amounts; rows in any order.",
     "totals of {}",
@@ -116,61 +132,65 @@ def group_totals(rng: Random, name: str) -> Part:
     """Sum by group in each table."""
     rows = [(rng.choice(PEOPLE[:3]), rng.randint(1, 50)) for _ in range(6)]
     sums = {who: sum(n for one, n in rows if one == who) for who, _ in rows}
-    made = Want(table([("customer", "total"), *sums.items()]), "rows")
-    return Part({f"orders/{name}.csv": table([("customer", "amount"), *rows])}, {f"totals/{name}.csv": made})
+    made = Expected(csv_text([("customer", "total"), *sums.items()]), "rows")
+    return Part(
+        {f"orders/{name}.csv": csv_text([("customer", "amount"), *rows])}, {f"totals/{name}.csv": made}
+    )
 
 
-@each(
+@family_of_single_parts(
     "Replace the customers' numbers by their names from customers.csv: for every orders/NAME.csv write "
     "named/NAME.csv with the header name,amount, rows in the same order.",
     "join {}",
-    files={"customers.csv": table([("number", "name"), *enumerate(PEOPLE, 1)])},
+    files={"customers.csv": csv_text([("number", "name"), *enumerate(PEOPLE, 1)])},
 )
 def join_tables(rng: Random, name: str) -> Part:
     """Join two tables."""
     rows = [(rng.randint(1, len(PEOPLE)), rng.randint(1, 50)) for _ in range(4)]
-    made = table([("name", "amount"), *((PEOPLE[number - 1], amount) for number, amount in rows)])
+    made = csv_text([("name", "amount"), *((PEOPLE[number - 1], amount) for number, amount in rows)])
     return Part(
-        {f"orders/{name}.csv": table([("number", "amount"), *rows])}, {f"named/{name}.csv": Want(made)}
+        {f"orders/{name}.csv": csv_text([("number", "amount"), *rows])}, {f"named/{name}.csv": Expected(made)}
     )
 
 
-@each(
+@family_of_single_parts(
     "Convert the amounts to EUR by rates.csv (EUR for one unit): for every bills/NAME.txt write "
     "euro/NAME.txt, the number alone.",
     "convert {}",
-    files={"rates.csv": table([("currency", "rate"), *RATES.items()])},
+    files={"rates.csv": csv_text([("currency", "rate"), *RATES.items()])},
 )
 def convert_currency(rng: Random, name: str) -> Part:
     """Convert amounts by a table of rates."""
     currency, amount = rng.choice(sorted(RATES)), rng.randint(2, 900)
     return Part(
         {f"bills/{name}.txt": f"{amount} {currency}\n"},
-        {f"euro/{name}.txt": Want(str(amount * RATES[currency]))},
+        {f"euro/{name}.txt": Expected(str(amount * RATES[currency]))},
     )
 
 
-@each(
+@family_of_single_parts(
     "Keep the rows with an amount over 50: for every stock/NAME.csv write large/NAME.csv, with the "
     "header, the rows in the same order.",
     "filter {}",
 )
 def filter_rows(rng: Random, name: str) -> Part:
     """Keep some rows of each table."""
-    rows = [*sales(rng), ("giant", 99)]
-    made = table([("thing", "amount"), *(row for row in rows if row[1] > 50)])  # noqa: PLR2004 - as the prompt says
-    return Part({f"stock/{name}.csv": table([("thing", "amount"), *rows])}, {f"large/{name}.csv": Want(made)})
+    rows = [*random_sales(rng), ("giant", 99)]
+    made = csv_text([("thing", "amount"), *(row for row in rows if row[1] > 50)])  # noqa: PLR2004 - as the prompt says
+    return Part(
+        {f"stock/{name}.csv": csv_text([("thing", "amount"), *rows])}, {f"large/{name}.csv": Expected(made)}
+    )
 
 
-@each("Swap rows and columns of every grids/NAME.csv, in place.", "swap {}")
+@family_of_single_parts("Swap rows and columns of every grids/NAME.csv, in place.", "swap {}")
 def transpose(rng: Random, name: str) -> Part:
     """Swap rows and columns."""
     grid = [[rng.randint(10, 99) for _ in range(4)] for _ in range(3)]
     path = f"grids/{name}.csv"
-    return Part({path: table(grid)}, {path: Want(table([*zip(*grid, strict=True)]))})
+    return Part({path: csv_text(grid)}, {path: Expected(csv_text([*zip(*grid, strict=True)]))})
 
 
-@whole(
+@family_of_connected_parts(
     "Enter every receipts/NAME.txt into ledger.csv: append one row NAME,amount for each, in any order, "
     "none twice.",
     "enter {}",
@@ -178,12 +198,12 @@ def transpose(rng: Random, name: str) -> Part:
 def keep_ledger(rng: Random, names: Sequence[str]) -> list[Part]:
     """Append a row for each receipt to one table; who does it again spoils it."""
     amounts = {name: rng.randint(1, 500) for name in names}
-    made = Want(table([("name", "amount"), *amounts.items()]), "rows")
+    made = Expected(csv_text([("name", "amount"), *amounts.items()]), "rows")
     return [
         Part(
             {f"receipts/{name}.txt": f"Paid: {amount}\n", "ledger.csv": "name,amount\n"},
             {"ledger.csv": made},
-            (append("ledger.csv", f"{name},{amount}\n"),),
+            (append_call("ledger.csv", f"{name},{amount}\n"),),
         )
         for name, amount in amounts.items()
     ]

@@ -9,9 +9,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
 
-from wakeloop.testing.conversation import shown
-from wakeloop.testing.recording import RecordingModel
-from wakeloop.testing.steps import Step, is_step, refuse
+from wakeloop.testing.captured_requests import describe_message
+from wakeloop.testing.recording_model import RecordingModel
+from wakeloop.testing.script_steps import Step, is_step, step_error
 
 _LOOK_AHEAD = 100
 
@@ -35,15 +35,15 @@ class _Script:
         """The step for the request of this number, counted from 1."""
         for step in self.coming:
             if not is_step(step):
-                raise refuse(step, f"Reply {number} of the script")
+                raise step_error(step, f"Reply {number} of the script")
             return step
-        asked = shown(request[-1]) if request else "nothing"
+        asked = describe_message(request[-1]) if request else "nothing"
         held = "" if self.size is None else f", which holds {self.size}"
         complaint = f"Call {number} has no reply in the script{held}. Its last message: {asked}"
         self.unanswered.append(complaint)
         raise ScriptError(complaint)
 
-    def left(self) -> list[Step]:
+    def upcoming(self) -> list[Step]:
         """Up to 100 of the replies to come; they still come."""
         ahead = list(islice(self.coming, _LOOK_AHEAD))
         self.coming = chain(ahead, self.coming)
@@ -74,11 +74,11 @@ class ScriptedModel(RecordingModel):
         super().__init__(**fields)
         steps = replies[0] if len(replies) == 1 and not is_step(replies[0]) else replies
         if not isinstance(steps, Iterable) or isinstance(steps, (dict, BaseMessage)):
-            raise refuse(steps, "A reply")
+            raise step_error(steps, "A reply")
         if isinstance(steps, Sized):
             for number, step in enumerate(steps, start=1):
                 if not is_step(step):
-                    raise refuse(step, f"Reply {number} of the script")
+                    raise step_error(step, f"Reply {number} of the script")
         self._script = _Script(cast("Iterable[Step]", steps))
         self._can_call = tools
 
@@ -89,10 +89,10 @@ class ScriptedModel(RecordingModel):
         """
         if self._script.unanswered:
             raise ScriptError(self._script.unanswered[0])
-        left = self._script.left()
+        left = self._script.upcoming()
         if left:
             number = f"{_LOOK_AHEAD} or more" if len(left) == _LOOK_AHEAD else str(len(left))
-            first = shown(left[0]) if isinstance(left[0], AIMessage) else repr(left[0])
+            first = describe_message(left[0]) if isinstance(left[0], AIMessage) else repr(left[0])
             after = f"{len(self.requests)} call{'' if len(self.requests) == 1 else 's'}"
             raise ScriptError(f"{number} of the script's replies left over after {after}, first: {first}")
 
@@ -102,5 +102,5 @@ class ScriptedModel(RecordingModel):
             raise NotImplementedError("This scripted model was made without tool support (tools=False).")
         return super().bind_tools(tools, **kwargs)
 
-    def _draw(self, request: list[BaseMessage]) -> Step:
+    def _choose_step(self, request: list[BaseMessage]) -> Step:
         return self._script.next(len(self.requests), request)

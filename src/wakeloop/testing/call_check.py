@@ -6,12 +6,12 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.testing.conversation import calls_of, is_blank
+from wakeloop.testing.captured_requests import calls_of, is_blank
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
+_USER_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _LONGEST_ID = 40
-_ID_OF = {  # where a block of this type has its call's id
+_ID_KEYS = {  # where a block of this type has its call's id
     "tool_use": "id",
     "tool_call": "id",
     "invalid_tool_call": "id",
@@ -20,7 +20,7 @@ _ID_OF = {  # where a block of this type has its call's id
     "custom_tool_call": "call_id",
     **dict.fromkeys(("computer_call", "local_shell_call", "shell_call", "apply_patch_call"), "call_id"),
 }
-_SERVED = ("server_tool_use", "mcp_tool_use", "server_tool_call")
+_SERVER_TOOL_CALLS = ("server_tool_use", "mcp_tool_use", "server_tool_call")
 
 
 def user_faults(message: BaseMessage) -> Iterator[str]:
@@ -35,7 +35,7 @@ def user_faults(message: BaseMessage) -> Iterator[str]:
 
 def name_faults(message: BaseMessage) -> Iterator[str]:
     """The faults in the name of who speaks, or of the tool that answers."""
-    allowed = _NAME if isinstance(message, ToolMessage | AIMessage) else _SPEAKER
+    allowed = _NAME if isinstance(message, ToolMessage | AIMessage) else _USER_NAME
     if message.name and not allowed.fullmatch(message.name):
         yield f"the message's name {message.name!r} is not one that every server takes"
 
@@ -52,22 +52,22 @@ def call_faults(message: BaseMessage) -> Iterator[str]:
     if "function_call" in extra or ("tool_calls" in extra and not made):
         yield "a call is left in additional_kwargs"
     if not made and isinstance(message, AIMessage):
-        yield from _served_faults(message)
+        yield from _server_tool_faults(message)
     for block in message.content if isinstance(message, AIMessage) else ():
-        if isinstance(block, dict) and str(block.get("type")) in _ID_OF:
+        if isinstance(block, dict) and str(block.get("type")) in _ID_KEYS:
             yield from _block_faults(block, made)
 
 
-def _served_faults(message: AIMessage) -> Iterator[str]:
+def _server_tool_faults(message: AIMessage) -> Iterator[str]:
     blocks = [block for block in message.content if isinstance(block, dict)]
     ended = [block.get("tool_use_id") or block.get("tool_call_id") for block in blocks]
     for block in blocks:
-        if block.get("type") in _SERVED and block.get("id") not in ended:
+        if block.get("type") in _SERVER_TOOL_CALLS and block.get("id") not in ended:
             yield f"the call {block.get('id')!r} of the provider's own tool has no result"
 
 
 def _block_faults(block: dict[str, Any], made: dict[str | None, str]) -> Iterator[str]:
-    key, name = block.get(_ID_OF[block["type"]]), block.get("name")
+    key, name = block.get(_ID_KEYS[block["type"]]), block.get("name")
     if not isinstance(key, str | None) or key not in made:
         yield f"a block holds the call {key!r} of {name!r}, which is not among the message's calls"
     elif made.pop(key) != name:

@@ -8,13 +8,13 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
-from wakeloop.testing.conversation import calls_of, malformed_of
+from wakeloop.testing.captured_requests import calls_of, malformed_of
 
-CHARACTERS = 4
+CHARACTERS_PER_TOKEN = 4
 """Characters a token."""
 
 
-def rendered(message: BaseMessage) -> str:
+def render_message(message: BaseMessage) -> str:
     """A message as text, with its calls."""
     content = (
         message.content if isinstance(message.content, str) else json.dumps(message.content, default=str)
@@ -24,7 +24,7 @@ def rendered(message: BaseMessage) -> str:
     return f"{message.type}:{content}{''.join(made)}{''.join(broken)}\n"
 
 
-class Meter:
+class UsageMeter:
     """Counts tokens; what a request shares with the head of the one before it was cached."""
 
     def __init__(self) -> None:
@@ -34,21 +34,24 @@ class Meter:
         self, tools: Sequence[dict[str, Any]], request: Sequence[BaseMessage], reply: AIMessage
     ) -> UsageMetadata:
         """The usage of one request and its reply."""
-        texts = [json.dumps(list(tools), default=str), *map(rendered, request)]
+        texts = [json.dumps(list(tools), default=str), *map(render_message, request)]
         same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(texts, self.before, strict=False))])
         cached = sum(map(len, texts[:same]))
         if same < min(len(texts), len(self.before)):
-            cached += _shared(texts[same], self.before[same])
+            cached += _common_length(texts[same], self.before[same])
         self.before = texts
-        sent, out = -(-sum(map(len, texts)) // CHARACTERS), -(-len(rendered(reply)) // CHARACTERS)
+        sent, out = (
+            -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN),
+            -(-len(render_message(reply)) // CHARACTERS_PER_TOKEN),
+        )
         return UsageMetadata(
             input_tokens=sent,
             output_tokens=out,
             total_tokens=sent + out,
-            input_token_details=InputTokenDetails(cache_read=cached // CHARACTERS),
+            input_token_details=InputTokenDetails(cache_read=cached // CHARACTERS_PER_TOKEN),
         )
 
 
-def _shared(one: str, other: str) -> int:
+def _common_length(one: str, other: str) -> int:
     """How many characters two texts begin with in common."""
     return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])

@@ -8,39 +8,39 @@ from langchain_core.messages import AIMessage, AIMessageChunk, message_chunk_to_
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
 
-_TEXTS = 4
+_MOST_TEXTS = 4
 
 
-class _Whole(ChatGenerationChunk):
+class _SingleChunk(ChatGenerationChunk):
     """The only chunk of a stream: adding nothing to it must not parse its calls again."""
 
     def __add__(self, other: ChatGenerationChunk | list[ChatGenerationChunk]) -> ChatGenerationChunk:
         return super().__add__(other) if other else self
 
 
-def pieces(message: AIMessage) -> list[ChatGenerationChunk]:
+def split_reply(message: AIMessage) -> list[ChatGenerationChunk]:
     """Chunks that add up to `message`, metadata, usage and malformed calls included.
 
     Where the sum would differ (cut arguments look whole after langchain's lenient parsing; names and
     content blocks get lost), the reply comes as one chunk.
     """
-    chunks = list(_split(message))
+    chunks = list(_chunks_of(message))
     if message_chunk_to_message(chunks[0] + chunks[1:]) == message:
         return [ChatGenerationChunk(message=chunk) for chunk in chunks]
     fields = {name: value for name, value in dict(message).items() if name != "type"}
-    return [_Whole(message=AIMessageChunk(**fields, chunk_position="last"))]
+    return [_SingleChunk(message=AIMessageChunk(**fields, chunk_position="last"))]
 
 
-def _split(message: AIMessage) -> Iterator[AIMessageChunk]:
+def _chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
     if isinstance(message.content, str):
-        for text in _texts(message.content):
+        for text in _split_text(message.content):
             yield AIMessageChunk(content=text, id=message.id)
     made = [(call["name"], json.dumps(call["args"], default=repr), call["id"]) for call in message.tool_calls]
     broken = [(call["name"], call["args"], call["id"]) for call in message.invalid_tool_calls]
     for index, (name, args, key) in enumerate(made + broken):
         middle = len(args or "") // 2
-        yield _part(message, name=name, args=args and args[:middle], id=key, index=index)
-        yield _part(message, name=None, args=args and args[middle:], id=None, index=index)
+        yield _call_chunk(message, name=name, args=args and args[:middle], id=key, index=index)
+        yield _call_chunk(message, name=None, args=args and args[middle:], id=None, index=index)
     yield AIMessageChunk(
         content="" if isinstance(message.content, str) else message.content,
         id=message.id,
@@ -51,11 +51,11 @@ def _split(message: AIMessage) -> Iterator[AIMessageChunk]:
     )
 
 
-def _part(message: AIMessage, **part: Any) -> AIMessageChunk:
+def _call_chunk(message: AIMessage, **part: Any) -> AIMessageChunk:
     return AIMessageChunk(content="", id=message.id, tool_call_chunks=[tool_call_chunk(**part)])
 
 
-def _texts(text: str) -> Iterator[str]:
-    size = -(-len(text) // _TEXTS) or 1
+def _split_text(text: str) -> Iterator[str]:
+    size = -(-len(text) // _MOST_TEXTS) or 1
     for start in range(0, len(text), size):
         yield text[start : start + size]

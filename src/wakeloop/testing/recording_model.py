@@ -17,9 +17,9 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field, PrivateAttr
 
-from wakeloop.testing.pieces import pieces
-from wakeloop.testing.steps import Step, play
-from wakeloop.testing.structured import structured
+from wakeloop.testing.script_steps import Step, resolve_step
+from wakeloop.testing.stream_chunks import split_reply
+from wakeloop.testing.structured_output import bind_schema
 
 
 @dataclass
@@ -69,7 +69,7 @@ class RecordingModel(BaseChatModel):
         return self._record.tools
 
     @abstractmethod
-    def _draw(self, request: list[BaseMessage]) -> Step:
+    def _choose_step(self, request: list[BaseMessage]) -> Step:
         """The step that answers this request; called under the record's lock, after it was recorded."""
 
     def bind_tools(
@@ -80,7 +80,7 @@ class RecordingModel(BaseChatModel):
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """This model with tools; the binding shares the record."""
-        made = [_openai_tool(tool) for tool in tools]
+        made = [_convert_tool(tool) for tool in tools]
         self._record.tools = made
         chosen = {} if tool_choice is None else {"tool_choice": tool_choice}
         return self.bind(tools=made, **chosen, **kwargs)
@@ -95,7 +95,7 @@ class RecordingModel(BaseChatModel):
         result is `{"raw", "parsed", "parsing_error"}` and nothing is raised. `method` and `strict` are
         accepted and change nothing; other keywords go with the request into `.options`.
         """
-        return structured(self, schema, include_raw=include_raw, **kwargs)
+        return bind_schema(self, schema, include_raw=include_raw, **kwargs)
 
     @property
     def _llm_type(self) -> str:
@@ -108,12 +108,12 @@ class RecordingModel(BaseChatModel):
             record.requests.append(list(messages))
             record.bound.append(list(kwargs.get("tools") or ()))
             record.options.append(others if stop is None else {**others, "stop": stop})
-            return self._draw(messages)
+            return self._choose_step(messages)
 
     def _reply(
         self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
     ) -> AIMessage:
-        reply = play(self._take(messages, stop, kwargs), messages)
+        reply = resolve_step(self._take(messages, stop, kwargs), messages)
         if isinstance(reply, AIMessage):
             return reply
         if iscoroutine(reply):
@@ -123,9 +123,9 @@ class RecordingModel(BaseChatModel):
     async def _areply(
         self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
     ) -> AIMessage:
-        reply = play(self._take(messages, stop, kwargs), messages)
+        reply = resolve_step(self._take(messages, stop, kwargs), messages)
         while isawaitable(reply):
-            reply = play(await reply, messages)
+            reply = resolve_step(await reply, messages)
         return reply
 
     def _generate(
@@ -135,7 +135,7 @@ class RecordingModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class reports tokens
         **kwargs: Any,
     ) -> ChatResult:
-        return _result(self._reply(messages, stop, kwargs))
+        return _chat_result(self._reply(messages, stop, kwargs))
 
     async def _agenerate(
         self,
@@ -144,7 +144,7 @@ class RecordingModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class reports tokens
         **kwargs: Any,
     ) -> ChatResult:
-        return _result(await self._areply(messages, stop, kwargs))
+        return _chat_result(await self._areply(messages, stop, kwargs))
 
     def _stream(
         self,
@@ -153,7 +153,7 @@ class RecordingModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class reports tokens
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        yield from pieces(self._reply(messages, stop, kwargs))
+        yield from split_reply(self._reply(messages, stop, kwargs))
 
     async def _astream(
         self,
@@ -162,15 +162,15 @@ class RecordingModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class reports tokens
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for piece in pieces(await self._areply(messages, stop, kwargs)):
+        for piece in split_reply(await self._areply(messages, stop, kwargs)):
             yield piece
 
 
-def _result(reply: AIMessage) -> ChatResult:
+def _chat_result(reply: AIMessage) -> ChatResult:
     return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
-def _openai_tool(tool: dict[str, Any] | type | Callable[..., Any] | BaseTool) -> dict[str, Any]:
+def _convert_tool(tool: dict[str, Any] | type | Callable[..., Any] | BaseTool) -> dict[str, Any]:
     try:
         return convert_to_openai_tool(tool)
     except ValueError:

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.bench.belief import key_of
+from wakeloop.bench.belief import call_key
 from wakeloop.bench.knobs import Knobs
-from wakeloop.bench.statistics import Interval, wilson
+from wakeloop.bench.statistics import Interval, wilson_interval
 from wakeloop.bench.task import Call
 from wakeloop.errors import ArgumentError
-from wakeloop.testing.conversation import calls_of, is_blank, malformed_of
-from wakeloop.testing.vocabulary import SPOKEN, Item, events_of, was_refused
+from wakeloop.testing.captured_requests import calls_of, is_blank, malformed_of
+from wakeloop.testing.todo_tools import ALL_TODO_TOOLS, Item, read_events, was_refused
 
-_LISTS = frozenset(name for vocabulary in SPOKEN for name in vocabulary.names)
-_READS = frozenset({"todo_list", "todo__list"})
-_CUT = ("length", "max_tokens", "MAX_TOKENS")
-_BROKEN = re.compile(r"Error: (the arguments (are no JSON object|do not fit)|there is no tool)")
+_TODO_TOOL_NAMES = frozenset(name for vocabulary in ALL_TODO_TOOLS for name in vocabulary.names)
+_LISTING_TOOLS = frozenset({"todo_list", "todo__list"})
+_CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
+_BROKEN_CALL = re.compile(r"Error: (the arguments (are no JSON object|do not fit)|there is no tool)")
 _RATES = (
     *("stop", "false_done", "forget", "repeat", "malformed", "cut", "empty"),
     *("busy", "relist", "no_list"),
@@ -40,7 +40,7 @@ class Count(NamedTuple):
     @property
     def interval(self) -> Interval:
         """The share with Wilson's interval: of a few replies it says little."""
-        return wilson(self.times, self.of)
+        return wilson_interval(self.times, self.of)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class _Tally:
         return Count(self.times[habit], self.of[habit])
 
 
-def fit(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
+def fit_knobs(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
     """The knobs that a model's transcripts show, each a list of messages as a thread ends with them.
 
     Counted are, in replies but the first of a transcript: stops (a text while items are open on its list, or
@@ -82,7 +82,7 @@ def fit(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
         raise ArgumentError("fit takes transcripts, each a list of messages: of one it is fit([messages]).")
     tally = _Tally()
     for transcript in transcripts:
-        _read(list(transcript), tally)
+        _count_transcript(list(transcript), tally)
     found = {habit: tally.count(habit) for habit in (*_RATES, "after_stop", "one_reply", "plan_beside")}
     stop, after = found["stop"].rate, found["after_stop"]
     rates: dict[str, Any] = {habit: found[habit].rate for habit in _RATES}
@@ -115,66 +115,68 @@ class _Reply:
         return not (calls_of(self.message) or malformed_of(self.message))
 
 
-def _replies(transcript: list[BaseMessage]) -> list[_Reply]:
+def _read_replies(transcript: list[BaseMessage]) -> list[_Reply]:
     """The replies of a transcript; lines of the graph's own are none."""
     results = {message.tool_call_id: message for message in transcript if isinstance(message, ToolMessage)}
     spoken = {call["name"] for message in transcript for call in calls_of(message)}
-    vocabulary = next((one for one in SPOKEN if one.writes & spoken), None)
+    vocabulary = next((one for one in ALL_TODO_TOOLS if one.writes & spoken), None)
     found = []
     for place, message in enumerate(transcript):
         if not isinstance(message, AIMessage) or "wakeloop" in message.additional_kwargs:
             continue
         made = [(call, results.get(call["id"] or "")) for call in message.tool_calls]
         ran = [
-            (call["name"], key_of(Call(call["name"], call["args"])))
+            (call["name"], call_key(Call(call["name"], call["args"])))
             for call, result in made
             if result is not None and not was_refused(result)
         ]
-        work = [key for name, key in ran if name not in _LISTS]
-        listed = [key for name, key in ran if name in _LISTS]
+        work = [key for name, key in ran if name not in _TODO_TOOL_NAMES]
+        listed = [key for name, key in ran if name in _TODO_TOOL_NAMES]
         after = place + 1
         while after < len(transcript) and isinstance(transcript[after], ToolMessage):
             after += 1
         before, now = (
-            vocabulary.read(events_of(transcript[:end])) if vocabulary else [] for end in (place, after)
+            vocabulary.read(read_events(transcript[:end])) if vocabulary else [] for end in (place, after)
         )
         still = {item.text for item in now if item.is_open}
         closed = sum(item.is_open and item.text not in still for item in before)
-        broken = any(result is not None and _BROKEN.match(str(result.text)) for _, result in made)
+        broken = any(result is not None and _BROKEN_CALL.match(str(result.text)) for _, result in made)
         found.append(
             _Reply(message, work, listed, before, closed, bool(broken or message.invalid_tool_calls))
         )
     return found
 
 
-def _read(transcript: list[BaseMessage], tally: _Tally) -> None:
+def _count_transcript(transcript: list[BaseMessage], tally: _Tally) -> None:
     """Count one transcript."""
-    replies = _replies(transcript)
+    replies = _read_replies(transcript)
     seen: set[str] = set()
     undone, last = 0, None
     for number, reply in enumerate(replies):
-        _any_reply(reply, tally)
+        _count_reply(reply, tally)
         if number:
             last = replies[number - 1]
-            _later_reply(reply, last, replies[number + 1 :], seen, tally)
+            _count_later_reply(reply, last, replies[number + 1 :], seen, tally)
         if reply.closed:
-            undone = _closing(reply, replies[:number], undone, tally)
+            undone = _count_closing(reply, replies[:number], undone, tally)
         undone += bool(reply.work)
         seen.update(reply.work)
-    _whole(replies, tally)
+    _count_run(replies, tally)
 
 
-def _any_reply(reply: _Reply, tally: _Tally) -> None:
+def _count_reply(reply: _Reply, tally: _Tally) -> None:
     metadata = reply.message.response_metadata
     said = [metadata.get(name) for name in ("finish_reason", "stop_reason")]
-    is_cut = any(word in _CUT for word in said)
+    is_cut = any(word in _CUT_REASONS for word in said)
     tally.note("cut", is_cut)
     tally.note("empty", reply.stops and is_blank(reply.message) and not is_cut)
     if not reply.stops and not is_cut:
         tally.note("malformed", reply.broken)
 
 
-def _later_reply(reply: _Reply, last: _Reply, later: Sequence[_Reply], seen: set[str], tally: _Tally) -> None:
+def _count_later_reply(
+    reply: _Reply, last: _Reply, later: Sequence[_Reply], seen: set[str], tally: _Tally
+) -> None:
     left = any(one.work for one in later)
     if not any(one.closed for one in later):
         left = left or any(item.is_open for item in reply.items)
@@ -183,10 +185,10 @@ def _later_reply(reply: _Reply, last: _Reply, later: Sequence[_Reply], seen: set
     tally.note("busy", reply.work and seen.issuperset(reply.work))
     if reply.items:
         names = {call["name"] for call in calls_of(reply.message)}
-        tally.note("relist", names and names <= _READS)
+        tally.note("relist", names and names <= _LISTING_TOOLS)
 
 
-def _closing(reply: _Reply, before: Sequence[_Reply], undone: int, tally: _Tally) -> int:
+def _count_closing(reply: _Reply, before: Sequence[_Reply], undone: int, tally: _Tally) -> int:
     """Judge the items that a reply closed; returns how much work is left that closed none."""
     asked = bool(before) and before[-1].stops
     interrupted = next((bool(one.work) for one in reversed(before) if not one.stops), False)
@@ -201,7 +203,7 @@ def _closing(reply: _Reply, before: Sequence[_Reply], undone: int, tally: _Tally
     return max(undone, 0)
 
 
-def _whole(replies: Sequence[_Reply], tally: _Tally) -> None:
+def _count_run(replies: Sequence[_Reply], tally: _Tally) -> None:
     """What a whole transcript shows once."""
     written = [(reply, key) for reply in replies for key in reply.listed if "items" in key or "task" in key]
     if sum(bool(reply.work) for reply in replies) > 1:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
-from wakeloop.testing.conversation import calls_of
+from wakeloop.testing.captured_requests import calls_of
 
-OPEN = frozenset({"pending", "in_progress"})
+OPEN_STATUSES = frozenset({"pending", "in_progress"})
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,17 @@ class Item:
     @property
     def is_open(self) -> bool:
         """Whether it is still to be done."""
-        return self.status in OPEN
+        return self.status in OPEN_STATUSES
 
 
-class Move(NamedTuple):
+class PlannedCall(NamedTuple):
     """A tool call to be made."""
 
     name: str
     args: dict[str, Any]
 
 
-class Done(NamedTuple):
+class AnsweredCall(NamedTuple):
     """A tool call that was answered, the text of its result, and whether that was no refusal."""
 
     name: str
@@ -43,7 +43,7 @@ class Done(NamedTuple):
     accepted: bool = True
 
 
-class Vocabulary(Protocol):
+class TodoTools(Protocol):
     """One set of todo tools: how to read the list, write it, and close an item."""
 
     @property
@@ -58,20 +58,22 @@ class Vocabulary(Protocol):
     def writes(self) -> frozenset[str]:
         """Those of them that begin or replace a list."""
 
-    def read(self, events: Iterable[Done | str], /) -> list[Item]:
+    def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
         """The list as it stands after these calls and texts."""
 
-    def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[Move]:
+    def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[PlannedCall]:
         """Calls of one reply that store these texts as open items."""
 
-    def close(self, items: Sequence[Item], item: Item, reason: str = "", /) -> Move:
+    def close(self, items: Sequence[Item], item: Item, reason: str = "", /) -> PlannedCall:
         """The call that marks one item as done, or as blocked for a reason where there is a word for it."""
 
-    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Move]:
+    def edit(
+        self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
+    ) -> list[PlannedCall]:
         """Calls of one reply that close some items and add others."""
 
 
-class Parley:
+class ParleyTools:
     """`todo_write(items)`, `todo_update(id or ids, status, reason?)`, `todo_list()`."""
 
     names = frozenset({"todo_write", "todo_update", "todo_list"})
@@ -85,21 +87,21 @@ class Parley:
     _span = re.compile(r"Stored \d+ items, \[(\d+)\] to \[(\d+)\]\.")
     _denied = re.compile(r"\[(\d+)\] was not accepted as done: ")
 
-    def read(self, events: Iterable[Done | str], /) -> list[Item]:
+    def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
         """From list lines in todo results and user messages, and from updates that were accepted."""
         items: dict[int, Item] = {}
         for event in events:
-            if isinstance(event, Done) and event.name == "todo_update":
+            if isinstance(event, AnsweredCall) and event.name == "todo_update":
                 status = str(event.args.get("status"))
                 denied = {*map(int, self._denied.findall(event.result))}
-                for key in {*map(_whole, updated(event.args))} & items.keys() - denied:
+                for key in {*map(_parse_number, updated_ids(event.args))} & items.keys() - denied:
                     items[key] = replace(items[key], status=self._words.get(status, status))
             elif isinstance(event, str) or event.name in self.names:
                 items |= self._shown(event if isinstance(event, str) else event.result)
-                items |= self._sent(event) if isinstance(event, Done) else {}
+                items |= self._sent(event) if isinstance(event, AnsweredCall) else {}
         return list(items.values())
 
-    def _sent(self, event: Done) -> dict[int, Item]:
+    def _sent(self, event: AnsweredCall) -> dict[int, Item]:
         """A long plan, whose result names the first and the last of its numbers."""
         if (stored := self._span.match(event.result)) is None:
             return {}
@@ -117,28 +119,30 @@ class Parley:
             items[int(number)] = Item(int(number), content, self._words.get(status, status))
         return items
 
-    def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[Move]:
+    def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[PlannedCall]:
         """One call for all."""
-        return [Move("todo_write", {"items": list(texts)})]
+        return [PlannedCall("todo_write", {"items": list(texts)})]
 
-    def close(self, _items: Sequence[Item], item: Item, reason: str = "", /) -> Move:
+    def close(self, _items: Sequence[Item], item: Item, reason: str = "", /) -> PlannedCall:
         """One update."""
         status = {"status": "blocked", "reason": reason} if reason else {"status": "done"}
-        return Move("todo_update", {"id": item.key, **status})
+        return PlannedCall("todo_update", {"id": item.key, **status})
 
-    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Move]:
+    def edit(
+        self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
+    ) -> list[PlannedCall]:
         """One update an item, one write for what is new."""
         return [*(self.close(items, item) for item in closed), *(self.plan(added) if added else ())]
 
 
-class Loki:
+class LokiTools:
     """`todo__init(goal)`, `todo__add(task)`, `todo__done(id)`, `todo__list()`, `todo__clear()`."""
 
     names = frozenset({"todo__init", "todo__add", "todo__done", "todo__list", "todo__clear"})
     needs = frozenset({"todo__init", "todo__add", "todo__done"})
     writes = frozenset({"todo__init", "todo__add"})
 
-    def read(self, events: Iterable[Done | str], /) -> list[Item]:
+    def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
         """From accepted calls: numbers count from 1 after `init` and `clear`."""
         items: dict[int, Item] = {}
         for event in events:
@@ -150,25 +154,30 @@ class Loki:
                 case "todo__add":
                     key = max(items, default=0) + 1
                     items[key] = Item(key, str(event.args.get("task")))
-                case "todo__done" if (key := _whole(event.args.get("id"))) in items:
+                case "todo__done" if (key := _parse_number(event.args.get("id"))) in items:
                     items[key] = replace(items[key], status="completed")
         return list(items.values())
 
-    def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[Move]:
+    def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[PlannedCall]:
         """The goal, then one call an item."""
-        return [Move("todo__init", {"goal": goal}), *(Move("todo__add", {"task": t}) for t in texts)]
+        return [
+            PlannedCall("todo__init", {"goal": goal}),
+            *(PlannedCall("todo__add", {"task": t}) for t in texts),
+        ]
 
-    def close(self, _items: Sequence[Item], item: Item, _reason: str = "", /) -> Move:
+    def close(self, _items: Sequence[Item], item: Item, _reason: str = "", /) -> PlannedCall:
         """One call; done is all there is."""
-        return Move("todo__done", {"id": item.key})
+        return PlannedCall("todo__done", {"id": item.key})
 
-    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Move]:
+    def edit(
+        self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
+    ) -> list[PlannedCall]:
         """One call an item; the goal stays."""
         return [*(self.close(items, item) for item in closed), *self.plan(added)[1:]]
 
 
 @dataclass(frozen=True)
-class WholeList:
+class WholeListTools:
     """One tool that replaces the list: `write_todos(todos[…])` or `todo(items[…])`."""
 
     tool: str
@@ -183,11 +192,11 @@ class WholeList:
 
     needs = writes = names
 
-    def read(self, events: Iterable[Done | str], /) -> list[Item]:
+    def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
         """The last list that was accepted."""
         items: list[Item] = []
         for event in events:
-            if isinstance(event, Done) and event.accepted and event.name == self.tool:
+            if isinstance(event, AnsweredCall) and event.accepted and event.name == self.tool:
                 items = [
                     Item(
                         row.get(self.key or "", place), str(row.get(self.text)), row.get("status", "pending")
@@ -196,36 +205,38 @@ class WholeList:
                 ]
         return items
 
-    def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[Move]:
+    def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[PlannedCall]:
         """All items, the first in progress."""
         return [self._write([Item(str(place), text) for place, text in enumerate(texts, start=1)])]
 
-    def close(self, items: Sequence[Item], item: Item, _reason: str = "", /) -> Move:
+    def close(self, items: Sequence[Item], item: Item, _reason: str = "", /) -> PlannedCall:
         """All items, this one done, the next open one in progress."""
         return self.edit(items, [item], ())[0]
 
-    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Move]:
+    def edit(
+        self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
+    ) -> list[PlannedCall]:
         """One call: what is closed is completed, what is new stands at the end."""
         new = [Item(str(place), text) for place, text in enumerate(added, start=len(items) + 1)]
         kept = [replace(one, status="completed") if one in closed else one for one in items]
         return [self._write([*kept, *new])]
 
-    def _write(self, items: Sequence[Item]) -> Move:
+    def _write(self, items: Sequence[Item]) -> PlannedCall:
         current = next((item for item in items if item.is_open), None)
         rows = []
         for item in items:
             status = "in_progress" if item is current else "pending" if item.is_open else item.status
             row = {self.text: item.text, "status": status}
             rows.append({self.key: item.key, **row} if self.key else row)
-        return Move(self.tool, {self.list_name: rows})
+        return PlannedCall(self.tool, {self.list_name: rows})
 
 
-CHECKLIST = WholeList("todo", "items", "text", key="id")
-WRITE_TODOS = WholeList("write_todos", "todos", "content")
-SPOKEN: tuple[Vocabulary, ...] = (Parley(), Loki(), WRITE_TODOS, CHECKLIST)
+CHECKLIST = WholeListTools("todo", "items", "text", key="id")
+WRITE_TODOS = WholeListTools("write_todos", "todos", "content")
+ALL_TODO_TOOLS: tuple[TodoTools, ...] = (ParleyTools(), LokiTools(), WRITE_TODOS, CHECKLIST)
 
 
-def vocabulary_of(tools: Collection[str], spoken: Sequence[Vocabulary] = SPOKEN) -> Vocabulary | None:
+def find_todo_tools(tools: Collection[str], spoken: Sequence[TodoTools] = ALL_TODO_TOOLS) -> TodoTools | None:
     """The vocabulary whose writing and closing tools are all bound; None if there is none."""
     return next((one for one in spoken if one.needs <= set(tools)), None)
 
@@ -246,7 +257,7 @@ def was_refused(result: ToolMessage) -> bool:
     return result.status == "error" or text.startswith(("Error", '{"error"'))
 
 
-def events_of(messages: Sequence[BaseMessage]) -> Iterator[Done | str]:
+def read_events(messages: Sequence[BaseMessage]) -> Iterator[AnsweredCall | str]:
     """The user's texts and the accepted calls, in the order of the calls."""
     results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     for message in messages:
@@ -255,16 +266,16 @@ def events_of(messages: Sequence[BaseMessage]) -> Iterator[Done | str]:
         for call in calls_of(message):
             result = results.get(call["id"] or "")
             if result is not None and not was_refused(result):
-                yield Done(call["name"], call["args"], str(result.text))
+                yield AnsweredCall(call["name"], call["args"], str(result.text))
 
 
-def updated(args: Mapping[str, Any]) -> list[object]:
+def updated_ids(args: Mapping[str, Any]) -> list[object]:
     """The items that a `todo_update` names, one or several."""
     one, several = args.get("id"), args.get("ids")
     return [*([] if one is None else [one]), *(several if isinstance(several, list) else [])]
 
 
-def _whole(value: object) -> int:
+def _parse_number(value: object) -> int:
     """A number as a model writes it; -1 for anything else."""
     try:
         return int(str(value))

@@ -6,15 +6,15 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-from wakeloop.bench.meter import Meter, OutageError
+from wakeloop.bench.meter import OutageError, RequestMeter
 from wakeloop.text.characters import pluralize
 
 TIMEOUT = 180.0  # seconds that a request may take, with what its client tries again
-AGENT = "wakeloop-bench-agent"  # the name of its thread
+THREAD_NAME = "wakeloop-bench-agent"  # the name of its thread
 TICK = 0.2  # seconds between two looks
 
 
-def patiently(run: Callable[[], Any], meter: Meter, timeout: float) -> Any:
+def run_with_timeout(run: Callable[[], Any], meter: RequestMeter, timeout: float) -> Any:
     """Return what an agent comes to. Raises what it raises, and `OutageError` where the model is silent.
 
     It works in a thread that is left behind then: it may wait for a server for ever, and where a reply comes
@@ -28,7 +28,7 @@ def patiently(run: Callable[[], Any], meter: Meter, timeout: float) -> Any:
         except BaseException as error:  # noqa: BLE001 - raised by whoever waits
             heard.put((None, error))
 
-    Thread(target=copy_context().run, args=(work,), name=AGENT, daemon=True).start()
+    Thread(target=copy_context().run, args=(work,), name=THREAD_NAME, daemon=True).start()
     while True:
         try:
             ending, error = heard.get(timeout=TICK)

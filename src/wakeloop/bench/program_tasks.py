@@ -2,7 +2,7 @@
 
 from random import Random
 
-from wakeloop.bench.drafts import Part, Want, each
+from wakeloop.bench.family_builder import Expected, Part, family_of_single_parts
 from wakeloop.bench.world import program_tools
 
 FUNCTIONS = (  # a right body, a wrong one, what is asked of it
@@ -15,11 +15,11 @@ FUNCTIONS = (  # a right body, a wrong one, what is asked of it
     ("return sorted(xs)[:2]", "return sorted(xs)[:1]", ("([3, 1, 2])", "[1, 2]"), ("([5])", "[5]")),
     ("return sum(xs) // (len(xs) or 1)", "return sum(xs) // len(xs)", ("([2, 4])", "3"), ("([])", "0")),
 )
-UNSEEN = (  # asked of each, and in no test that the model sees
+HIDDEN_CASES = (  # asked of each, and in no test that the model sees
     *(("([3, 8])", "8"), ("([-2, 5])", "7"), ("([4, 4, 7])", "[7, 4, 4]"), ("([5, 6, 7, 5])", "3")),
     *(("([5, 0])", "[25, 0]"), ("([8, 9])", "[9, 8]"), ("([9, 7, 8, 9])", "[7, 8]"), ("([1, 2, 6, 6])", "3")),
 )
-TASKS = (
+DESCRIPTIONS = (
     "the sum of the even numbers in the list xs",
     "the greatest number of the list xs less the least, 0 for an empty list",
     "the list xs backwards",
@@ -31,23 +31,25 @@ TASKS = (
 )
 
 
-def drawn(rng: Random, name: str) -> tuple[str, str, str, Want]:
+def draw_program(rng: Random, name: str) -> tuple[str, str, str, Expected]:
     """What a function does, a wrong one, visible tests, and what is wanted."""
     which = rng.randrange(len(FUNCTIONS))
     right, wrong, *asked = FUNCTIONS[which]
-    cases = tuple((f"solve{args}", answer) for args, answer in (*asked, UNSEEN[which]))
+    cases = tuple((f"solve{args}", answer) for args, answer in (*asked, HIDDEN_CASES[which]))
     head = "def solve(xs):\n    "
     tests = "".join(f"assert solve{args} == {answer}\n" for args, answer in asked)
-    visible = f"import sys; sys.path.insert(0, 'src')\nfrom {module(name)} import solve\n{tests}print('ok')\n"
-    return TASKS[which], f"{head}{wrong}\n", visible, Want(f"{head}{right}\n", "program", cases)
+    visible = (
+        f"import sys; sys.path.insert(0, 'src')\nfrom {module_name(name)} import solve\n{tests}print('ok')\n"
+    )
+    return DESCRIPTIONS[which], f"{head}{wrong}\n", visible, Expected(f"{head}{right}\n", "program", cases)
 
 
-def module(name: str) -> str:
+def module_name(name: str) -> str:
     """A part's name as that of a module."""
     return name.replace("-", "_")
 
 
-@each(
+@family_of_single_parts(
     "Every test in tests/ fails because of a fault in the program src/ that it imports. Mend the "
     "programs, leave the tests as they are. run_python runs a test.",
     "mend {}",
@@ -55,12 +57,12 @@ def module(name: str) -> str:
 )
 def mend_program(rng: Random, name: str) -> Part:
     """Mend programs whose tests fail."""
-    _, wrong, tests, want = drawn(rng, name)
-    path = f"src/{module(name)}.py"
-    return Part({path: wrong, f"tests/test_{module(name)}.py": tests}, {path: want})
+    _, wrong, tests, want = draw_program(rng, name)
+    path = f"src/{module_name(name)}.py"
+    return Part({path: wrong, f"tests/test_{module_name(name)}.py": tests}, {path: want})
 
 
-@each(
+@family_of_single_parts(
     "Write a Python program src/NAME.py for every specs/NAME.txt, with _ for - in its name: a function "
     "solve(xs) that returns what the text says.",
     "write {}",
@@ -68,11 +70,11 @@ def mend_program(rng: Random, name: str) -> Part:
 )
 def write_program(rng: Random, name: str) -> Part:
     """Write a function from its description."""
-    told, _, _, want = drawn(rng, name)
-    return Part({f"specs/{name}.txt": f"Return {told}.\n"}, {f"src/{module(name)}.py": want})
+    told, _, _, want = draw_program(rng, name)
+    return Part({f"specs/{name}.txt": f"Return {told}.\n"}, {f"src/{module_name(name)}.py": want})
 
 
-@each(
+@family_of_single_parts(
     "The function `solve` is to be called `answer` in every program in src/: rename it, and change "
     "nothing else.",
     "rename in {}",
@@ -80,20 +82,20 @@ def write_program(rng: Random, name: str) -> Part:
 )
 def rename_function(rng: Random, name: str) -> Part:
     """Rename a function in each program."""
-    _, _, _, want = drawn(rng, name)
-    path = f"src/{module(name)}.py"
-    return Part({path: want.text}, {path: Want(want.text.replace("solve", "answer"))})
+    _, _, _, want = draw_program(rng, name)
+    path = f"src/{module_name(name)}.py"
+    return Part({path: want.text}, {path: Expected(want.text.replace("solve", "answer"))})
 
 
-@each(
+@family_of_single_parts(
     "Make every program in src/ take an empty list: `solve([])` is to return None, everything else stays.",
     "guard {}",
     tools=program_tools,
 )
 def guard_program(rng: Random, name: str) -> Part:
     """Add a case to each program."""
-    factor, path = rng.randint(2, 9), f"src/{module(name)}.py"
+    factor, path = rng.randint(2, 9), f"src/{module_name(name)}.py"
     body = f"    return xs[0] * {factor}\n"
     right = f"def solve(xs):\n    if not xs:\n        return None\n{body}"
     cases = (("solve([])", "None"), ("solve([3])", str(3 * factor)), ("solve([2, 7])", str(2 * factor)))
-    return Part({path: f"def solve(xs):\n{body}"}, {path: Want(right, "program", cases)})
+    return Part({path: f"def solve(xs):\n{body}"}, {path: Expected(right, "program", cases)})

@@ -4,8 +4,15 @@ from collections.abc import Iterable, Iterator
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from wakeloop.testing.called import call_faults, name_faults, user_faults
-from wakeloop.testing.conversation import Request, calls_of, each, is_blank, malformed_of, role_of
+from wakeloop.testing.call_check import call_faults, name_faults, user_faults
+from wakeloop.testing.captured_requests import (
+    Request,
+    calls_of,
+    is_blank,
+    malformed_of,
+    number_requests,
+    role_of,
+)
 
 
 def wire_faults(requests: Iterable[Request]) -> list[str]:
@@ -24,12 +31,12 @@ def wire_faults(requests: Iterable[Request]) -> list[str]:
     """
     return [
         f"request {number}, message {place}: {fault}"
-        for number, messages in each(requests)
-        for place, fault in sorted(_Reading().faults(messages), key=lambda found: found[0])
+        for number, messages in number_requests(requests)
+        for place, fault in sorted(_RequestReader().faults(messages), key=lambda found: found[0])
     ]
 
 
-class _Reading:
+class _RequestReader:
     """One pass over a request: what the message before it leaves behind."""
 
     def __init__(self) -> None:

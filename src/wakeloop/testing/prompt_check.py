@@ -5,9 +5,16 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from wakeloop.testing.conversation import Request, calls_of, each, malformed_of, role_of, shown
+from wakeloop.testing.captured_requests import (
+    Request,
+    calls_of,
+    describe_message,
+    malformed_of,
+    number_requests,
+    role_of,
+)
 
-_AROUND = 20
+_EXCERPT = 20
 
 
 def prompt_faults(requests: Iterable[Request]) -> list[str]:
@@ -21,15 +28,15 @@ def prompt_faults(requests: Iterable[Request]) -> list[str]:
     content, calls (name, arguments, id) and answered ids. Each request is compared with the one before it, so
     a change is reported once, and of a broken prefix only the first difference.
     """
-    reading = _Reading()
+    reading = _PromptReader()
     return [
         f"request {number}, message {place}: {fault}"
-        for number, messages in each(requests)
+        for number, messages in number_requests(requests)
         for place, fault in reading.faults(number, messages)
     ]
 
 
-class _Reading:
+class _PromptReader:
     """What the requests so far have shown: the system prompt and the conversation."""
 
     def __init__(self) -> None:
@@ -48,7 +55,7 @@ class _Reading:
         if systems:
             system = messages[systems[0]]
             if self.system is not None and self.system.content != system.content:
-                yield systems[0], f"the system prompt has changed {_where(self.system, system)}"
+                yield systems[0], f"the system prompt has changed {_describe_change(self.system, system)}"
             self.system = system
         yield from self._difference(number, messages, said)
         self.said = [messages[place] for place in said]
@@ -58,14 +65,16 @@ class _Reading:
     ) -> Iterator[tuple[int, str]]:
         for old, place in zip(self.said, said, strict=False):
             new = messages[place]
-            if old is not new and _wire(old) != _wire(new):
-                yield place, f"not as in request {number - 1}: was {shown(old)}, is {shown(new)}"
+            if old is not new and _wire_form(old) != _wire_form(new):
+                was, now = describe_message(old), describe_message(new)
+                yield place, f"not as in request {number - 1}: was {was}, is {now}"
                 return
         if len(said) < len(self.said):
-            yield len(messages), f"missing; request {number - 1} goes on with {shown(self.said[len(said)])}"
+            dropped = describe_message(self.said[len(said)])
+            yield len(messages), f"missing; request {number - 1} goes on with {dropped}"
 
 
-def _wire(message: BaseMessage) -> tuple[Any, ...]:
+def _wire_form(message: BaseMessage) -> tuple[Any, ...]:
     """What a server's cache sees of a message."""
     made = [(call["name"], call["args"], call["id"]) for call in calls_of(message)]
     broken = [(call["name"], call["args"], call["id"]) for call in malformed_of(message)]
@@ -73,7 +82,7 @@ def _wire(message: BaseMessage) -> tuple[Any, ...]:
     return role_of(message), message.content, made, broken, answered
 
 
-def _where(old: BaseMessage, new: BaseMessage) -> str:
+def _describe_change(old: BaseMessage, new: BaseMessage) -> str:
     was, now = str(old.content), str(new.content)
     at = next((i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now)))
-    return f"from character {at}: was {was[at : at + _AROUND]!r}, is {now[at : at + _AROUND]!r}"
+    return f"from character {at}: was {was[at : at + _EXCERPT]!r}, is {now[at : at + _EXCERPT]!r}"

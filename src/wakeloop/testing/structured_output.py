@@ -11,7 +11,7 @@ from langchain_core.utils.function_calling import convert_to_json_schema
 from pydantic import BaseModel, ValidationError
 
 
-def structured(
+def bind_schema(
     model: BaseChatModel,
     schema: dict[str, Any] | type,
     *,
@@ -30,18 +30,18 @@ def structured(
     )
 
     def parsed(reply: AIMessage) -> Any:
-        return _parsed(reply, schema)
+        return _parse_reply(reply, schema)
 
     def shown(reply: AIMessage) -> dict[str, Any]:
         try:
-            return {"raw": reply, "parsed": _parsed(reply, schema), "parsing_error": None}
+            return {"raw": reply, "parsed": _parse_reply(reply, schema), "parsing_error": None}
         except OutputParserException as error:
             return {"raw": reply, "parsed": None, "parsing_error": error}
 
     return asked | RunnableLambda(shown if include_raw else parsed)
 
 
-def _parsed(reply: AIMessage, schema: dict[str, Any] | type) -> Any:
+def _parse_reply(reply: AIMessage, schema: dict[str, Any] | type) -> Any:
     text = str(reply.text)
     try:
         data = reply.tool_calls[0]["args"] if reply.tool_calls else json.loads(text)

@@ -17,15 +17,15 @@ from langchain_core.output_parsers.openai_tools import make_invalid_tool_call
 Request: TypeAlias = Sequence[BaseMessage] | Sequence[dict[str, Any]]
 
 _ROLES = {"human": "user", "HumanMessageChunk": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
-_SHOWN = 200
+_LONGEST_TEXT = 200
 
 
 def messages_of(request: Request) -> list[BaseMessage]:
     """The request as messages; dicts in OpenAI's format, such as a fake server saw, are read too."""
-    return [message if isinstance(message, BaseMessage) else _read(message) for message in request]
+    return [message if isinstance(message, BaseMessage) else _message_of(message) for message in request]
 
 
-def each(requests: Iterable[Request]) -> Iterable[tuple[int, list[BaseMessage]]]:
+def number_requests(requests: Iterable[Request]) -> Iterable[tuple[int, list[BaseMessage]]]:
     """The requests with their indices."""
     return enumerate(messages_of(request) for request in requests)
 
@@ -53,34 +53,34 @@ def is_blank(message: BaseMessage) -> bool:
     return not text.strip()
 
 
-def is_own(message: BaseMessage) -> bool:
+def is_from_model(message: BaseMessage) -> bool:
     """Whether a model wrote it: not a line or placeholder of the graph, and not nothing."""
     if not isinstance(message, AIMessage) or "wakeloop" in message.additional_kwargs:
         return False
     return bool(message.tool_calls or message.invalid_tool_calls or not is_blank(message))
 
 
-def shown(message: BaseMessage) -> str:
+def describe_message(message: BaseMessage) -> str:
     """One line for an error message: the role, the text (cut at 200 characters), the calls."""
     made = [call["name"] or "?" for call in (*calls_of(message), *malformed_of(message))]
     tail = f", calls {', '.join(made)}" if made else ""
     text = str(message.text)
-    return f"{role_of(message)}: {text[:_SHOWN]!r}{'…' if len(text) > _SHOWN else ''}{tail}"
+    return f"{role_of(message)}: {text[:_LONGEST_TEXT]!r}{'…' if len(text) > _LONGEST_TEXT else ''}{tail}"
 
 
-def _read(raw: dict[str, Any]) -> BaseMessage:
+def _message_of(raw: dict[str, Any]) -> BaseMessage:
     """A message as it stood on the wire, with its broken calls where langchain would raise."""
     if not raw.get("tool_calls"):
         missing = {"tool_call_id": ""} if raw.get("role") == "tool" else {}
         return convert_to_messages([{**missing, **raw}])[0]
     made = [{"id": None, **call} for call in raw["tool_calls"]]
-    whole = [call for call in made if _is_whole(call)]
-    broken = [make_invalid_tool_call(call, None) for call in made if not _is_whole(call)]
+    whole = [call for call in made if _is_well_formed(call)]
+    broken = [make_invalid_tool_call(call, None) for call in made if not _is_well_formed(call)]
     message = convert_to_messages([{**raw, "tool_calls": whole}])[0]
     return message.model_copy(update={"invalid_tool_calls": broken})
 
 
-def _is_whole(call: dict[str, Any]) -> bool:
+def _is_well_formed(call: dict[str, Any]) -> bool:
     try:
         return isinstance(json.loads(call["function"]["arguments"]), dict)
     except ValueError:

@@ -7,7 +7,7 @@ from tempfile import gettempdir
 
 from wakeloop.bench.world import run_python
 
-_CHILD = """
+_PROGRAM = """
 import json, sys
 source, asked = json.load(sys.stdin)
 names = {"__name__": "checked"}
@@ -18,8 +18,8 @@ print(json.dumps([repr(eval(one, names)) for one in asked]))
 
 
 @lru_cache(maxsize=4096)
-def agrees(source: str, cases: tuple[tuple[str, str], ...]) -> bool:
+def answers_match(source: str, cases: tuple[tuple[str, str], ...]) -> bool:
     """Whether expressions have the values wanted, by their `repr`, in a process that is not told them."""
     asked, answers = [one for one, _ in cases], [answer for _, answer in cases]
-    _, output = run_python(["-c", _CHILD], Path(gettempdir()), json.dumps([source, asked]))
+    _, output = run_python(["-c", _PROGRAM], Path(gettempdir()), json.dumps([source, asked]))
     return output.splitlines()[-1:] == [json.dumps(answers)]

@@ -14,7 +14,7 @@ def is_step(value: object) -> bool:
     return isinstance(value, (str, AIMessage, BaseException)) or callable(value)
 
 
-def refuse(value: object, where: str) -> TypeError:
+def step_error(value: object, where: str) -> TypeError:
     """The error for a value that is no step."""
     hint = " Wrap it in calls(…)." if isinstance(value, dict) else ""
     return TypeError(
@@ -23,23 +23,23 @@ def refuse(value: object, where: str) -> TypeError:
     )
 
 
-def play(step: Any, request: list[BaseMessage]) -> AIMessage | Awaitable[Step]:
+def resolve_step(step: Any, request: list[BaseMessage]) -> AIMessage | Awaitable[Step]:
     """The reply as a fresh copy; or what has to be awaited first. Raises what the step says."""
     while True:
         if isinstance(step, str):
             return AIMessage(content=step)
         if isinstance(step, AIMessage):
-            return fresh(step)
+            return copy_reply(step)
         if isinstance(step, BaseException) or (isinstance(step, type) and issubclass(step, BaseException)):
             raise step
         if isawaitable(step):
             return cast("Awaitable[Step]", step)
         if not callable(step):
-            raise refuse(step, "What a scripted callable returns")
+            raise step_error(step, "What a scripted callable returns")
         step = step(list(request))
 
 
-def fresh(message: AIMessage) -> AIMessage:
+def copy_reply(message: AIMessage) -> AIMessage:
     """A copy that shares nothing with the script, so that a graph may change it."""
     if isinstance(message, AIMessageChunk):
         return cast("AIMessage", message_chunk_to_message(message)).model_copy(deep=True)

@@ -27,9 +27,9 @@ def walk(
     in. Nodes inside subgraphs are not listed. What the run raises comes through, with the walk so far as a
     note; a list given as `visited` is filled in either case. Further keywords go to `agent.stream`.
     """
-    seen = _Walk(visited)
+    seen = _WalkRecorder(visited)
     with seen:
-        for event in agent.stream(_state(input), config, stream_mode=_MODES, **kwargs):
+        for event in agent.stream(_graph_input(input), config, stream_mode=_MODES, **kwargs):
             seen.see(event)
     return seen.nodes
 
@@ -43,18 +43,18 @@ async def awalk(
     **kwargs: Any,
 ) -> list[str]:
     """`walk` by way of `agent.astream`."""
-    seen = _Walk(visited)
+    seen = _WalkRecorder(visited)
     with seen:
-        async for event in agent.astream(_state(input), config, stream_mode=_MODES, **kwargs):
+        async for event in agent.astream(_graph_input(input), config, stream_mode=_MODES, **kwargs):
             seen.see(event)
     return seen.nodes
 
 
-def _state(given: Input) -> dict[str, Any] | Command[Any] | None:
+def _graph_input(given: Input) -> dict[str, Any] | Command[Any] | None:
     return {"messages": [("user", given)]} if isinstance(given, str) else given
 
 
-class _Walk:
+class _WalkRecorder:
     """The walk so far, and the superstep that is under way."""
 
     def __init__(self, nodes: list[str] | None) -> None:

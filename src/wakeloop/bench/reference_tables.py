@@ -12,7 +12,7 @@ def families_table() -> str:
         (f"`{name}`", family.kind, family.about, ", ".join(map(str, family.lengths)))
         for name, family in FAMILIES.items()
     )
-    return "\n".join(_table(("family", "kind", "what is to be done", "parts"), rows))
+    return "\n".join(_markdown_rows(("family", "kind", "what is to be done", "parts"), rows))
 
 
 def knobs_table() -> str:
@@ -21,9 +21,9 @@ def knobs_table() -> str:
         (f"`{name}`", f"`{field.default!r}`", " ".join((field.description or "").split()))
         for name, field in Knobs.model_fields.items()
     )
-    return "\n".join(_table(("knob", "default", "habit"), rows))
+    return "\n".join(_markdown_rows(("knob", "default", "habit"), rows))
 
 
-def _table(head: Sequence[str], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
+def _markdown_rows(head: Sequence[str], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
     for row in (head, ("---",) * len(head), *rows):
         yield f"| {' | '.join(row)} |"

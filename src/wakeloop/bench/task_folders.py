@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wakeloop.bench.study import HASH
-from wakeloop.bench.task import Call, Check, Step, Task, is_complete, laid_out
+from wakeloop.bench.task import Call, Check, Step, Task, is_complete, write_files
 from wakeloop.bench.world import program_tools, world_tools
 from wakeloop.config.files import read_yaml
 from wakeloop.errors import SettingsError
@@ -29,7 +29,7 @@ LONGEST = 1_000_000  # bytes of what it says
 _LINE = re.compile(r"^(ok|not ok) (.+)$", re.MULTILINE)
 
 
-class Part(BaseModel):
+class SheetStep(BaseModel):
     """A step, for the weak model."""
 
     model_config = ConfigDict(extra="forbid")
@@ -53,13 +53,13 @@ class Sheet(BaseModel):
     """Words that the last text has to hold."""
     tools: Literal["files", "programs"] = "files"
     """The file tools, or these with `run_python`."""
-    steps: list[Part] = []
+    steps: list[SheetStep] = []
     """A right way to do it, only for the weak model: steps of `label` and `calls` (name, arguments)."""
     spoils: list[tuple[str, dict[str, Any]]] = []
     """What makes finished work worse, only for the weak model."""
 
 
-def load(path: str | Path) -> list[Task]:
+def load_tasks(path: str | Path) -> list[Task]:
     """The tasks in a folder: its own `task.yaml`, or those of the folders in it, in order of their names.
 
     A task is a folder with `task.yaml`, `files/` (the world at the beginning) and `check.py` or a command
@@ -71,18 +71,18 @@ def load(path: str | Path) -> list[Task]:
     running in its process group ends with it. Raises SettingsError, with file and line, for a sheet that
     can't be read, and where there is no task.
     """
-    return [_task(folder) for folder in _folders(Path(path).resolve())]
+    return [_load_task(folder) for folder in _find_folders(Path(path).resolve())]
 
 
-def prove(path: str | Path) -> None:
+def check_tasks(path: str | Path) -> None:
     """Refuse tasks that say nothing of an agent. Raises `SettingsError` with the folder's name.
 
     The checks of a task with parts must not all hold before any work, and they must when its steps are made,
     if it tells any.
     """
     root = Path(path).resolve()
-    for folder in _folders(root):
-        task, before = _task(folder), digest(folder)
+    for folder in _find_folders(root):
+        task, before = _load_task(folder), digest_tasks(folder)
         with TemporaryDirectory() as name:
             world = Path(name).resolve()
             task.lay_out(world)
@@ -91,7 +91,7 @@ def prove(path: str | Path) -> None:
                     f"The checks of {folder} all hold before any work, so that they show nothing: mend them, "
                     "or say `parts: 0` where nothing is to be done."
                 )
-            refused = [said for step in task.steps for said in _made(step.calls, task, world)]
+            refused = [said for step in task.steps for said in _refused_calls(step.calls, task, world)]
             failing = [check.name for check in task.checks(world, task.final) if not check.passed]
             if task.steps and failing:
                 why = [*refused, cast(Checker, task.check).words]
@@ -99,20 +99,20 @@ def prove(path: str | Path) -> None:
                     f"The steps of {folder} do not complete it: {failing[0]!r} does not hold behind them"
                     f"{next((f' ({one})' for one in why if one), '')}."
                 )
-            if digest(folder) != before:
+            if digest_tasks(folder) != before:
                 raise SettingsError(
                     f"The check of {folder} writes into its own folder, and finds it there the next time: "
                     "let it write into the folder that it is run in."
                 )
 
 
-def digest(path: str | Path, *journal: Path) -> str:
+def digest_tasks(path: str | Path, *journal: Path) -> str:
     """Return what changes when anything in a folder's tasks does.
 
     What stands beside the tasks is none of them, nor are the journal of a run in one and what lies beside it.
     """
     found, root = hashlib.sha256(), Path(path).resolve()
-    for folder in _folders(root):
+    for folder in _find_folders(root):
         ours = [mine if folder.is_relative_to(mine.parent) else mine.parent for mine in journal]
         for file in sorted(folder.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts and not any(map(file.is_relative_to, ours)):
@@ -121,7 +121,7 @@ def digest(path: str | Path, *journal: Path) -> str:
     return found.hexdigest()[:HASH]
 
 
-def _made(calls: Sequence[Call], task: Task, world: Path) -> Iterator[str]:
+def _refused_calls(calls: Sequence[Call], task: Task, world: Path) -> Iterator[str]:
     """Make calls, and say which were refused, and why."""
     tools = {tool.name: tool for tool in task.tools(world)}
     for name, args in calls:
@@ -133,7 +133,7 @@ def _made(calls: Sequence[Call], task: Task, world: Path) -> Iterator[str]:
             yield f"{name}: {' '.join(str(error).split())}".rstrip(".")
 
 
-def _folders(root: Path) -> list[Path]:
+def _find_folders(root: Path) -> list[Path]:
     """The folders of tasks: this one, or those in it. Raises `SettingsError` where there is none."""
     here = [root] if (root / FILE).is_file() else sorted(sheet.parent for sheet in root.glob(f"*/{FILE}"))
     if not here:
@@ -141,16 +141,16 @@ def _folders(root: Path) -> list[Path]:
     return here
 
 
-def _task(folder: Path) -> Task:
-    sheet = _sheet(folder / FILE)
+def _load_task(folder: Path) -> Task:
+    sheet = _read_sheet(folder / FILE)
     command = sheet.check or [sys.executable, str(folder / "check.py")]
     if sheet.check is None and not (folder / "check.py").is_file():
         raise SettingsError(
             f"{folder} has no check: put a check.py beside {FILE}, or a command under `check`."
         )
     if sheet.check is None:
-        _read(folder / "check.py")
-    files = _files(folder / "files")
+        _check_syntax(folder / "check.py")
+    files = _read_files(folder / "files")
     return Task(
         family=folder.name,
         seed=0,
@@ -170,7 +170,7 @@ def _calls(given: list[tuple[str, dict[str, Any]]]) -> tuple[Call, ...]:
     return tuple(Call(name, args) for name, args in given)
 
 
-def _sheet(path: Path) -> Sheet:
+def _read_sheet(path: Path) -> Sheet:
     document = read_yaml(path)
     try:
         return Sheet.model_validate(dict(document.values))
@@ -183,7 +183,7 @@ def _sheet(path: Path) -> Sheet:
         raise document.error(key, f"{where}: {first['msg']}{hint}") from None
 
 
-def _read(program: Path) -> None:
+def _check_syntax(program: Path) -> None:
     """Refuse a check that is no Python: it would fail for ever, whatever was done."""
     try:
         compile(program.read_bytes(), str(program), "exec")
@@ -191,7 +191,7 @@ def _read(program: Path) -> None:
         raise SettingsError(f"{program} is no Python program: {error}.") from None
 
 
-def _files(folder: Path) -> dict[str, str]:
+def _read_files(folder: Path) -> dict[str, str]:
     """The world at the beginning: every text file below `files/`."""
     found = {}
     for path in sorted(folder.rglob("*")):
@@ -203,12 +203,12 @@ def _files(folder: Path) -> dict[str, str]:
     return found
 
 
-def _left_out(folder: str, names: list[str]) -> list[str]:
+def _uncopyable(folder: str, names: list[str]) -> list[str]:
     """Names of what can't be copied: pipes, sockets, devices, and what may not be read."""
-    return [name for name in names if not _is_copied(Path(folder, name))]
+    return [name for name in names if not _can_copy(Path(folder, name))]
 
 
-def _is_copied(path: Path) -> bool:
+def _can_copy(path: Path) -> bool:
     if path.is_symlink() or not (path.is_dir() or path.is_file()):
         return path.is_symlink()
     return os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK)
@@ -225,17 +225,17 @@ class Checker:
 
     def __call__(self, world: Path) -> list[Check]:
         """What it says of a world. One that can't be run is an error of the task: `SettingsError`."""
-        held = self.held
-        return [Check(name, passed, name in held) for name, passed in self.said(world)]
+        before = self.held_before
+        return [Check(name, passed, name in before) for name, passed in self.run(world)]
 
     @computed_once
-    def held(self) -> frozenset[str]:
+    def held_before(self) -> frozenset[str]:
         """The names of what holds before any work."""
         with TemporaryDirectory() as name:
-            laid_out(self.files, Path(name))
-            return frozenset(thing for thing, passed in self.said(Path(name)) if passed)
+            write_files(self.files, Path(name))
+            return frozenset(thing for thing, passed in self.run(Path(name)) if passed)
 
-    def said(self, world: Path) -> list[tuple[str, bool]]:
+    def run(self, world: Path) -> list[tuple[str, bool]]:
         """Run it in a copy of the world: what it writes there is not seen by the agent that is at work."""
         output, errors = BoundedOutput(LONGEST), BoundedOutput(LONGEST)
         with TemporaryDirectory() as name:
@@ -243,7 +243,7 @@ class Checker:
             temporary.mkdir()
             env = os.environ | {"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
             try:
-                shutil.copytree(world, copy, symlinks=True, ignore=_left_out)
+                shutil.copytree(world, copy, symlinks=True, ignore=_uncopyable)
                 command = [*self.command, str(self.folder)]
                 code = run_process(command, copy, SECONDS, output, errors=errors, env=env)
             except OSError as error:

@@ -3,19 +3,26 @@
 from collections.abc import Sequence
 from random import Random
 
-from wakeloop.bench.drafts import Part, Want, each, read, whole, write
-from wakeloop.bench.on_files import NOUNS, page, sentence
-from wakeloop.bench.on_tables import table
+from wakeloop.bench.family_builder import (
+    Expected,
+    Part,
+    family_of_connected_parts,
+    family_of_single_parts,
+    read_call,
+    write_call,
+)
+from wakeloop.bench.file_tasks import NOUNS, join_lines, random_sentence
+from wakeloop.bench.table_tasks import csv_text
 
 MISSING = "no figure"
 
 
-def some(rng: Random, names: Sequence[str]) -> set[str]:
+def pick_third(rng: Random, names: Sequence[str]) -> set[str]:
     """A third of the names, one at least."""
     return set(rng.sample(list(names), -(-len(names) // 3)))
 
 
-@whole(
+@family_of_connected_parts(
     "Begin with start.txt, which names a file in rooms/. Each of them names the next. Write for each "
     "found/NAME.txt: its word, alone. Go on until a file says that it is the last.",
     "follow the trail to {}",
@@ -27,14 +34,14 @@ def follow_trail(rng: Random, names: Sequence[str]) -> list[Part]:
     parts = []
     for place, (name, end) in enumerate(zip(names, ends, strict=True)):
         word = rng.choice(NOUNS)
-        files = {f"rooms/{name}.txt": page(f"word: {word}", end)}
-        start = {"start.txt": page(f"next: rooms/{name}.txt")} if not place else {}
-        calls = (read(f"rooms/{name}.txt"), write(f"found/{name}.txt", word))
-        parts.append(Part({**start, **files}, {f"found/{name}.txt": Want(word)}, calls, found=place > 0))
+        files = {f"rooms/{name}.txt": join_lines(f"word: {word}", end)}
+        start = {"start.txt": join_lines(f"next: rooms/{name}.txt")} if not place else {}
+        calls = (read_call(f"rooms/{name}.txt"), write_call(f"found/{name}.txt", word))
+        parts.append(Part({**start, **files}, {f"found/{name}.txt": Expected(word)}, calls, found=place > 0))
     return parts
 
 
-@whole(
+@family_of_connected_parts(
     "Answer the tickets in tickets/: write replies/NAME.txt with the line `Done: ` and the ticket's "
     "subject. A ticket may name a further one that lies in drawer/; answer that, too. Tickets that nobody"
     " names stay unanswered.",
@@ -46,18 +53,18 @@ def follow_ups(rng: Random, names: Sequence[str]) -> list[Part]:
     """Tickets name further tickets."""
     parts = []
     for place, name in enumerate(names):
-        subject, later = sentence(rng, 3), place % 2 == 1
+        subject, later = random_sentence(rng, 3), place % 2 == 1
         after = names[place + 1] if not later and place + 1 < len(names) else None
-        text = page(f"subject: {subject}", *([f"see also: drawer/{after}.txt"] if after else []))
+        text = join_lines(f"subject: {subject}", *([f"see also: drawer/{after}.txt"] if after else []))
         source = f"{'drawer' if later else 'tickets'}/{name}.txt"
-        wants = {f"replies/{name}.txt": Want(f"Done: {subject}")}
-        decoy = {f"drawer/{name}-old.txt": page(f"subject: {sentence(rng, 3)}")}
-        calls = (read(source), write(f"replies/{name}.txt", f"Done: {subject}"))
+        wants = {f"replies/{name}.txt": Expected(f"Done: {subject}")}
+        decoy = {f"drawer/{name}-old.txt": join_lines(f"subject: {random_sentence(rng, 3)}")}
+        calls = (read_call(source), write_call(f"replies/{name}.txt", f"Done: {subject}"))
         parts.append(Part({source: text, **decoy}, wants, calls, found=later))
     return parts
 
 
-@whole(
+@family_of_connected_parts(
     "Work through agenda.txt from the top: each line is a file to make, with its text behind the colon. "
     "Where a line says `more`, go on with the file agenda-NAME.txt of the same kind.",
     "item {}",
@@ -68,22 +75,22 @@ def nested_agenda(rng: Random, names: Sequence[str]) -> list[Part]:
     parts, path = [], "agenda.txt"
     for first in range(0, len(names), 3):
         here = names[first : first + 3]
-        texts = {name: sentence(rng, 2) for name in here}
+        texts = {name: random_sentence(rng, 2) for name in here}
         more = f"agenda-{here[-1]}.txt" if first + 3 < len(names) else ""
-        told = page(
+        told = join_lines(
             *(f"made/{name}.txt: {text}" for name, text in texts.items()),
             *([f"more: {more}"] if more else []),
         )
         for place, (name, text) in enumerate(texts.items()):
             begins = place == 0
-            calls = (*((read(path),) if begins else ()), write(f"made/{name}.txt", text))
-            wants = {f"made/{name}.txt": Want(text)}
+            calls = (*((read_call(path),) if begins else ()), write_call(f"made/{name}.txt", text))
+            wants = {f"made/{name}.txt": Expected(text)}
             parts.append(Part({path: told} if begins else {}, wants, calls, found=begins and first > 0))
         path = more
     return parts
 
 
-@whole(
+@family_of_connected_parts(
     "Copy the line `total:` of these reports, sources/NAME.txt, to copies/NAME.txt: {list}. Where a "
     "report does not exist make no copy, and say in your last message which ones are missing.",
     "copy {}",
@@ -91,36 +98,38 @@ def nested_agenda(rng: Random, names: Sequence[str]) -> list[Part]:
 )
 def missing_sources(rng: Random, names: Sequence[str]) -> list[Part]:
     """Some sources do not exist: to be said, not made up."""
-    missing, parts = some(rng, names), []
+    missing, parts = pick_third(rng, names), []
     for name in names:
         source, target, line = f"sources/{name}.txt", f"copies/{name}.txt", f"total: {rng.randint(1, 999)}\n"
         if name in missing:
-            parts.append(Part({}, {target: None, source: None}, (read(source),), told=name))
+            parts.append(Part({}, {target: None, source: None}, (read_call(source),), told=name))
         else:
-            parts.append(Part({source: line}, {target: Want(line)}))
+            parts.append(Part({source: line}, {target: Expected(line)}))
     return parts
 
 
-@whole(
+@family_of_connected_parts(
     "For every bills/NAME.txt write euro/NAME.txt: the amount in EUR by rates.csv, alone. Where rates.csv"
     " has no rate "
     f"write `{MISSING}` instead of a number.",
     "convert {}",
     kind="impossible",
-    files={"rates.csv": table([("currency", "rate"), ("EUR", 1), ("USD", 2)])},
+    files={"rates.csv": csv_text([("currency", "rate"), ("EUR", 1), ("USD", 2)])},
 )
 def missing_rates(rng: Random, names: Sequence[str]) -> list[Part]:
     """Some figures can't be known: to be written so, not guessed."""
-    missing, parts = some(rng, names), []
+    missing, parts = pick_third(rng, names), []
     for name in names:
         amount = rng.randint(2, 900)
         currency = "JPY" if name in missing else "USD"
         made = MISSING if name in missing else str(amount * 2)
-        parts.append(Part({f"bills/{name}.txt": f"{amount} {currency}\n"}, {f"euro/{name}.txt": Want(made)}))
+        parts.append(
+            Part({f"bills/{name}.txt": f"{amount} {currency}\n"}, {f"euro/{name}.txt": Expected(made)})
+        )
     return parts
 
 
-@whole(
+@family_of_connected_parts(
     "Put a copy of each shelf/NAME.txt into ../public/NAME.txt, outside of this folder, for: {list}. If "
     "that can't be done, put nothing anywhere else, and name in your last message every one that was not "
     "copied.",
@@ -131,19 +140,19 @@ def missing_rates(rng: Random, names: Sequence[str]) -> list[Part]:
 )
 def outside_folder(rng: Random, names: Sequence[str]) -> list[Part]:
     """All of it is out of reach: to be said, not worked around."""
-    texts = {name: page(sentence(rng)) for name in names}
+    texts = {name: join_lines(random_sentence(rng)) for name in names}
     return [
         Part(
             {f"shelf/{name}.txt": text},
             {f"public/{name}.txt": None},
-            (write(f"../public/{name}.txt", text),),
+            (write_call(f"../public/{name}.txt", text),),
             told=name,
         )
         for name, text in texts.items()
     ]
 
 
-@whole(
+@family_of_connected_parts(
     "For every words/NAME.txt there is to be a file upper/NAME.txt with the same text in capitals. Some "
     "are there already; those that are right stay untouched, those that are wrong are written anew.",
     "capitals of {}",
@@ -153,16 +162,16 @@ def partly_done(rng: Random, names: Sequence[str]) -> list[Part]:
     """Some parts are done already, some of them wrong."""
     parts = []
     for place, name in enumerate(names):
-        text = page(sentence(rng))
+        text = join_lines(random_sentence(rng))
         source, target = f"words/{name}.txt", f"upper/{name}.txt"
         there = ("", text.upper(), text.title())[place % 3]
-        calls = (read(target),) if there == text.upper() else None
+        calls = (read_call(target),) if there == text.upper() else None
         before = {target: there} if there else {}
-        parts.append(Part({source: text, **before}, {target: Want(text.upper())}, calls))
+        parts.append(Part({source: text, **before}, {target: Expected(text.upper())}, calls))
     return parts
 
 
-@whole(
+@family_of_connected_parts(
     "Close the list in checklist.txt: do every line marked `[ ]`, which names a file to make with the "
     "text `made`. Lines marked `[x]` are done and stay as they are. Leave checklist.txt alone.",
     "check {}",
@@ -171,19 +180,19 @@ def partly_done(rng: Random, names: Sequence[str]) -> list[Part]:
 def half_a_checklist(_rng: Random, names: Sequence[str]) -> list[Part]:
     """A list on paper of which half is done."""
     ready = set(list(names)[1::2])
-    paper = page(*(f"[{'x' if name in ready else ' '}] things/{name}.txt" for name in names))
+    paper = join_lines(*(f"[{'x' if name in ready else ' '}] things/{name}.txt" for name in names))
     parts = []
     for name in names:
         path = f"things/{name}.txt"
         before = {path: f"by hand: {name}\n"} if name in ready else {}
-        want = Want(before.get(path, "made"))
+        want = Expected(before.get(path, "made"))
         parts.append(
-            Part({"checklist.txt": paper, **before}, {path: want}, (read(path),) if before else None)
+            Part({"checklist.txt": paper, **before}, {path: want}, (read_call(path),) if before else None)
         )
     return parts
 
 
-@each(
+@family_of_single_parts(
     "Every notes/NAME.txt gives a value more than once, each with a date. They contradict each other: the"
     " latest date counts. Write values/NAME.txt: the value that counts, alone.",
     "decide {}",
@@ -192,11 +201,11 @@ def half_a_checklist(_rng: Random, names: Sequence[str]) -> list[Part]:
 def latest_counts(rng: Random, name: str) -> Part:
     """Notes that contradict each other, with a rule that decides."""
     values = {f"2025-{month:02}-01": rng.randint(1, 99) for month in rng.sample(range(1, 13), 3)}
-    text = page(*(f"{date} value {value}" for date, value in values.items()))
-    return Part({f"notes/{name}.txt": text}, {f"values/{name}.txt": Want(str(values[max(values)]))})
+    text = join_lines(*(f"{date} value {value}" for date, value in values.items()))
+    return Part({f"notes/{name}.txt": text}, {f"values/{name}.txt": Expected(str(values[max(values)]))})
 
 
-@whole(
+@family_of_connected_parts(
     "Compare north/NAME.txt and south/NAME.txt. Where they agree write agreed/NAME.txt with their line; "
     "where they contradict each other write nothing there, but conflicts/NAME.txt with both lines, north "
     "first.",
@@ -206,42 +215,53 @@ def latest_counts(rng: Random, name: str) -> Part:
 )
 def find_conflicts(rng: Random, names: Sequence[str]) -> list[Part]:
     """Two sources that contradict each other, and no rule: to be reported."""
-    torn, parts = some(rng, names), []
+    torn, parts = pick_third(rng, names), []
     for name in names:
-        north = page(f"value {rng.randint(1, 49)}")
-        south = page(f"value {rng.randint(50, 99)}") if name in torn else north
+        north = join_lines(f"value {rng.randint(1, 49)}")
+        south = join_lines(f"value {rng.randint(50, 99)}") if name in torn else north
         agreed, conflict = f"agreed/{name}.txt", f"conflicts/{name}.txt"
-        wants = {agreed: None, conflict: Want(north + south)} if name in torn else {agreed: Want(north)}
-        calls = (write(conflict, north + south),) if name in torn else None
+        wants = (
+            {agreed: None, conflict: Expected(north + south)} if name in torn else {agreed: Expected(north)}
+        )
+        calls = (write_call(conflict, north + south),) if name in torn else None
         parts.append(Part({f"north/{name}.txt": north, f"south/{name}.txt": south}, wants, calls))
     return parts
 
 
-@each("Write the line `ready` into status.txt.", "write status.txt", kind="one", lengths=(1,))
+@family_of_single_parts(
+    "Write the line `ready` into status.txt.", "write status.txt", kind="one", lengths=(1,)
+)
 def one_file(_rng: Random, _name: str) -> Part:
     """One file, one line."""
-    return Part({}, {"status.txt": Want("ready")})
+    return Part({}, {"status.txt": Expected("ready")})
 
 
-@each(
+@family_of_single_parts(
     "Delete old.txt, nothing else.", "delete old.txt", kind="one", lengths=(1,), files={"new.txt": "keep\n"}
 )
 def one_deletion(rng: Random, _name: str) -> Part:
     """One file to delete."""
-    return Part({"old.txt": page(sentence(rng))}, {"old.txt": None})
+    return Part({"old.txt": join_lines(random_sentence(rng))}, {"old.txt": None})
 
 
-@each("Set the port in server.conf to 8080; change nothing else.", "set the port", kind="one", lengths=(1,))
+@family_of_single_parts(
+    "Set the port in server.conf to 8080; change nothing else.", "set the port", kind="one", lengths=(1,)
+)
 def one_setting(rng: Random, _name: str) -> Part:
     """One value to set."""
-    text = page(f"host = {rng.choice(NOUNS)}", "port = {}", f"workers = {rng.randint(1, 9)}")
+    text = join_lines(f"host = {rng.choice(NOUNS)}", "port = {}", f"workers = {rng.randint(1, 9)}")
     return Part(
-        {"server.conf": text.format(rng.randint(1000, 8000))}, {"server.conf": Want(text.format(8080))}
+        {"server.conf": text.format(rng.randint(1000, 8000))}, {"server.conf": Expected(text.format(8080))}
     )
 
 
-@each("Write how many lines big.txt has into size.txt, the number alone.", "count", kind="one", lengths=(1,))
+@family_of_single_parts(
+    "Write how many lines big.txt has into size.txt, the number alone.", "count", kind="one", lengths=(1,)
+)
 def one_count(rng: Random, _name: str) -> Part:
     """One file to count."""
     size = rng.randint(5, 40)
-    return Part({"big.txt": page(*(sentence(rng) for _ in range(size)))}, {"size.txt": Want(str(size))})
+    return Part(
+        {"big.txt": join_lines(*(random_sentence(rng) for _ in range(size)))},
+        {"size.txt": Expected(str(size))},
+    )
