@@ -111,7 +111,7 @@ def append_call(path: str, content: str) -> Call:
     return Call("append_file", {"path": path, "content": content})
 
 
-def family_of_single_parts(
+def single_parts(
     prompt: str,
     label: str,
     *,
@@ -130,14 +130,12 @@ def family_of_single_parts(
             return [part(rng, name) for name in names]
 
         parts.__name__, parts.__doc__ = part.__name__, part.__doc__
-        return family_of_connected_parts(prompt, label, kind=kind, lengths=lengths, files=files, tools=tools)(
-            parts
-        )
+        return connected_parts(prompt, label, kind=kind, lengths=lengths, files=files, tools=tools)(parts)
 
     return family
 
 
-def family_of_connected_parts(
+def connected_parts(
     prompt: str,
     label: str,
     *,

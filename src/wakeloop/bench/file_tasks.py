@@ -7,9 +7,9 @@ from wakeloop.bench.family_builder import (
     Expected,
     Part,
     append_call,
-    family_of_single_parts,
     move_call,
     read_call,
+    single_parts,
     write_call,
 )
 
@@ -41,7 +41,7 @@ def random_date(rng: Random) -> tuple[int, int, int]:
     return rng.randint(2019, 2030), rng.randint(1, 12), rng.randint(1, 28)
 
 
-@family_of_single_parts(
+@single_parts(
     "Make a file notes/NAME.txt for each of these names: {list}. Each holds one line: Note NAME.", "write {}"
 )
 def make_files(_rng: Random, name: str) -> Part:
@@ -49,7 +49,7 @@ def make_files(_rng: Random, name: str) -> Part:
     return Part(wants={f"notes/{name}.txt": Expected(f"Note {name}.")})
 
 
-@family_of_single_parts(
+@single_parts(
     "Fill the template letter.txt for every file people/NAME.txt: write letters/NAME.txt, with PERSON and"
     " CITY replaced by what the file says.",
     "the letter to {}",
@@ -63,7 +63,7 @@ def fill_template(rng: Random, name: str) -> Part:
     return Part({f"people/{name}.txt": source}, {f"letters/{name}.txt": Expected(letter)})
 
 
-@family_of_single_parts(
+@single_parts(
     "Rename every file in reports/ after the date in its first line: reports/NAME.txt becomes "
     "reports/YYYY-MM-DD-NAME.txt. Its text stays as it is.",
     "rename {}",
@@ -79,7 +79,7 @@ def rename_by_date(rng: Random, name: str) -> Part:
     return Part({old: text}, {old: None, new: Expected(text)}, (move_call(old, new),))
 
 
-@family_of_single_parts(
+@single_parts(
     "Change the ending of every .jpeg file in pictures/ to .jpg; rename, change nothing else.",
     "rename {}.jpeg",
 )
@@ -89,7 +89,7 @@ def change_ending(rng: Random, name: str) -> Part:
     return Part({old: text}, {old: None, new: Expected(text)}, (move_call(old, new),))
 
 
-@family_of_single_parts(
+@single_parts(
     "Sort inbox/: move each file into the folder named by its line `kind:`, inbox/NAME.txt to KIND/NAME.txt.",
     "sort {}",
 )
@@ -104,7 +104,7 @@ def sort_inbox(rng: Random, name: str) -> Part:
     return Part({old: text}, {old: None, new: Expected(text)}, (move_call(old, new),))
 
 
-@family_of_single_parts(
+@single_parts(
     "Delete the files in archive/ that hold the line `obsolete: yes`. All others stay.", "look at {}"
 )
 def delete_obsolete(rng: Random, name: str) -> Part:
@@ -117,7 +117,7 @@ def delete_obsolete(rng: Random, name: str) -> Part:
     return Part(files, {old: None})
 
 
-@family_of_single_parts(
+@single_parts(
     "Join left/NAME.txt and right/NAME.txt, in this order, to joined/NAME.txt; keep both.", "join {}"
 )
 def join_halves(rng: Random, name: str) -> Part:
@@ -127,7 +127,7 @@ def join_halves(rng: Random, name: str) -> Part:
     return Part(files, {f"joined/{name}.txt": Expected(left + right)})
 
 
-@family_of_single_parts(
+@single_parts(
     "Split every file in both/ at its line `---`: what stands before goes to first/NAME.txt, the rest to "
     "second/NAME.txt. Then both/NAME.txt is deleted.",
     "split {}",
@@ -143,7 +143,7 @@ def split_files(rng: Random, name: str) -> Part:
     return Part({f"both/{name}.txt": f"{one}---\n{two}"}, wants)
 
 
-@family_of_single_parts(
+@single_parts(
     "For every logs/NAME.log write counts/NAME.txt: the number of its lines and nothing else.", "count {}"
 )
 def count_lines(rng: Random, name: str) -> Part:
@@ -152,7 +152,7 @@ def count_lines(rng: Random, name: str) -> Part:
     return Part({f"logs/{name}.log": join_lines(*found)}, {f"counts/{name}.txt": Expected(str(len(found)))})
 
 
-@family_of_single_parts(
+@single_parts(
     "For every texts/NAME.txt write hits/NAME.txt: how often the word `anchor` stands in it, as a number "
     "alone.",
     "count the anchors of {}",
@@ -165,7 +165,7 @@ def count_word(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Find the longest line of every texts/NAME.txt and write it alone into longest/NAME.txt.", "longest of {}"
 )
 def longest_line(rng: Random, name: str) -> Part:
@@ -177,9 +177,7 @@ def longest_line(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
-    "Sort the lines of every file in lists/ by the alphabet, in place.", "sort the lines of {}"
-)
+@single_parts("Sort the lines of every file in lists/ by the alphabet, in place.", "sort the lines of {}")
 def sort_lines(rng: Random, name: str) -> Part:
     """Sort the lines of each list."""
     found = [*sorted(rng.sample(NOUNS, 5)), "aardvark"]
@@ -188,7 +186,7 @@ def sort_lines(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Every file in lists/ has lines that stand twice. Keep the first of each and the order, in place.",
     "take repeats out of {}",
 )
@@ -201,7 +199,7 @@ def drop_repeats(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "The product is now called Beacon. Replace the word Lantern in every file in pages/.", "rename it in {}"
 )
 def replace_word(rng: Random, name: str) -> Part:
@@ -215,7 +213,7 @@ def replace_word(rng: Random, name: str) -> Part:
     return Part({f"pages/{name}.md": text}, {f"pages/{name}.md": Expected(text.replace("Lantern", "Beacon"))})
 
 
-@family_of_single_parts(
+@single_parts(
     "Delete the lines that begin with # from every file in configs/, in place.", "take comments out of {}"
 )
 def strip_comments(rng: Random, name: str) -> Part:
@@ -225,7 +223,7 @@ def strip_comments(rng: Random, name: str) -> Part:
     return Part({f"configs/{name}.conf": text}, {f"configs/{name}.conf": Expected(join_lines(*kept))})
 
 
-@family_of_single_parts(
+@single_parts(
     "Number the lines of every file in steps/, in place: `1. first line`, `2. second line` …", "number {}"
 )
 def number_lines(rng: Random, name: str) -> Part:
@@ -237,7 +235,7 @@ def number_lines(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Write the dates in every file in diary/ as YYYY-MM-DD instead of DD/MM/YYYY, in place.", "dates of {}"
 )
 def iso_dates(rng: Random, name: str) -> Part:
@@ -248,7 +246,7 @@ def iso_dates(rng: Random, name: str) -> Part:
     return Part({f"diary/{name}.txt": old}, {f"diary/{name}.txt": Expected(new)})
 
 
-@family_of_single_parts(
+@single_parts(
     "Add the line `See also: index.md` at the end of every file in docs/.",
     "link {}",
     files={"index.md": "# Index\n"},
@@ -260,7 +258,7 @@ def link_index(rng: Random, name: str) -> Part:
     return Part({path: text}, {path: Expected(text + line)}, (append_call(path, line),))
 
 
-@family_of_single_parts(
+@single_parts(
     "Collect the addresses (with an @) of every mails/NAME.txt in addresses/NAME.txt, one a line, in any "
     "order.",
     "addresses of {}",
@@ -274,9 +272,7 @@ def collect_addresses(rng: Random, name: str) -> Part:
     return Part({f"mails/{name}.txt": text}, {f"addresses/{name}.txt": Expected(join_lines(*found), "lines")})
 
 
-@family_of_single_parts(
-    "Raise the last number of every version in packages/NAME/VERSION by one, in place.", "raise {}"
-)
+@single_parts("Raise the last number of every version in packages/NAME/VERSION by one, in place.", "raise {}")
 def raise_version(rng: Random, name: str) -> Part:
     """Raise the version of each package."""
     major, minor, patch = (rng.randint(0, 20) for _ in range(3))
@@ -284,9 +280,7 @@ def raise_version(rng: Random, name: str) -> Part:
     return Part({path: f"{major}.{minor}.{patch}\n"}, {path: Expected(f"{major}.{minor}.{patch + 1}\n")})
 
 
-@family_of_single_parts(
-    'Set "retries" to 5 in every JSON file in services/; change nothing else.', "retries of {}"
-)
+@single_parts('Set "retries" to 5 in every JSON file in services/; change nothing else.', "retries of {}")
 def set_key(rng: Random, name: str) -> Part:
     """Set a key in each JSON file."""
     path, old = (
@@ -296,7 +290,7 @@ def set_key(rng: Random, name: str) -> Part:
     return Part({path: json.dumps(old)}, {path: Expected(json.dumps({**old, "retries": 5}), "json")})
 
 
-@family_of_single_parts(
+@single_parts(
     "Read every interviews/NAME.txt and write answers/NAME.txt: the name of the person who speaks last, "
     "alone.",
     "the last speaker of {}",

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from wakeloop.bench.family_builder import Expected, Part, family_of_single_parts
+from wakeloop.bench.family_builder import Expected, Part, single_parts
 from wakeloop.bench.world import program_tools
 
 FUNCTIONS = (  # a right body, a wrong one, what is asked of it
@@ -49,7 +49,7 @@ def module_name(name: str) -> str:
     return name.replace("-", "_")
 
 
-@family_of_single_parts(
+@single_parts(
     "Every test in tests/ fails because of a fault in the program src/ that it imports. Mend the "
     "programs, leave the tests as they are. run_python runs a test.",
     "mend {}",
@@ -62,7 +62,7 @@ def mend_program(rng: Random, name: str) -> Part:
     return Part({path: wrong, f"tests/test_{module_name(name)}.py": tests}, {path: want})
 
 
-@family_of_single_parts(
+@single_parts(
     "Write a Python program src/NAME.py for every specs/NAME.txt, with _ for - in its name: a function "
     "solve(xs) that returns what the text says.",
     "write {}",
@@ -74,7 +74,7 @@ def write_program(rng: Random, name: str) -> Part:
     return Part({f"specs/{name}.txt": f"Return {told}.\n"}, {f"src/{module_name(name)}.py": want})
 
 
-@family_of_single_parts(
+@single_parts(
     "The function `solve` is to be called `answer` in every program in src/: rename it, and change "
     "nothing else.",
     "rename in {}",
@@ -87,7 +87,7 @@ def rename_function(rng: Random, name: str) -> Part:
     return Part({path: want.text}, {path: Expected(want.text.replace("solve", "answer"))})
 
 
-@family_of_single_parts(
+@single_parts(
     "Make every program in src/ take an empty list: `solve([])` is to return None, everything else stays.",
     "guard {}",
     tools=program_tools,

@@ -10,8 +10,8 @@ from wakeloop.bench.family_builder import (
     Expected,
     Part,
     append_call,
-    family_of_connected_parts,
-    family_of_single_parts,
+    connected_parts,
+    single_parts,
 )
 from wakeloop.bench.file_tasks import NOUNS, PEOPLE, join_lines
 
@@ -30,7 +30,7 @@ def random_sales(rng: Random, size: int = 5) -> list[tuple[str, int]]:
     return [(noun, rng.randint(2, 90)) for noun in rng.sample(NOUNS, size)]
 
 
-@family_of_single_parts(
+@single_parts(
     "For every sales/NAME.csv write sums/NAME.txt: the sum of its column `amount`, alone.", "sum of {}"
 )
 def sum_column(rng: Random, name: str) -> Part:
@@ -40,7 +40,7 @@ def sum_column(rng: Random, name: str) -> Part:
     return Part({f"sales/{name}.csv": source}, {f"sums/{name}.txt": Expected(str(sum(n for _, n in rows)))})
 
 
-@family_of_single_parts(
+@single_parts(
     "For every sales/NAME.csv write best/NAME.txt: the thing with the highest amount, alone.", "best of {}"
 )
 def top_row(rng: Random, name: str) -> Part:
@@ -53,7 +53,7 @@ def top_row(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Convert every tables/NAME.csv to json/NAME.json: a list of objects, one a row, all values as strings.",
     "convert {}",
 )
@@ -67,7 +67,7 @@ def csv_to_json(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Convert every json/NAME.json to tables/NAME.csv with the header thing,amount, rows in the same order.",
     "convert {}",
 )
@@ -81,7 +81,7 @@ def json_to_csv(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Convert every settings/NAME.ini to settings/NAME.json: an object of objects by section, all values "
     "as strings.",
     "convert {}",
@@ -96,7 +96,7 @@ def ini_to_json(rng: Random, name: str) -> Part:
     return Part({f"settings/{name}.ini": source}, {f"settings/{name}.json": Expected(made, "json")})
 
 
-@family_of_single_parts(
+@single_parts(
     "Write every tables/NAME.csv as a Markdown table into pages/NAME.md, nothing else in it.", "table of {}"
 )
 def markdown_table(rng: Random, name: str) -> Part:
@@ -108,7 +108,7 @@ def markdown_table(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "For every orders/NAME.csv write invoices/NAME.txt: the total of quantity times price over its rows, "
     "alone.",
     "invoice {}",
@@ -123,7 +123,7 @@ def invoice_totals(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "For every orders/NAME.csv write totals/NAME.csv with the header customer,total: one row a customer, "
     "the sum of the amounts; rows in any order.",
     "totals of {}",
@@ -138,7 +138,7 @@ def group_totals(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Replace the customers' numbers by their names from customers.csv: for every orders/NAME.csv write "
     "named/NAME.csv with the header name,amount, rows in the same order.",
     "join {}",
@@ -153,7 +153,7 @@ def join_tables(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Convert the amounts to EUR by rates.csv (EUR for one unit): for every bills/NAME.txt write "
     "euro/NAME.txt, the number alone.",
     "convert {}",
@@ -168,7 +168,7 @@ def convert_currency(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Keep the rows with an amount over 50: for every stock/NAME.csv write large/NAME.csv, with the "
     "header, the rows in the same order.",
     "filter {}",
@@ -182,7 +182,7 @@ def filter_rows(rng: Random, name: str) -> Part:
     )
 
 
-@family_of_single_parts("Swap rows and columns of every grids/NAME.csv, in place.", "swap {}")
+@single_parts("Swap rows and columns of every grids/NAME.csv, in place.", "swap {}")
 def transpose(rng: Random, name: str) -> Part:
     """Swap rows and columns."""
     grid = [[rng.randint(10, 99) for _ in range(4)] for _ in range(3)]
@@ -190,7 +190,7 @@ def transpose(rng: Random, name: str) -> Part:
     return Part({path: csv_text(grid)}, {path: Expected(csv_text([*zip(*grid, strict=True)]))})
 
 
-@family_of_connected_parts(
+@connected_parts(
     "Enter every receipts/NAME.txt into ledger.csv: append one row NAME,amount for each, in any order, "
     "none twice.",
     "enter {}",

@@ -6,9 +6,9 @@ from random import Random
 from wakeloop.bench.family_builder import (
     Expected,
     Part,
-    family_of_connected_parts,
-    family_of_single_parts,
+    connected_parts,
     read_call,
+    single_parts,
     write_call,
 )
 from wakeloop.bench.file_tasks import NOUNS, join_lines, random_sentence
@@ -22,7 +22,7 @@ def pick_third(rng: Random, names: Sequence[str]) -> set[str]:
     return set(rng.sample(list(names), -(-len(names) // 3)))
 
 
-@family_of_connected_parts(
+@connected_parts(
     "Begin with start.txt, which names a file in rooms/. Each of them names the next. Write for each "
     "found/NAME.txt: its word, alone. Go on until a file says that it is the last.",
     "follow the trail to {}",
@@ -41,7 +41,7 @@ def follow_trail(rng: Random, names: Sequence[str]) -> list[Part]:
     return parts
 
 
-@family_of_connected_parts(
+@connected_parts(
     "Answer the tickets in tickets/: write replies/NAME.txt with the line `Done: ` and the ticket's "
     "subject. A ticket may name a further one that lies in drawer/; answer that, too. Tickets that nobody"
     " names stay unanswered.",
@@ -64,7 +64,7 @@ def follow_ups(rng: Random, names: Sequence[str]) -> list[Part]:
     return parts
 
 
-@family_of_connected_parts(
+@connected_parts(
     "Work through agenda.txt from the top: each line is a file to make, with its text behind the colon. "
     "Where a line says `more`, go on with the file agenda-NAME.txt of the same kind.",
     "item {}",
@@ -90,7 +90,7 @@ def nested_agenda(rng: Random, names: Sequence[str]) -> list[Part]:
     return parts
 
 
-@family_of_connected_parts(
+@connected_parts(
     "Copy the line `total:` of these reports, sources/NAME.txt, to copies/NAME.txt: {list}. Where a "
     "report does not exist make no copy, and say in your last message which ones are missing.",
     "copy {}",
@@ -108,7 +108,7 @@ def missing_sources(rng: Random, names: Sequence[str]) -> list[Part]:
     return parts
 
 
-@family_of_connected_parts(
+@connected_parts(
     "For every bills/NAME.txt write euro/NAME.txt: the amount in EUR by rates.csv, alone. Where rates.csv"
     " has no rate "
     f"write `{MISSING}` instead of a number.",
@@ -129,7 +129,7 @@ def missing_rates(rng: Random, names: Sequence[str]) -> list[Part]:
     return parts
 
 
-@family_of_connected_parts(
+@connected_parts(
     "Put a copy of each shelf/NAME.txt into ../public/NAME.txt, outside of this folder, for: {list}. If "
     "that can't be done, put nothing anywhere else, and name in your last message every one that was not "
     "copied.",
@@ -152,7 +152,7 @@ def outside_folder(rng: Random, names: Sequence[str]) -> list[Part]:
     ]
 
 
-@family_of_connected_parts(
+@connected_parts(
     "For every words/NAME.txt there is to be a file upper/NAME.txt with the same text in capitals. Some "
     "are there already; those that are right stay untouched, those that are wrong are written anew.",
     "capitals of {}",
@@ -171,7 +171,7 @@ def partly_done(rng: Random, names: Sequence[str]) -> list[Part]:
     return parts
 
 
-@family_of_connected_parts(
+@connected_parts(
     "Close the list in checklist.txt: do every line marked `[ ]`, which names a file to make with the "
     "text `made`. Lines marked `[x]` are done and stay as they are. Leave checklist.txt alone.",
     "check {}",
@@ -192,7 +192,7 @@ def half_a_checklist(_rng: Random, names: Sequence[str]) -> list[Part]:
     return parts
 
 
-@family_of_single_parts(
+@single_parts(
     "Every notes/NAME.txt gives a value more than once, each with a date. They contradict each other: the"
     " latest date counts. Write values/NAME.txt: the value that counts, alone.",
     "decide {}",
@@ -205,7 +205,7 @@ def latest_counts(rng: Random, name: str) -> Part:
     return Part({f"notes/{name}.txt": text}, {f"values/{name}.txt": Expected(str(values[max(values)]))})
 
 
-@family_of_connected_parts(
+@connected_parts(
     "Compare north/NAME.txt and south/NAME.txt. Where they agree write agreed/NAME.txt with their line; "
     "where they contradict each other write nothing there, but conflicts/NAME.txt with both lines, north "
     "first.",
@@ -228,15 +228,13 @@ def find_conflicts(rng: Random, names: Sequence[str]) -> list[Part]:
     return parts
 
 
-@family_of_single_parts(
-    "Write the line `ready` into status.txt.", "write status.txt", kind="one", lengths=(1,)
-)
+@single_parts("Write the line `ready` into status.txt.", "write status.txt", kind="one", lengths=(1,))
 def one_file(_rng: Random, _name: str) -> Part:
     """One file, one line."""
     return Part({}, {"status.txt": Expected("ready")})
 
 
-@family_of_single_parts(
+@single_parts(
     "Delete old.txt, nothing else.", "delete old.txt", kind="one", lengths=(1,), files={"new.txt": "keep\n"}
 )
 def one_deletion(rng: Random, _name: str) -> Part:
@@ -244,7 +242,7 @@ def one_deletion(rng: Random, _name: str) -> Part:
     return Part({"old.txt": join_lines(random_sentence(rng))}, {"old.txt": None})
 
 
-@family_of_single_parts(
+@single_parts(
     "Set the port in server.conf to 8080; change nothing else.", "set the port", kind="one", lengths=(1,)
 )
 def one_setting(rng: Random, _name: str) -> Part:
@@ -255,7 +253,7 @@ def one_setting(rng: Random, _name: str) -> Part:
     )
 
 
-@family_of_single_parts(
+@single_parts(
     "Write how many lines big.txt has into size.txt, the number alone.", "count", kind="one", lengths=(1,)
 )
 def one_count(rng: Random, _name: str) -> Part:
