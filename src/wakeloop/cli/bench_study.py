@@ -155,7 +155,7 @@ def build_report(
             shown[result.study.name] += [f"![{one.stem}]({os.path.relpath(one, beside)})" for one in drawn]
         if kept:
             rows = kept / f"{name}.jsonl.gz"
-            result.kept(rows)
+            result.save(rows)
             shown[result.study.name] += [f"[Every row of it]({os.path.relpath(rows, beside)})"]
         if apart:
             own = apart / f"{name}.md"

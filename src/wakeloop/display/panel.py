@@ -161,7 +161,7 @@ class TodoPanel:
             for line in lines:
                 plain.say(line)
 
-    def _choose_step(self, *, at_once: bool = False) -> None:
+    def _draw(self, *, at_once: bool = False) -> None:
         """Draw the panel in its place."""
         now = self.clock()
         if not _in_notebook() or (not at_once and now - self._drawn_at < BETWEEN):

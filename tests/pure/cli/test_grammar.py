@@ -36,8 +36,8 @@ def event(kind: str, **more: Any) -> Callable[[int], str]:
 def estimated(count: int) -> str:
     found = bench_study.Estimate(*[count] * 8)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(bench_study, "plan", lambda *_, **__: ())
-        patched.setattr(bench_study, "estimate", lambda *_: found)
+        patched.setattr(bench_study, "plan_study", lambda *_, **__: ())
+        patched.setattr(bench_study, "estimate_run", lambda *_: found)
         return "\n".join(bench_study.format_estimate(load_study("quick"), count))
 
 
