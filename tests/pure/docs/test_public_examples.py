@@ -1,0 +1,59 @@
+"""Every example in the docstrings of the public objects runs."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+MODULES = (
+    "wakeloop",
+    "wakeloop.testing",
+    "wakeloop.tools",
+    "wakeloop.middleware",
+    "wakeloop.sessions",
+    "wakeloop.display",
+)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+STRICT = False  # True: an object without an example fails
+
+
+def public_objects() -> Iterator[tuple[str, Any]]:
+    """Each public function, class and type, once, by the name that users import."""
+    seen = set()
+    for module_name in MODULES:
+        module = import_module(module_name)
+        for name in module.__all__:
+            public = getattr(module, name)
+            if id(public) not in seen and name != "__version__":
+                seen.add(id(public))
+                yield f"{module_name}.{name}", public
+
+
+def examples_of(name: str, public: Any) -> list[doctest.DocTest]:
+    """The examples of an object and of its public methods, with nothing imported but `__name__`."""
+    found = doctest.DocTestFinder(exclude_empty=True).find(
+        public, name, module=False, globs={"__name__": name}
+    )
+    return [test for test in found if test.examples]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_every_example_runs() -> None:
+    failures = []
+    for name, public in public_objects():
+        for test in examples_of(name, public):
+            said: list[str] = []
+            if doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append).failed:
+                failures.append("".join(said))
+    assert not failures, "\n".join(failures)
+
+
+def test_every_public_object_has_an_example() -> None:
+    missing = [name for name, public in public_objects() if not examples_of(name, public)]
+    if missing and not STRICT:
+        pytest.skip(f"{len(missing)} public objects have no example yet: {', '.join(missing)}")
+    assert not missing
