@@ -27,16 +27,16 @@ from langchain_core.messages import AIMessageChunk, HumanMessage, RemoveMessage
 
 import wakeloop
 from wakeloop.channels.conversation import merge_messages
-from wakeloop.channels.parallel_parents import join_todos
+from wakeloop.channels.parallel_agents import join_todos
 from wakeloop.channels.todo_list import merge_todos
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.display.clean import clean
 from wakeloop.display.screen import Screen
 from wakeloop.display.words import question
 from wakeloop.loop.progress import has_progressed
 from wakeloop.text.characters import to_one_line
 from wakeloop.text.secrets import is_secret_variable, redact_text
-from wakeloop.todos.changes import changes
+from wakeloop.todos.changes import diff_lists
 from wakeloop.todos.items import read_list
 from wakeloop.todos.operations import Add, Board, Change, Draft, Replace, Rules
 from wakeloop.todos.rounds import play_round
@@ -190,14 +190,14 @@ def closes(count: int, verdict: str | None = None) -> Callable[[], Any]:
 
 def told(name: str, count: int) -> Callable[[], Any]:
     """The results of a round in a dialect's words."""
-    dialect = dialect_named(name)
+    dialect = get_dialect(name)
     if dialect.replaces:
         calls: list[Any] = [Replace(tuple(Draft(f"t{n}", "pending") for n in range(count)))]
         board = Board()
     else:
         calls, board = [Change(n + 1, "completed") for n in range(count)], Board(tuple(items(count)))
     _, outcomes = played(board, calls, Rules())
-    return lambda: [(dialect.result(o), dialect.shows(o)) for o in outcomes]
+    return lambda: [(dialect.render_result(o), dialect.shows_open_items(o)) for o in outcomes]
 
 
 def fed(count: int) -> Callable[[], Any]:
@@ -253,7 +253,7 @@ RULES: dict[str, Callable[[int], Callable[[], Any]]] = {
     "progress over n items": lambda n: (
         lambda: has_progressed(items(n, status="completed"), list(range(n + 1, 2 * n)), 0, worked=False)
     ),
-    "the difference of two lists": lambda n: lambda: changes(items(n), items(n)[::-1]),
+    "the difference of two lists": lambda n: lambda: diff_lists(items(n), items(n)[::-1]),
     "a list from outside": lambda n: lambda: merge_todos([], [read_list(items(n))]),
     "two lists joined, of other texts": lambda n: lambda: join_todos(items(n), items(n, content="other")),
     "n messages taken away one by one": lambda n: (

@@ -33,7 +33,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c04": (
         "model/reply.py",
-        "return dialect.error(str(misfit))",
+        "return dialect.render_error(str(misfit))",
         "return None",
     ),
     "c05": (
@@ -225,7 +225,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "return str(fix_surrogates(str(text)))",
     ),
     "c42": (
-        "dialects/misfits.py",
+        "dialects/invalid_arguments.py",
         'f"item {int(loc[number]) + 1}"',
         'f"item {loc[number]}"',
     ),

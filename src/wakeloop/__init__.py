@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     from wakeloop.agent import build_todo_graph as build_todo_graph
     from wakeloop.agent import create_todo_agent as create_todo_agent
     from wakeloop.channels.conversation import merge_messages as merge_messages
-    from wakeloop.channels.parallel_parents import join_goal as join_goal
-    from wakeloop.channels.parallel_parents import join_session as join_session
-    from wakeloop.channels.parallel_parents import join_todos as join_todos
+    from wakeloop.channels.parallel_agents import join_goal as join_goal
+    from wakeloop.channels.parallel_agents import join_session as join_session
+    from wakeloop.channels.parallel_agents import join_todos as join_todos
     from wakeloop.channels.todo_list import merge_todos as merge_todos
     from wakeloop.dialects import register_dialect as register_dialect
     from wakeloop.dialects.base import Dialect as Dialect
@@ -66,7 +66,7 @@ _FROM = {
     "wakeloop.loop.inbox": ("WakeEvent",),
     "wakeloop.channels.conversation": ("merge_messages",),
     "wakeloop.channels.todo_list": ("merge_todos",),
-    "wakeloop.channels.parallel_parents": ("join_goal", "join_session", "join_todos"),
+    "wakeloop.channels.parallel_agents": ("join_goal", "join_session", "join_todos"),
     "wakeloop.todos.items": ("Todo",),
 }
 _WHERE = {name: module for module, names in _FROM.items() for name in names}

@@ -13,13 +13,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
-from wakeloop.dialects import dialect_named
+from wakeloop.checks import argument_values
+from wakeloop.checks.argument_names import AGENT_HINTS, GRAPH_HINTS, reject_unknown_arguments
+from wakeloop.checks.models import check_model
+from wakeloop.checks.tools import split_tools, unapprovable_tools
+from wakeloop.dialects import get_dialect
 from wakeloop.errors import SettingsError
 from wakeloop.graph import Schemas, draw_graph
-from wakeloop.guesses import values
-from wakeloop.guesses.arguments import AGENT, GRAPH, spelled
-from wakeloop.guesses.models import check_model
-from wakeloop.guesses.tools import not_asked, sorted_tools
 from wakeloop.loop.context_form import build_context_form
 from wakeloop.loop.prices import check_price
 from wakeloop.model.bindings import ModelBindings
@@ -43,7 +43,7 @@ Tool = BaseTool | Callable[..., Any] | dict[str, Any]
 InterruptOn = Mapping[str, bool | Sequence[str] | Mapping[str, Any]]
 
 
-@spelled(GRAPH)
+@reject_unknown_arguments(GRAPH_HINTS)
 def build_todo_graph(
     model: str | BaseChatModel,
     tools: Sequence[Tool] = (),
@@ -61,16 +61,16 @@ def build_todo_graph(
 
     `name` is the one that replies carry; the graph's own is given to its `compile`.
     """
-    base = values.settings_of(settings, model)
-    dialect = dialect_named(base.dialect).suited(base)
-    runnable, provided = sorted_tools(values.tools_of(tools), dialect)
-    values.check_format(response_format)
-    values.check_callable("verify", verify, "todo", "state")
-    values.check_callable("pre_model_hook", pre_model_hook, "state")
+    base = argument_values.resolve_settings(settings, model)
+    dialect = get_dialect(base.dialect).for_settings(base)
+    runnable, provided = split_tools(argument_values.list_tools(tools), dialect)
+    argument_values.check_response_format(response_format)
+    argument_values.check_callable("verify", verify, "todo", "state")
+    argument_values.check_callable("pre_model_hook", pre_model_hook, "state")
     schemas = _build_schemas(state_schema or TodoState, context_schema or build_context_form(base))
     chat = _resolve_model(model)
     check_price(base, model_name_of(chat))
-    reviews = Reviews.of(interrupt_on, list(runnable), not_asked(provided, dialect), base.prompts)
+    reviews = Reviews.of(interrupt_on, list(runnable), unapprovable_tools(provided, dialect), base.prompts)
     bindings = ModelBindings.create(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
         "activate": Activate(
@@ -81,13 +81,13 @@ def build_todo_graph(
             base,
             bindings,
             tools=runnable,
-            prompt=values.system_of(system_prompt),
+            prompt=argument_values.make_system_message(system_prompt),
             hook=_as_runnable(pre_model_hook),
             channels=frozenset(get_type_hints(state_schema or TodoState)),
             speaker=None if name == DEFAULT_NAME else name,
             reviewed=frozenset(reviews.by_tool),
         ),
-        "run_tools": RunTools.sort_tools(runnable, chat, todo_tools=dialect.names, reviews=reviews),
+        "run_tools": RunTools.sort_tools(runnable, chat, todo_tools=dialect.tool_names, reviews=reviews),
         "validate_todos": ValidateTodos(dialect, base, verify, chat),
         "nag": Nag(dialect, base),
         "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),
@@ -96,7 +96,7 @@ def build_todo_graph(
     return draw_graph(nodes, schemas)
 
 
-@spelled(AGENT)
+@reject_unknown_arguments(AGENT_HINTS)
 def create_todo_agent(
     model: str | BaseChatModel,
     tools: Sequence[Tool] = (),
@@ -139,8 +139,8 @@ def create_todo_agent(
         ToolError: A tool with `return_direct`, or something that is no tool.
         ModelError: A model that cannot be made or cannot call tools.
     """
-    values.check_saver(checkpointer)
-    values.check_store(store)
+    argument_values.check_checkpointer(checkpointer)
+    argument_values.check_store(store)
     graph = build_todo_graph(
         model,
         tools,

@@ -1,6 +1,6 @@
 """What a caller may see raised: full sentences."""
 
-AGAIN = "run the thread again with the input None"  # what a caller does; the command line has resume
+RESUME_HINT = "run the thread again with the input None"  # what a caller does; the command line has resume
 
 
 class WakeloopError(Exception):

@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
-from wakeloop.guesses.checked_graph import CheckedGraph
+from wakeloop.checks.checked_graph import CheckedGraph
 from wakeloop.platform.runnables import Node, Router
 from wakeloop.platform.saver_aware_graph import SaverAwareGraph
 from wakeloop.routes import after_activate, after_call_model, after_guard, after_round, after_todos

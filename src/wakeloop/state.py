@@ -10,13 +10,13 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
-from wakeloop.channels.session import Standing
-from wakeloop.channels.todo_list import check_todos, merge_todos
+from wakeloop.channels.session import SessionChannel
+from wakeloop.channels.todo_list import check_stored_todos, merge_todos
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
 from wakeloop.stream import Session
-from wakeloop.todos.items import Todo, next_number, number
+from wakeloop.todos.items import Todo, assign_ids, next_free_number
 
 MESSAGES = Field(description="The conversation; new messages are appended, one of a known id replaces it.")
 TODOS = Field(description="The list. In an input it replaces the list; left out, the list stays.")
@@ -38,7 +38,7 @@ class TodoState(TypedDict):
     todos: Annotated[list[Todo], TODOS, CheapDeltaChannel(merge_todos, snapshot_frequency=25)]
     structured_response: NotRequired[Annotated[Any, VALUE]]
     todo_goal: Annotated[str, GOAL, CheapReducerChannel(str, merge_goal)]
-    todo_session: NotRequired[Annotated[Session, SESSION, Standing(Session)]]
+    todo_session: NotRequired[Annotated[Session, SESSION, SessionChannel(Session)]]
     todo_inbox: NotRequired[Annotated[list[WakeEvent], INBOX]]
     todo_settings: Annotated[dict[str, Any], OVERRIDES, CheapReducerChannel(dict, merge_settings)]
     todo_ledger: NotRequired[Ledger]
@@ -77,7 +77,7 @@ class NotesAndReply(Notes):
 def copy_ledger(state: Any) -> Ledger:
     """Return a copy of the notes, for a node to write on. Raises `DamagedError` for what are none."""
     notes = read_notes(state)
-    check_todos(state.get("todos"))
+    check_stored_todos(state.get("todos"))
     return cast(Ledger, dict(notes))
 
 
@@ -93,6 +93,6 @@ def adopt_list(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
         if type(todos) is not list or all("id" in todo for todo in todos):
             return None
         before = ()  # stored before it had its ids
-    numbered, ledger["next_id"] = number(todos, next_number(before, ledger.get("next_id", 1)))
+    numbered, ledger["next_id"] = assign_ids(todos, next_free_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
     return numbered

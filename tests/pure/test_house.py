@@ -18,7 +18,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("prompts", "todos", "platform"),
     ("settings", "stream"),
     ("presets", "channels", "dialects"),
-    ("guesses",),
+    ("checks",),
     ("loop",),
     ("state", "model"),
     ("thread", "routes"),

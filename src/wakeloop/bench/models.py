@@ -11,8 +11,8 @@ from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.study import require_known
 from wakeloop.bench.task import Task
 from wakeloop.bench.weak_model import WeakModel
+from wakeloop.checks.models import check_model_name
 from wakeloop.errors import BenchError
-from wakeloop.guesses.models import check_name
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.platform import model_profile
 from wakeloop.text.secrets import redact_text
@@ -77,7 +77,7 @@ def split_address(text: str) -> tuple[str, str]:
 def _real_model(text: str) -> BaseChatModel:
     name, url = split_address(text)
     if not url:
-        check_name(name)
+        check_model_name(name)
         return create_model(name)
     if ":" in name and not name.startswith("openai:"):
         raise BenchError(

@@ -15,33 +15,33 @@ from langchain_core.messages import (
     message_chunk_to_message,
 )
 
-from wakeloop.channels.indexed_list import Keyed
+from wakeloop.channels.indexed_list import IndexedList
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
 
 REMOVE_ALL_MESSAGES = "__remove_all__"  # as LangGraph has it, whose graph is not needed to read a thread
 
 
-class Messages(Keyed[Any]):
+class Messages(IndexedList[Any]):
     """The conversation, found by message id; results are also found by the call that they answer.
 
-    `sound` counts the messages at its beginning that are known to be in a legal order, every call answered;
-    `measured` those whose size is known, and that size.
+    `legal_count` counts the messages at its beginning that are known to be legal, every call answered;
+    `measured_size` those whose size is known, and that size.
     """
 
-    __slots__ = ("measured", "sound")
-    measured: tuple[int, int]
-    sound: int
+    __slots__ = ("legal_count", "measured_size")
+    measured_size: tuple[int, int]
+    legal_count: int
 
     def __init__(self, items: Iterable[Any] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items, where)
-        self.sound, self.measured = 0, (0, 0)
+        self.legal_count, self.measured_size = 0, (0, 0)
         if where is None:
-            self.where.update({("call", m.tool_call_id): i for i, m in enumerate(self) if m.type == "tool"})
+            self.places.update({("call", m.tool_call_id): i for i, m in enumerate(self) if m.type == "tool"})
 
     def __copy__(self) -> Self:
         new = super().__copy__()
-        new.sound, new.measured = self.sound, self.measured
+        new.legal_count, new.measured_size = self.legal_count, self.measured_size
         return new
 
     @staticmethod
@@ -49,42 +49,42 @@ class Messages(Keyed[Any]):
         """Return a message's id."""
         return item.id
 
-    def put(self, item: Any) -> int:
+    def upsert(self, item: Any) -> int:
         """Replace the message of the same id in its place, or append it; return the place."""
-        place = super().put(item)
-        if place < self.sound:
-            self.sound = self.round_of(place)
-        if place < self.measured[0]:
-            self.measured = 0, 0
+        place = super().upsert(item)
+        if place < self.legal_count:
+            self.legal_count = self.round_start(place)
+        if place < self.measured_size[0]:
+            self.measured_size = 0, 0
         if item.type == "tool":
-            self.where["call", item.tool_call_id] = place
+            self.places["call", item.tool_call_id] = place
         return place
 
-    def round_of(self, place: int) -> int:
+    def round_start(self, place: int) -> int:
         """Return where the round of a message begins: a result that is replaced is read with its calls."""
         while place and self[place].type == "tool":
             place -= 1
         return place
 
-    def size(self, of: Callable[[Any], int]) -> int:
+    def total_size(self, of: Callable[[Any], int]) -> int:
         """Return the sum of the sizes of all messages; those known before are not looked at again."""
-        places, known = self.measured
-        self.measured = len(self), known + sum(map(of, self[places:]))
-        return self.measured[1]
+        places, known = self.measured_size
+        self.measured_size = len(self), known + sum(map(of, self[places:]))
+        return self.measured_size[1]
 
-    def made(self, call_id: str, place: int) -> bool:
+    def has_call(self, call_id: str, place: int) -> bool:
         """Tell whether a call of this id was made before this place; the place is noted where it was not."""
-        found = self.where.setdefault(("made", call_id), place)
+        found = self.places.setdefault(("made", call_id), place)
         if found == place:
             return False
         if found < place and any(c["id"] == call_id for c in getattr(self[found], "tool_calls", ())):
             return True
-        self.where["made", call_id] = place  # another copy's, or of a message that is gone
+        self.places["made", call_id] = place  # another copy's, or of a message that is gone
         return False
 
-    def answered(self, call_id: str) -> bool:
+    def has_result(self, call_id: str) -> bool:
         """Tell whether a result for a call of this id stands in the conversation."""
-        place = self.where.get(("call", call_id))
+        place = self.places.get(("call", call_id))
         if place is None:
             return False
         there = chain(self[place : place + 1], self)  # most often it is the first
@@ -98,18 +98,18 @@ def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[A
     is removed and added again moves to the end; an unknown id to remove is ignored. An id is derived only for
     input without one, from place and content, on a copy: the same writes give the same messages.
     """
-    merged = copy(state) if isinstance(state, Messages) else Messages(_loaded(state))
+    merged = copy(state) if isinstance(state, Messages) else Messages(_load_messages(state))
     for write in writes:
         items = [write] if not isinstance(write, list) else write
         if any(isinstance(item, RemoveMessage) for item in items):
-            merged = _remove(merged, items)
+            merged = _remove_messages(merged, items)
         else:
             for item in items:
-                merged.put(_with_id(item, len(merged)))
+                merged.upsert(_ensure_id(item, len(merged)))
     return merged
 
 
-def _loaded(state: Any) -> list[Any]:
+def _load_messages(state: Any) -> list[Any]:
     """Read a conversation as it was stored. Raises `DamagedError` for one that is none."""
     if not isinstance(state, list | tuple):
         raise DamagedError(f"messages is {shorten(repr(state))}, where a list is due")
@@ -119,12 +119,12 @@ def _loaded(state: Any) -> list[Any]:
         raise DamagedError(f"messages holds something that is none ({type(error).__name__})") from None
 
 
-def _remove(merged: Messages, items: Sequence[Any]) -> Messages:
+def _remove_messages(merged: Messages, items: Sequence[Any]) -> Messages:
     """Apply a batch that takes messages away: what is added again after it stands at the end."""
     kept: list[Any] = list(merged)
     where = {message.id: place for place, message in reversed(list(enumerate(kept)))}
     for item in items:
-        message = item if isinstance(item, RemoveMessage) else _with_id(item, len(where))
+        message = item if isinstance(item, RemoveMessage) else _ensure_id(item, len(where))
         place = where.get(message.id)
         if isinstance(message, RemoveMessage):
             if message.id == REMOVE_ALL_MESSAGES:
@@ -140,7 +140,7 @@ def _remove(merged: Messages, items: Sequence[Any]) -> Messages:
     return Messages(message for message in kept if message is not None)
 
 
-def _with_id(item: Any, place: int) -> BaseMessage:
+def _ensure_id(item: Any, place: int) -> BaseMessage:
     message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
     if isinstance(message, BaseMessageChunk):
         message = message_chunk_to_message(message)

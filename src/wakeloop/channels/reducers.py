@@ -50,13 +50,13 @@ def merge_entries(old: list[Any], new: Any) -> list[Any]:
     if isinstance(new, dict):
         if new.get("clear"):
             return []
-        gone = {_key(entry) for entry in new.get("drop", ())}
-        return [entry for entry in old if not gone & {_key(entry), (_key(entry)[0], None)}]
+        gone = {_entry_key(entry) for entry in new.get("drop", ())}
+        return [entry for entry in old if not gone & {_entry_key(entry), (_entry_key(entry)[0], None)}]
     entries: dict[Any, Any] = {}
     for entry in (*old, *(new or ())):
-        entries.setdefault(_key(entry), entry)
+        entries.setdefault(_entry_key(entry), entry)
     return list(entries.values())
 
 
-def _key(entry: Any) -> tuple[Any, Any]:
+def _entry_key(entry: Any) -> tuple[Any, Any]:
     return (entry.get("id"), entry.get("sender")) if isinstance(entry, dict) else (entry, None)

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 
-from wakeloop.channels.indexed_list import Keyed
+from wakeloop.channels.indexed_list import IndexedList
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
 from wakeloop.todos.changes import Changes, check_changes
-from wakeloop.todos.items import STATUSES, Refused, Todo, read_list
+from wakeloop.todos.items import STATUSES, OperationRefused, Todo, read_list
 
 
-class Todos(Keyed[Any]):
+class Todos(IndexedList[Any]):
     """The list, found by id. What came from outside waits for `activate`: `before` and `fault` say so."""
 
     __slots__ = ("before", "fault")
@@ -23,7 +23,7 @@ class Todos(Keyed[Any]):
         self.before, self.fault = None, None
 
     def __copy__(self) -> Self:
-        new = type(self)(self, self.where)
+        new = type(self)(self, self.places)
         new.before, new.fault = self.before, self.fault
         return new
 
@@ -40,17 +40,17 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     that reading the thread never raises. A dict of `Changes` changes it, under the same check: it, too, may
     come from outside. None does nothing.
     """
-    merged = copy(state) if isinstance(state, Todos) else _stored(state)
+    merged = copy(state) if isinstance(state, Todos) else _load_todos(state)
     for write in writes:
         if write is None:
             continue
         try:
             if write and isinstance(write, dict) and _CHANGES.issuperset(write):
                 check_changes(write)
-                merged = _changed(merged, write)  # type: ignore[arg-type]
+                merged = _apply_changes(merged, write)  # type: ignore[arg-type]
                 continue
             replaced = Todos(read_list(write))
-        except Refused as refusal:
+        except OperationRefused as refusal:
             replaced = copy(merged)
             replaced.fault = str(refusal)
         replaced.before = merged.before if merged.before is not None else list(merged)
@@ -58,14 +58,14 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     return merged
 
 
-def fold_todos(old: Sequence[Todo], new: Any) -> list[Todo]:
+def merge_one_write(old: Sequence[Todo], new: Any) -> list[Todo]:
     """Do the same for one write: the reducer of a plain channel, whose value is the list."""
     return merge_todos(old, [new])
 
 
-def _stored(state: Sequence[Todo]) -> Todos:
+def _load_todos(state: Sequence[Todo]) -> Todos:
     """Read a list as it was stored: one written by hand in mid-run waits for its ids."""
-    todos = Todos(sound_todos(state))
+    todos = Todos(checked_todos(state))
     if not all("id" in todo for todo in todos):
         todos.before = []
     return todos
@@ -74,14 +74,14 @@ def _stored(state: Sequence[Todo]) -> Todos:
 _CHANGES = frozenset(Changes.__annotations__)
 
 
-def _changed(todos: Todos, difference: Changes) -> Todos:
+def _apply_changes(todos: Todos, difference: Changes) -> Todos:
     if "all" in difference:
         return Todos(difference["all"])
     before = todos.before  # a tool may have replaced the list in the same round
     if gone := set(difference.get("drop", ())):
         todos = Todos([todo for todo in todos if todo.get("id") not in gone])
     for todo in difference.get("put", ()):
-        todos.put(todo)
+        todos.upsert(todo)
     if "order" in difference:
         rank = {key: i for i, key in enumerate(difference["order"])}
         todos = Todos(sorted(todos, key=lambda todo: rank.get(todo.get("id"), len(rank))))
@@ -89,13 +89,13 @@ def _changed(todos: Todos, difference: Changes) -> Todos:
     return todos
 
 
-def sound_todos(todos: Any) -> list[Any]:
+def checked_todos(todos: Any) -> list[Any]:
     """Return a list that was stored, checked."""
-    check_todos(list(todos) if isinstance(todos, tuple) else todos)
+    check_stored_todos(list(todos) if isinstance(todos, tuple) else todos)
     return todos  # type: ignore[no-any-return]
 
 
-def check_todos(todos: object) -> None:
+def check_stored_todos(todos: object) -> None:
     """Refuse a list that is none. Only a plain one is looked at: what a reducer has made is another type."""
     if todos is None or (type(todos) is not list and isinstance(todos, list)):
         return

@@ -11,14 +11,14 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 
 from wakeloop.agent import build_todo_graph
+from wakeloop.checks.models import check_model_name
 from wakeloop.cli.agent_spec import AgentSpec, is_openai
 from wakeloop.cli.external_tools import ExternalTools, Group
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.demo.job import demo_tools
 from wakeloop.demo.offline import OfflineAuditor
-from wakeloop.dialects import dialect_named
-from wakeloop.guesses.models import check_name
+from wakeloop.dialects import get_dialect
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.platform.traces import stream_event
 from wakeloop.stream import RetriedEvent
@@ -61,7 +61,7 @@ def build_agent_graph(
         (SESSION_TOOLS, more),
         *outside.tool_groups(spec, ask=ask),
     ]
-    tools = merge_tools(groups, dialect_named(settings.dialect).names)
+    tools = merge_tools(groups, get_dialect(settings.dialect).tool_names)
     approvals = {}
     for tool in tools:
         if question := getattr(tool, "approval_question", ""):
@@ -116,7 +116,7 @@ def _create_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
     if not spec.model:
         return OfflineAuditor(delay=spec.delay)
     if not spec.base_url:
-        check_name(spec.model)
+        check_model_name(spec.model)
     if is_openai(spec.model):
         address = {"base_url": spec.base_url} if spec.base_url else {}
         return create_openai_model(spec.model.removeprefix("openai:"), **address, **stoppable_client(stop))

@@ -10,7 +10,7 @@ from wakeloop.cli.store import DatabaseFile
 from wakeloop.errors import SettingsError
 from wakeloop.loop.gates import LIMITS
 from wakeloop.loop.overrides import apply_overrides, check_overrides
-from wakeloop.settings import canonical
+from wakeloop.settings import resolve_aliases
 
 
 def format_raise_hint(
@@ -79,6 +79,6 @@ def format_limit(limit: float) -> str:
 
 def merge_typed_settings(typed: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return a thread's own values updated by what was typed; {} if the thread sets none of that itself."""
-    own = canonical(own)
+    own = resolve_aliases(own)
     over = {key: value for key, value in typed.items() if key in own}
     return {**own, **over} if over else {}

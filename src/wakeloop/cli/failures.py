@@ -8,7 +8,7 @@ from typing import Any
 
 from wakeloop.display.clean import one_line
 from wakeloop.errors import (
-    AGAIN,
+    RESUME_HINT,
     BenchError,
     ConcurrentRunError,
     EditError,
@@ -67,7 +67,7 @@ def format_error(error: BaseException) -> str:
         what = str(error).partition(";")[0]
         text = f"{what}. Let only one program use a thread at a time, then resume it."
     elif isinstance(error, CommandError | WakeloopError):
-        text = str(error).replace(AGAIN, "try again")
+        text = str(error).replace(RESUME_HINT, "try again")
     elif _is_database_error(error) and is_disk_full(error):
         text = format_disk_full("that holds the database")
     elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):

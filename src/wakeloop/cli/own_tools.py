@@ -13,9 +13,9 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
+from wakeloop.checks.argument_values import list_tools, make_tool_from
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.errors import ToolError
-from wakeloop.guesses.values import tool_of, tools_of
 
 Wait = Callable[[Any], Any]  # runs a coroutine and returns what comes of it
 
@@ -41,7 +41,8 @@ def load_own_tools(named: str, folder: str, wait: Wait) -> list[BaseTool]:
             raise explain_failure(f"{named} for --tools", error) from None
     try:
         return [
-            make_sync(tool_of(one), wait) for one in tools_of([given] if isinstance(given, str) else given)
+            make_sync(make_tool_from(one), wait)
+            for one in list_tools([given] if isinstance(given, str) else given)
         ]
     except ToolError as error:
         hint = " It was called for its tools; one that is a tool itself needs @tool." if maker else ""

@@ -26,7 +26,7 @@ from wakeloop.display.clean import one_line
 from wakeloop.display.screen import Line
 from wakeloop.display.words import ending
 from wakeloop.loop.ledger import read_notes
-from wakeloop.settings import canonical
+from wakeloop.settings import resolve_aliases
 from wakeloop.thread.standing import counted, unfinished
 
 AUTO_CONTINUE_NOTE = (
@@ -134,7 +134,7 @@ def input_settings(job: RunSpec, before: StateSnapshot) -> dict[str, Any]:
 def refuse_ignored_options(job: RunSpec, before: StateSnapshot) -> None:
     """Refuse a setting that a run which is gone on with would not hear."""
     goes_on = unfinished(before) and (job.message is None or (job.resumes and before.interrupts))
-    own = canonical(before.values.get("todo_settings") or {})
+    own = resolve_aliases(before.values.get("todo_settings") or {})
     if goes_on and (unheard := [key for key in job.typed_settings if key in own]):
         raise usage_error(
             f"The thread sets {', '.join(unheard)} itself, and its run has not ended: leave the option out."

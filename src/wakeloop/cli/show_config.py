@@ -15,7 +15,7 @@ from wakeloop.display.clean import one_line
 from wakeloop.display.width import columns, room
 from wakeloop.display.words import as_text
 from wakeloop.loop.overrides import check_overrides
-from wakeloop.settings import LoopSettings, canonical
+from wakeloop.settings import LoopSettings, resolve_aliases
 from wakeloop.text.characters import quote_path
 
 DEFAULTS = {  # of the keys that are not settings
@@ -83,7 +83,9 @@ def thread_values(base: LoopSettings, own: Mapping[str, Any], thread: str) -> di
     """Return the values that a thread sets itself."""
     now = base.model_copy(update=check_overrides(base, own))
     source = f".set in {thread}"
-    return {key: ResolvedValue(getattr(now, key), "thread", source, explicit=True) for key in canonical(own)}
+    return {
+        key: ResolvedValue(getattr(now, key), "thread", source, explicit=True) for key in resolve_aliases(own)
+    }
 
 
 def list_config_files(place: DatabaseFile) -> list[tuple[str, bool]]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from wakeloop.checks.prices import SHAPE
 from wakeloop.cli.agent_spec import AgentSpec, is_http_url, is_openai, resolve_folder
 from wakeloop.cli.failures import usage_error
 from wakeloop.config.levels import (
@@ -19,10 +20,9 @@ from wakeloop.config.levels import (
     read_role,
     resolve_levels,
 )
-from wakeloop.guesses.prices import SHAPE
 from wakeloop.loop.gates import LIMITS
 from wakeloop.presets import preset
-from wakeloop.settings import LoopSettings, WholeSettings
+from wakeloop.settings import AgentFileSettings, LoopSettings
 
 BASE, AGENT = "base", "agent"
 OPTIONS = {  # options with a flag of their own: the level's key for each, and the flag
@@ -128,7 +128,7 @@ def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, An
 def settings_from_spec(spec: AgentSpec) -> LoopSettings:
     """Return a spec's settings: its preset plus what was set; an agent file's settings are whole."""
     settings = preset(spec.preset).model_copy(update=spec.settings)
-    return WholeSettings.model_validate(settings.model_dump()) if spec.agent else settings
+    return AgentFileSettings.model_validate(settings.model_dump()) if spec.agent else settings
 
 
 def require_prices(settings: LoopSettings) -> None:

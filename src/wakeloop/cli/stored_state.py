@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, PendingWrite
 
-from wakeloop.channels.writes import AT_ONCE, ONE_BY_ONE, folded
+from wakeloop.channels.apply_writes import BATCH_REDUCERS, SINGLE_REDUCERS, apply_writes
 from wakeloop.cli.failures import CommandError
 from wakeloop.errors import DamagedError
 from wakeloop.thread.held import ASKED, Held, whom
@@ -93,16 +93,16 @@ def _channel_values(
     """The channels: as they are stored, rebuilt from changes, and with what a task has written since."""
     kept = found.checkpoint["channel_values"]
     values = {key: value for key, value in kept.items() if not key.startswith((*TRIGGERS, "__"))}
-    there = [key for key in AT_ONCE if key in found.checkpoint["channel_versions"] and key not in kept]
+    there = [key for key in BATCH_REDUCERS if key in found.checkpoint["channel_versions"] and key not in kept]
     past = saver.get_delta_channel_history(config=found.config, channels=there)
-    for key in AT_ONCE:
+    for key in BATCH_REDUCERS:
         seed = past[key].get("seed", []) if key in past else kept.get(key, [])
         changes = [value for _, _, value in past[key]["writes"]] if key in past else []
-        values[key] = folded(key, getattr(seed, "value", seed) or [], changes)
-    for key, (first, _) in ONE_BY_ONE.items():
+        values[key] = apply_writes(key, getattr(seed, "value", seed) or [], changes)
+    for key, (first, _) in SINGLE_REDUCERS.items():
         values.setdefault(key, first())
     fresh: dict[str, list[Any]] = {}
     for _, channel, value in writes:
         if not channel.startswith((*TRIGGERS, "__")):
             fresh.setdefault(channel, []).append(value)
-    return values | {key: folded(key, values.get(key), told) for key, told in fresh.items()}
+    return values | {key: apply_writes(key, values.get(key), told) for key, told in fresh.items()}

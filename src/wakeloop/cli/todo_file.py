@@ -7,7 +7,7 @@ from typing import Any
 
 from wakeloop.cli.agent_spec import read_option_file
 from wakeloop.cli.failures import usage_error
-from wakeloop.todos.items import Refused, read_list
+from wakeloop.todos.items import OperationRefused, read_list
 
 STRUCTURED_SUFFIXES = (".json", ".yaml", ".yml")
 
@@ -31,7 +31,7 @@ def read_todo_file(path: Path) -> list[Mapping[str, Any]]:
         raise usage_error(f"{which} contains no items.")
     try:
         read_list(items)
-    except Refused as refusal:
+    except OperationRefused as refusal:
         raise usage_error(f"{which} is not a valid list: {refusal}.") from None
     return items
 

@@ -12,7 +12,7 @@ from wakeloop.cli.output_formats import OutputFormat
 from wakeloop.cli.questions import suppress_echo
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.spec_builder import settings_from_spec
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.display.live import Live, fits
 from wakeloop.display.plain import Plain
 from wakeloop.display.screen import Line, Screen
@@ -57,7 +57,7 @@ def choose_view(job: RunSpec, before: StateSnapshot) -> View:
     """A live region in a terminal, plain lines elsewhere; what is not for stdout goes to stderr."""
     screen = Screen(
         title=job.thread,
-        todo_tools=dialect_named(settings_from_spec(job.spec).dialect).names,
+        todo_tools=get_dialect(settings_from_spec(job.spec).dialect).tool_names,
         todos=list(before.values.get("todos") or ()),
     )
     if unfinished(before):

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from platformdirs import user_config_path
 
+from wakeloop.checks.prices import check_prices
 from wakeloop.config import TOOLS
 from wakeloop.config.environment import PREFIX, read_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
 from wakeloop.config.loki_keys import NON_SETTING_ALIASES, explain_loki_key
 from wakeloop.errors import SettingsError
-from wakeloop.guesses.prices import check_prices
 from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.presets import preset
-from wakeloop.settings import ALIASES, LoopSettings, WholeSettings, canonical
+from wakeloop.settings import ALIASES, AgentFileSettings, LoopSettings, resolve_aliases
 from wakeloop.text.characters import quote_path
 
 NON_SETTINGS = (
@@ -74,7 +74,7 @@ class ResolvedConfig:
     @property
     def settings(self) -> LoopSettings:
         """The agent's base: everything beneath the thread's own values."""
-        kind = WholeSettings if self.whole else LoopSettings
+        kind = AgentFileSettings if self.whole else LoopSettings
         base = {name: held.value for name, held in self.values.items() if name in LoopSettings.model_fields}
         return kind.model_validate(base)
 
@@ -216,7 +216,7 @@ def check_document(document: Document, beside: Sequence[str] = NON_SETTINGS) -> 
 
 def normalize_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Check settings and return them under their own names, as plain values. Raises `SettingsError`."""
-    said = canonical(given)
+    said = resolve_aliases(given)
     if "prices" in said:
         check_prices(said["prices"])
     read = LoopSettings.model_validate(said).model_dump()

@@ -17,7 +17,7 @@ def register_dialect(dialect: Dialect) -> None:
     DIALECTS[dialect.name] = dialect
 
 
-def dialect_named(name: str) -> Dialect:
+def get_dialect(name: str) -> Dialect:
     """Return a registered dialect. Raises `SettingsError` for an unknown name."""
     if name not in DIALECTS:
         raise SettingsError(f"There is no dialect {name!r}; registered are {', '.join(DIALECTS)}.")

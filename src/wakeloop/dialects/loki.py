@@ -11,11 +11,11 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import format_id, is_blank, shorten, to_one_line
 from wakeloop.text.descriptions import describe
-from wakeloop.todos.items import Refused, Todo, brief, count_closed, is_closed, worth_showing
+from wakeloop.todos.items import OperationRefused, Todo, clip_text, count_closed, is_closed, select_for_nudge
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Reset, Show
 
-LONGEST_ID = 18  # digits; Python reads 4,300 at most
-Anything = Annotated[Any, WithJsonSchema({"type": "integer"})]
+MAX_ID_DIGITS = 18  # digits; Python reads 4,300 at most
+AnyId = Annotated[Any, WithJsonSchema({"type": "integer"})]
 
 
 @describe("Begin a new todo list for a goal; the old list and goal are replaced.")
@@ -33,7 +33,7 @@ class AddTask(BaseModel):
 @describe("Mark a task of the todo list as done.")
 class Done(BaseModel):
     model_config = ConfigDict(title="todo__done", json_schema_extra={"required": ["id"]})
-    id: Anything = Field(None, description="The id of the task.")
+    id: AnyId = Field(None, description="The id of the task.")
 
 
 @describe("Show the goal, the progress and all tasks of the todo list.")
@@ -56,83 +56,90 @@ class Loki(Dialect):
     needs_auto_continue: bool = True
     renumbers: bool = True
 
-    def operation(self, call: Any) -> Operation:
+    def to_operation(self, call: Any) -> Operation:
         """Turn a call into an operation; an empty task and an id that is no number are refused softly."""
         match call:
             case Init():
                 return Reset(call.goal.strip())
             case AddTask():
                 if is_blank(call.task):
-                    raise Refused("the task is empty; send a text")
+                    raise OperationRefused("the task is empty; send a text")
                 return Add((call.task,))
             case Done():
-                return Change(_number(call.id), "completed")
+                return Change(_parse_id(call.id), "completed")
             case Clear():
                 return Reset()
             case _:
                 return Show()
 
-    def error(self, text: str) -> str:
+    def render_error(self, text: str) -> str:
         """Render a soft error as a JSON object."""
-        return _json({"error": text})
+        return _to_json({"error": text})
 
-    def result(self, outcome: Outcome) -> str:
+    def render_result(self, outcome: Outcome) -> str:
         """Render what is stored as a JSON object."""
         board = outcome.board
         match outcome.operation:
             case Reset(goal):
-                return _json({"goal": goal, "items": []})
+                return _to_json({"goal": goal, "items": []})
             case Add():
-                return _json({"id": (outcome.touched or outcome.named)[0]})
+                return _to_json({"id": (outcome.touched or outcome.repeated)[0]})
             case Change(key):
                 if why := next(iter(outcome.denied.values()), None):
-                    return self.error(f"task {key} was not accepted as done: {why}")
-                return _json({"id": _number(key), "status": "done", "progress": progress(board.todos)})
+                    return self.render_error(f"task {key} was not accepted as done: {why}")
+                return _to_json(
+                    {"id": _parse_id(key), "status": "done", "progress": format_progress(board.todos)}
+                )
             case _:
-                items = [_item(todo) for todo in board.todos]
-                return _json({"goal": board.goal, "progress": progress(board.todos), "items": items})
+                items = [_format_item(todo) for todo in board.todos]
+                return _to_json(
+                    {"goal": board.goal, "progress": format_progress(board.todos), "items": items}
+                )
 
-    def listing(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
+    def render_list(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render goal, progress and items; past `nudge_items` the next open ones and the counts."""
-        lines = [*([f"Goal: {brief(goal)}"] if goal else []), f"Progress: {progress(todos)} completed"]
+        lines = [
+            *([f"Goal: {clip_text(goal)}"] if goal else []),
+            f"Progress: {format_progress(todos)} completed",
+        ]
         shown, hidden = list(todos), 0
         if len(shown) > settings.nudge_items:
-            shown, _ = worth_showing(todos, settings.nudge_items)
+            shown, _ = select_for_nudge(todos, settings.nudge_items)
             hidden = len(todos) - len(shown)
-        lines += self.lines(shown, settings)
-        return "\n".join([*lines, *self.more(todos, hidden, settings)])
+        lines += self.render_items(shown, settings)
+        return "\n".join([*lines, *self.render_hidden_count(todos, hidden, settings)])
 
-    def line(self, todo: Todo) -> str:
+    def render_item(self, todo: Todo) -> str:
         """Render `  ○ 1. text`, or with `✓` where it is closed."""
         note = f" (blocked: {to_one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
         mark = "✓" if is_closed(todo) else "○"
         return f"  {mark} {format_id(todo['id'])}. {to_one_line(todo['content'])}{note}"
 
-    def shows(self, outcome: Outcome) -> bool:
+    def shows_open_items(self, outcome: Outcome) -> bool:
         """Tell whether a result shows every open item: only the list does."""
         return isinstance(outcome.operation, Show)
 
 
-def progress(todos: Sequence[Todo]) -> str:
+def format_progress(todos: Sequence[Todo]) -> str:
     """Render `1/3`: how many are closed of how many."""
     return f"{count_closed(todos)}/{len(todos)}"
 
 
-def _number(value: Any) -> int | str:
+def _parse_id(value: Any) -> int | str:
     """Read an id; a text of digits is one, too. One that no list can reach stays a text."""
     if value is None:
-        raise Refused("the id is missing; send the number of a task")
+        raise OperationRefused("the id is missing; send the number of a task")
     text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
     if isinstance(value, bool) or not text.isdecimal():
-        raise Refused(f"the id {shorten(repr(value))} is no number")
-    return int(text) if len(text) <= LONGEST_ID else text
+        raise OperationRefused(f"the id {shorten(repr(value))} is no number")
+    return int(text) if len(text) <= MAX_ID_DIGITS else text
 
 
-def _item(todo: Todo) -> Mapping[str, Any]:
+def _format_item(todo: Todo) -> Mapping[str, Any]:
     words = {"completed": "done", "in_progress": "pending"}
     item = {"id": todo["id"], "text": todo["content"], "status": words.get(todo["status"], todo["status"])}
     return {**item, "reason": todo["reason"]} if "reason" in todo else item
 
 
-def _json(value: Mapping[str, Any]) -> str:
+def _to_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)

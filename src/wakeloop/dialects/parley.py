@@ -8,26 +8,39 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, create_model
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.dialects.parley_calls import MEANING, WORDS, List, Plan, Update, UpdateSeveral, Whole, Write
+from wakeloop.dialects.parley_calls import (
+    STATUS_TO_WORD,
+    WORD_TO_STATUS,
+    List,
+    Plan,
+    ShowAll,
+    Update,
+    UpdateSeveral,
+    Write,
+)
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import format_id, indent_lines, to_one_line
 from wakeloop.todos.items import (
     Todo,
-    brief,
+    clip_item_texts,
+    clip_text,
     count_closed,
     count_open,
     count_running,
-    in_brief,
     is_closed,
     is_open,
 )
 from wakeloop.todos.operations import Add, Board, Change, ChangeSeveral, Operation, Outcome, Show
 
-NEAR = 64  # items among which the next one is looked for: a round of n calls is not to cost their square
-FEW = 5  # new items that a result repeats with their texts; of more it names the first and the last
-STORED = re.compile(r"Stored \d+ items, \[(\d{1,15})\] to \[(\d{1,15})\]\.")
-LEAD = "Close each in the reply that begins the next."
+SEARCH_SPAN = (
+    64  # items among which the next one is looked for: a round of n calls is not to cost their square
+)
+FULL_ECHO_LIMIT = (
+    5  # new items that a result repeats with their texts; of more it names the first and the last
+)
+STORED_RANGE = re.compile(r"Stored \d+ items, \[(\d{1,15})\] to \[(\d{1,15})\]\.")
+CLOSING_HINT = "Close each in the reply that begins the next."
 
 
 @dataclass(frozen=True)
@@ -40,21 +53,21 @@ class Parley(Dialect):
     """
 
     name: str = "parley"
-    tools: tuple[type[BaseModel], ...] = (Plan, UpdateSeveral, Whole)
+    tools: tuple[type[BaseModel], ...] = (Plan, UpdateSeveral, ShowAll)
     writes: frozenset[str] = frozenset(("todo_write", "todo_update"))
     statuses: tuple[str, ...] | None = None
     next_items: int = 1
 
-    def suited(self, settings: LoopSettings) -> Self:
+    def for_settings(self, settings: LoopSettings) -> Self:
         """Return the dialect with the statuses that the settings leave to the model."""
-        own, known = super().suited(settings), settings.statuses
+        own, known = super().for_settings(settings), settings.statuses
         if settings.in_progress == "exactly_one" or (known is not None and "in_progress" not in known):
-            own = replace(own, manner="plain", next_items=0)
+            own = replace(own, variant="plain", next_items=0)
         if known is None:
             return own
-        if wrong := [word for word in known if word not in MEANING]:
+        if wrong := [word for word in known if word not in WORD_TO_STATUS]:
             raise SettingsError(
-                f"The dialect 'parley' has no status {wrong[0]!r}; it has {', '.join(MEANING)}."
+                f"The dialect 'parley' has no status {wrong[0]!r}; it has {', '.join(WORD_TO_STATUS)}."
             )
         words: Any = Literal[known]
         field = (words, Field(description="The new status."))
@@ -62,86 +75,90 @@ class Parley(Dialect):
         narrow = create_model(base.__name__, __base__=base, __doc__=base.__doc__, status=field)
         return replace(own, tools=(write, narrow, show), statuses=known)
 
-    def operation(self, call: Any) -> Operation:
+    def to_operation(self, call: Any) -> Operation:
         """Turn a call into an operation."""
         match call:
             case Write():
                 return Add(tuple(call.items))
             case Update():
-                return Change(call.id, MEANING[call.status], call.reason)
+                return Change(call.id, WORD_TO_STATUS[call.status], call.reason)
             case UpdateSeveral():
-                status = MEANING[call.status]
+                status = WORD_TO_STATUS[call.status]
                 changes = tuple(Change(key, status, call.reason, as_shown=True) for key in call.numbers)
                 return changes[0] if len(changes) == 1 else ChangeSeveral(changes)
             case _:
                 return Show()
 
-    def result(self, outcome: Outcome) -> str:
+    def render_result(self, outcome: Outcome) -> str:
         """Say what is stored: numbers, statuses, counts."""
         todos = outcome.board.todos
         match outcome.operation:
             case Add():
-                return self.added(outcome)
+                return self.render_added(outcome)
             case Change() | ChangeSeveral():
-                return self.changed(outcome)
+                return self.render_changed(outcome)
             case _:
-                return "\n".join([*map(self.whole_line, todos), self.count(todos)])
+                return "\n".join([*map(self.render_any_item, todos), self.render_counts(todos)])
 
-    def added(self, outcome: Outcome) -> str:
+    def render_added(self, outcome: Outcome) -> str:
         """Say what is stored: a long plan, where the call's texts stand as sent, by its numbers alone."""
         new = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
         sent = isinstance(outcome.operation, Add) and outcome.operation.contents
-        if not self.manner and len(new) > FEW and tuple(todo["content"] for todo in new) == sent:
-            lines = [f"Stored {_items(len(new))}, {_names([new[0]['id']])} to {_names([new[-1]['id']])}."]
+        if not self.variant and len(new) > FULL_ECHO_LIMIT and tuple(todo["content"] for todo in new) == sent:
+            lines = [
+                f"Stored {_format_count(len(new))}, {_format_ids([new[0]['id']])} to {_format_ids([new[-1]['id']])}."
+            ]
         else:
-            short = [in_brief(todo) for todo in new]
-            told = f"Stored {_items(len(new))}:" if new else "Stored nothing."
-            lines = [told, *map(self.line, short), *self.cut_note(new, short)]
-        if outcome.named:
-            lines.append(f"On the list and open already: {_names(outcome.named)}.")
-        if not self.manner and len(new) == count_open(outcome.board.todos) > 1:
-            lines.append(LEAD)
+            short = [clip_item_texts(todo) for todo in new]
+            told = f"Stored {_format_count(len(new))}:" if new else "Stored nothing."
+            lines = [told, *map(self.render_item, short), *self.render_cut_note(new, short)]
+        if outcome.repeated:
+            lines.append(f"On the list and open already: {_format_ids(outcome.repeated)}.")
+        if not self.variant and len(new) == count_open(outcome.board.todos) > 1:
+            lines.append(CLOSING_HINT)
         return "\n".join(lines)
 
-    def numbers(self, result: str) -> range:
+    def numbers_in(self, result: str) -> range:
         """Read the numbers of a long plan in its result."""
-        told = STORED.match(result)
+        told = STORED_RANGE.match(result)
         return range(int(told[1]), int(told[2]) + 1) if told else range(0)
 
-    def changed(self, outcome: Outcome) -> str:
+    def render_changed(self, outcome: Outcome) -> str:
         """Say how items stand after a change, and which is next where that is not begun beside it."""
         todos = outcome.board.todos
         found = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
         denied = [
-            self.denial(todo, outcome.denied[todo["id"]]) for todo in found if todo["id"] in outcome.denied
+            self.render_denial(todo, outcome.denied[todo["id"]])
+            for todo in found
+            if todo["id"] in outcome.denied
         ]
         stored = [todo for todo in found if todo["id"] not in outcome.denied]
         if not stored:
-            return self.error(" ".join(denied))
-        word = WORDS[stored[0]["status"]]
-        if self.manner:
-            return (
-                f"[{format_id(stored[0]['id'])}] {word}: {brief(stored[0]['content'])}. {self.count(todos)}"
-            )
-        names = _names(todo["id"] for todo in stored)
+            return self.render_error(" ".join(denied))
+        word = STATUS_TO_WORD[stored[0]["status"]]
+        if self.variant:
+            return f"[{format_id(stored[0]['id'])}] {word}: {clip_text(stored[0]['content'])}. {self.render_counts(todos)}"
+        names = _format_ids(todo["id"] for todo in stored)
         led = []
-        if not (outcome.begun or is_open(stored[0])) and (new := next_open(outcome.board, stored[-1]["id"])):
-            led = [f"Next: {self.line(in_brief(new)).strip()}"]
+        if not (outcome.has_other_calls or is_open(stored[0])) and (
+            new := find_next_open(outcome.board, stored[-1]["id"])
+        ):
+            led = [f"Next: {self.render_item(clip_item_texts(new)).strip()}"]
         return " ".join([f"{names} {word}, {count_open(todos)} open.", *denied, *led])
 
-    def denial(self, todo: Todo, why: str) -> str:
+    def render_denial(self, todo: Todo, why: str) -> str:
         """Say that the verifier did not accept an item, and how it is stored."""
         told = f"[{format_id(todo['id'])}] was not accepted as done: {indent_lines(why)}"
-        return f"{told}. It is stored as {WORDS[todo['status']]}."
+        return f"{told}. It is stored as {STATUS_TO_WORD[todo['status']]}."
 
-    def count(self, todos: Sequence[Todo]) -> str:
+    def render_counts(self, todos: Sequence[Todo]) -> str:
         """Count the list in a sentence."""
         closed = count_closed(todos)
         return (
             f"{closed} of {len(todos)} closed, {count_open(todos)} open." if todos else "The list is empty."
         )
 
-    def line(self, todo: Todo) -> str:
+    def render_item(self, todo: Todo) -> str:
         """Render `  [id] text`, with what holds an item or that it is being worked on."""
         note = ""
         if todo["status"] == "blocked":
@@ -150,11 +167,15 @@ class Parley(Dialect):
             note = " (in progress)"
         return f"  [{format_id(todo['id'])}] {to_one_line(todo['content'])}{note}"
 
-    def whole_line(self, todo: Todo) -> str:
+    def render_any_item(self, todo: Todo) -> str:
         """Render an item of the whole list, where closed ones stand too."""
-        return self.line(todo) if not is_closed(todo) else f"{self.line(todo)} ({WORDS[todo['status']]})"
+        return (
+            self.render_item(todo)
+            if not is_closed(todo)
+            else f"{self.render_item(todo)} ({STATUS_TO_WORD[todo['status']]})"
+        )
 
-    def shows(self, outcome: Outcome) -> bool:
+    def shows_open_items(self, outcome: Outcome) -> bool:
         """Tell whether a result shows every open item: the list does, and the write of a first plan."""
         match outcome.operation:
             case Show():
@@ -165,19 +186,19 @@ class Parley(Dialect):
                 return False
 
 
-def next_open(board: Board, key: int | str) -> Todo | None:
+def find_next_open(board: Board, key: int | str) -> Todo | None:
     """Return the open item that follows another closely, unless one is in progress somewhere."""
     rows, place = board.rows, board.rows.place_of(key)
     if place is None or count_running(rows):
         return None
     return next(
-        (rows[at] for at in range(place + 1, min(place + NEAR, len(rows))) if is_open(rows[at])), None
+        (rows[at] for at in range(place + 1, min(place + SEARCH_SPAN, len(rows))) if is_open(rows[at])), None
     )
 
 
-def _names(keys: Iterable[int | str]) -> str:
+def _format_ids(keys: Iterable[int | str]) -> str:
     return ", ".join(f"[{format_id(key)}]" for key in keys)
 
 
-def _items(count: int) -> str:
+def _format_count(count: int) -> str:
     return "1 item" if count == 1 else f"{count} items"

@@ -5,22 +5,22 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from wakeloop.dialects.base import Texts, parsed
+from wakeloop.dialects.base import TextList, parse_json_list
 from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import Status
 
-Word = Literal["in_progress", "done", "blocked", "cancelled", "open"]
-MEANING: dict[Word, Status] = {
+StatusWord = Literal["in_progress", "done", "blocked", "cancelled", "open"]
+WORD_TO_STATUS: dict[StatusWord, Status] = {
     "in_progress": "in_progress",
     "done": "completed",
     "blocked": "blocked",
     "cancelled": "cancelled",
     "open": "pending",
 }
-WORDS = {status: word for word, status in MEANING.items()}
+STATUS_TO_WORD = {status: word for word, status in WORD_TO_STATUS.items()}
 
 
-def _no_bool(value: Any) -> Any:
+def _reject_bool(value: Any) -> Any:
     """Refuse what Python would take for 1 or 0."""
     if isinstance(value, bool):
         raise ValueError("the number of an item is due here")  # noqa: TRY004 - pydantic reads ValueError
@@ -30,38 +30,38 @@ def _no_bool(value: Any) -> Any:
 @describe("Add items to the todo list, one text for each step. Returns the number of each new item.")
 class Write(BaseModel):
     model_config = ConfigDict(title="todo_write")
-    items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
+    items: Annotated[TextList, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
         description="The texts of the new items, in the order of work."
     )
 
 
 @describe("Add items to the todo list, in order.")
 class Plan(Write):
-    items: Annotated[Texts, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
+    items: Annotated[TextList, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 
 
-_ROW = re.compile(r"\s*(?:#?\d+|\[\d+\])(?:(?:\s*[,;]\s*|\s+)(?:#?\d+|\[\d+\]))*+\s*", re.ASCII)
+_NUMBER_ROW = re.compile(r"\s*(?:#?\d+|\[\d+\])(?:(?:\s*[,;]\s*|\s+)(?:#?\d+|\[\d+\]))*+\s*", re.ASCII)
 
 
-def _in_row(value: Any) -> list[str]:
+def _read_numbers(value: Any) -> list[str]:
     """Read the numbers of a text that holds nothing else, as `1, 2` or `[1] [2]`."""
-    return re.findall(r"\d+", value) if isinstance(value, str) and _ROW.fullmatch(value) else []
+    return re.findall(r"\d+", value) if isinstance(value, str) and _NUMBER_ROW.fullmatch(value) else []
 
 
-def _several(value: Any) -> Any:
+def _read_ids(value: Any) -> Any:
     """Take numbers that come alone or in a row for the list that they mean."""
-    read = _in_row(value) or parsed(value)
+    read = _read_numbers(value) or parse_json_list(value)
     return [read] if isinstance(read, int | float) and not isinstance(read, bool) else read
 
 
-Number = Annotated[int | str, BeforeValidator(_no_bool), WithJsonSchema({"type": "integer"})]
+ItemNumber = Annotated[int | str, BeforeValidator(_reject_bool), WithJsonSchema({"type": "integer"})]
 
 
 @describe("Change the status of one item of the todo list.")
 class Update(BaseModel):
     model_config = ConfigDict(title="todo_update")
-    id: Number = Field(description="The number of the item.")
-    status: Word = Field(description="The new status.")
+    id: ItemNumber = Field(description="The number of the item.")
+    status: StatusWord = Field(description="The new status.")
     reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
         None, description="Why; required for blocked."
     )
@@ -70,26 +70,26 @@ class Update(BaseModel):
 @describe("Change items, also beside other calls.")
 class UpdateSeveral(BaseModel):
     model_config = ConfigDict(title="todo_update")
-    id: Annotated[Number | None, WithJsonSchema({"type": "integer"})] = None
+    id: Annotated[ItemNumber | None, WithJsonSchema({"type": "integer"})] = None
     ids: Annotated[
-        list[Number] | None,
-        BeforeValidator(_several),
+        list[ItemNumber] | None,
+        BeforeValidator(_read_ids),
         WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
     ] = Field(None, description="Several at once.")
-    status: Word
+    status: StatusWord
     reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
         None, description="Due for blocked."
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _listed(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _accept_list_as_id(cls, given: dict[str, Any]) -> dict[str, Any]:
         key = given.get("id")
-        several = isinstance(key, list) or len(_in_row(key)) > 1
+        several = isinstance(key, list) or len(_read_numbers(key)) > 1
         return {**given, "id": None, "ids": key} if several and given.get("ids") is None else given
 
     @model_validator(mode="after")
-    def _which(self) -> Self:
+    def _require_id(self) -> Self:
         if not self.numbers:
             raise ValueError("id or ids is due: the number of the item, or of several")
         return self
@@ -107,5 +107,5 @@ class List(BaseModel):
 
 
 @describe("Show the whole list.")
-class Whole(List):
+class ShowAll(List):
     pass

@@ -8,7 +8,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, WithJsonSchema
 
 
-def schema_part(item: type[BaseModel]) -> WithJsonSchema:
+def item_list_schema(item: type[BaseModel]) -> WithJsonSchema:
     """Tell the model of a list of items, whatever else is read kindly."""
     told = item.model_json_schema()
     for part in told["properties"].values():
@@ -23,9 +23,9 @@ def tool_name(tool: type[BaseModel]) -> str:
     return str(tool.model_config.get("title") or tool.__name__)
 
 
-def schema_of(tool: type[BaseModel]) -> dict[str, Any]:
+def tool_schema(tool: type[BaseModel]) -> dict[str, Any]:
     """Return one tool in OpenAI's format; without parameters it carries an explicit empty object."""
-    schema = deepcopy(_converted(tool))
+    schema = deepcopy(_convert(tool))
     function = schema["function"]
     function["name"] = tool_name(tool)
     properties = function["parameters"].setdefault("properties", {})
@@ -35,5 +35,5 @@ def schema_of(tool: type[BaseModel]) -> dict[str, Any]:
 
 
 @lru_cache(64)
-def _converted(tool: type[BaseModel]) -> dict[str, Any]:
+def _convert(tool: type[BaseModel]) -> dict[str, Any]:
     return convert_to_openai_tool(tool)

@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from wakeloop.dialects.base import Dialect, ListOrText
-from wakeloop.dialects.schemas import schema_part
-from wakeloop.prompts import fill
+from wakeloop.dialects.base import Dialect, JsonList
+from wakeloop.dialects.schemas import item_list_schema
+from wakeloop.prompts import fill_prompt
 from wakeloop.text.characters import to_one_line
 from wakeloop.text.descriptions import describe
-from wakeloop.todos.items import Todo, in_brief, is_open
+from wakeloop.todos.items import Todo, clip_item_texts, is_open
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
-LAST_CHECK = 3  # items from which a finished list asks for a last look
+LAST_CHECK_FROM = 3  # items from which a finished list asks for a last look
 
 
 @describe("One item of the list.")
@@ -26,7 +26,7 @@ class Item(BaseModel):
 @describe("Write the whole todo list: every item with content and status, once in a reply.")
 class Write(BaseModel):
     model_config = ConfigDict(title="write_todos")
-    todos: Annotated[list[Item], ListOrText, schema_part(Item)] = Field(
+    todos: Annotated[list[Item], JsonList, item_list_schema(Item)] = Field(
         description="The whole list, in order."
     )
 
@@ -40,7 +40,7 @@ class WriteTodos(Dialect):
     writes: frozenset[str] = frozenset(("write_todos",))
     replaces: bool = True
 
-    def operation(self, call: Any) -> Operation:
+    def to_operation(self, call: Any) -> Operation:
         """Turn a call into a replacement; items are known by their content."""
         return Replace(tuple(Draft(item.content, item.status) for item in call.todos))
 
@@ -50,31 +50,31 @@ class WriteTodos(Dialect):
             return "the list cannot be emptied while items are unfinished; complete them, or keep them"
         return None
 
-    def error(self, text: str) -> str:
+    def render_error(self, text: str) -> str:
         """Render a refusal as a JSON object."""
         return json.dumps({"error": text}, ensure_ascii=False)
 
-    def result(self, outcome: Outcome) -> str:
+    def render_result(self, outcome: Outcome) -> str:
         """Render what is stored as a JSON object; a finished list asks for a last look."""
         todos = outcome.board.todos
-        short = [in_brief(todo) for todo in todos]
-        told: dict[str, Any] = {"todos": [_item(todo) for todo in short]}
+        short = [clip_item_texts(todo) for todo in todos]
+        told: dict[str, Any] = {"todos": [_format_item(todo) for todo in short]}
         if outcome.dropped:
-            told["dropped"] = [in_brief(todo)["content"] for todo in outcome.dropped]
+            told["dropped"] = [clip_item_texts(todo)["content"] for todo in outcome.dropped]
         if outcome.denied:
             contents = {todo["id"]: todo["content"] for todo in short}
             told["not_accepted"] = {contents[key]: why for key, why in outcome.denied.items()}
-        if note := self.cut_note(todos, short):
+        if note := self.render_cut_note(todos, short):
             told["cut"] = note[0]
-        if len(todos) >= LAST_CHECK and all(todo["status"] == "completed" for todo in todos):
-            told["note"] = fill("last_check", self.name, self.words)
+        if len(todos) >= LAST_CHECK_FROM and all(todo["status"] == "completed" for todo in todos):
+            told["note"] = fill_prompt("last_check", self.name, self.prompts)
         return json.dumps(told, ensure_ascii=False)
 
-    def line(self, todo: Todo) -> str:
+    def render_item(self, todo: Todo) -> str:
         """Render `  - [status] content`."""
         note = f": {to_one_line(todo['reason'])}" if "reason" in todo else ""
         return f"  - [{todo['status']}{note}] {to_one_line(todo['content'])}"
 
 
-def _item(todo: Todo) -> dict[str, Any]:
+def _format_item(todo: Todo) -> dict[str, Any]:
     return {key: todo[key] for key in ("content", "status", "reason") if key in todo}

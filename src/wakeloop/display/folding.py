@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.channels.writes import folded
+from wakeloop.channels.apply_writes import apply_writes
 from wakeloop.display.lanes import Helper, Lane, Moment, Picture, Said, Span, Spend
 from wakeloop.display.past import Past, Step
 from wakeloop.display.words import question
@@ -82,9 +82,9 @@ class _Fold:
         """Take over what is stored whole: a snapshot of a channel, or one that keeps no changes."""
         messages, todos = (_whole(step.stored.get(name)) for name in ("messages", "todos"))
         if messages is not None:
-            self.converse(folded("messages", messages, []), step.began)
+            self.converse(apply_writes("messages", messages, []), step.began)
         if todos is not None:
-            self.list_as(folded("todos", todos, []), step.began, hand=step.source == "update")
+            self.list_as(apply_writes("todos", todos, []), step.began, hand=step.source == "update")
 
     def wrote(self, step: Step) -> None:
         """Add what a step has written."""
@@ -94,9 +94,9 @@ class _Fold:
             writes.setdefault(channel, []).append(value)
         asked_at = step.began if step.source == "input" else at
         if "messages" in writes:
-            self.converse(folded("messages", self.messages, writes["messages"]), asked_at)
+            self.converse(apply_writes("messages", self.messages, writes["messages"]), asked_at)
         if "todos" in writes:
-            new = folded("todos", self.todos, writes["todos"])
+            new = apply_writes("todos", self.todos, writes["todos"])
             self.list_as(new, asked_at, self.author(step), hand=step.into == "update")
         for notes in writes.get("todo_ledger", ())[-1:]:
             self.note(notes, at)

@@ -214,7 +214,7 @@ def bar(todos: list[Todo]) -> str:
 def _todo_tools(graph: Graph) -> frozenset[str]:
     """The names of the list's own tools, whose calls show as the list."""
     last = last_node(graph)
-    return frozenset(last[1].dialect.names if last else ())
+    return frozenset(last[1].dialect.tool_names if last else ())
 
 
 def _in_notebook() -> bool:

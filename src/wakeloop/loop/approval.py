@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from wakeloop.text.characters import fix_surrogates, shorten, to_one_line
-from wakeloop.todos.items import Refused
+from wakeloop.todos.items import OperationRefused
 
 DecisionKind = Literal["approve", "edit", "reject", "respond"]
 KINDS: tuple[DecisionKind, ...] = get_args(DecisionKind)
@@ -66,7 +66,7 @@ def read_decision(answer: object, asked: Mapping[str, Any]) -> Decision:
 
     A plain yes (`True`, "y", "yes", `{"approved": True}`) approves, and anything else that is no decision is
     a no in the person's words, or the answer itself where one is due. A text may hold a decision as JSON.
-    Raises `Refused` for a decision that cannot be taken.
+    Raises `OperationRefused` for a decision that cannot be taken.
     """
     [action], [config] = asked["action_requests"], asked["review_configs"]
     allowed: Sequence[str] = config["allowed_decisions"]
@@ -75,14 +75,14 @@ def read_decision(answer: object, asked: Mapping[str, Any]) -> Decision:
         return _read_plain_answer(answer, allowed)
     kind = given.get("type")
     if kind not in allowed:
-        raise Refused(
+        raise OperationRefused(
             f"{action['name']} cannot be decided by {shorten(repr(kind))}; allowed are {', '.join(allowed)}"
         )
     words = given.get("message")
     if kind == "respond" and not isinstance(words, str):
-        raise Refused("a decision to respond needs its text as message")
+        raise OperationRefused("a decision to respond needs its text as message")
     if words is not None and not isinstance(words, str):
-        raise Refused(f"message must be a text, not {shorten(repr(words))}")
+        raise OperationRefused(f"message must be a text, not {shorten(repr(words))}")
     args = _read_edited_args(given, action["name"]) if kind == "edit" else None
     return Decision(cast(DecisionKind, kind), args, fix_surrogates(words or ""))
 
@@ -110,7 +110,7 @@ def _find_decision(answer: object) -> Mapping[str, Any] | None:
         return answer if "type" in answer else None
     decisions = answer["decisions"]
     if not isinstance(decisions, list) or len(decisions) != 1 or not isinstance(decisions[0], Mapping):
-        raise Refused("decisions must be a list of one decision, such as [{'type': 'approve'}]")
+        raise OperationRefused("decisions must be a list of one decision, such as [{'type': 'approve'}]")
     return decisions[0]
 
 
@@ -121,7 +121,7 @@ def _read_plain_answer(answer: object, allowed: Sequence[str]) -> Decision:
     if "respond" in allowed and "approve" not in allowed:
         return Decision("respond", words=fix_surrogates(str(answer)))
     if "reject" not in allowed:
-        raise Refused(f"it needs a decision, such as {{'type': {allowed[0]!r}}}")
+        raise OperationRefused(f"it needs a decision, such as {{'type': {allowed[0]!r}}}")
     if isinstance(answer, Mapping):
         answer = next((answer[key] for key in ("message", "reason", "text") if answer.get(key)), "")
     words = fix_surrogates(answer.strip()) if isinstance(answer, str) else ""
@@ -138,10 +138,12 @@ def _is_yes(answer: object) -> bool:
 def _read_edited_args(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     action = given.get("edited_action")
     if not isinstance(action, Mapping) or not isinstance(action.get("args"), Mapping):
-        raise Refused(f"a decision to edit needs edited_action, with the name {name!r} and args")
+        raise OperationRefused(f"a decision to edit needs edited_action, with the name {name!r} and args")
     if action.get("name", name) != name:
         told = shorten(to_one_line(str(action["name"])))
-        raise Refused(f"an edit changes the arguments of {name}, and cannot turn it into {told}")
+        raise OperationRefused(f"an edit changes the arguments of {name}, and cannot turn it into {told}")
     if strange := [key for key in action["args"] if not isinstance(key, str)]:
-        raise Refused(f"an edit gives each argument by its name, and {shorten(repr(strange[0]))} is none")
+        raise OperationRefused(
+            f"an edit gives each argument by its name, and {shorten(repr(strange[0]))} is none"
+        )
     return cast(Mapping[str, Any], fix_surrogates(dict(action["args"])))

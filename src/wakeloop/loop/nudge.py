@@ -7,11 +7,11 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
 from wakeloop.text.marks import kind_of, make_assistant_message, make_user_message, text_of
-from wakeloop.todos.items import Todo, abridged, count_open, open_items
+from wakeloop.todos.items import Todo, clip_item, count_open, open_items
 
 RECENT_MESSAGES = 20  # messages
 
@@ -23,7 +23,7 @@ def shorten_nudge(
     if not dialect.next_items or not count_open(todos) or not _has_seen_list(dialect, messages, todos):
         return dialect, settings
     few = min(dialect.next_items, settings.nudge_items)
-    brief = replace(dialect, manner=f"{dialect.manner}/short".strip("/"))
+    brief = replace(dialect, variant=f"{dialect.variant}/short".strip("/"))
     return brief, settings.model_copy(update={"nudge_items": few})
 
 
@@ -58,12 +58,12 @@ def find_unseen_lines(
 
 
 def _plain_line(dialect: Dialect, todo: Todo) -> str:
-    return dialect.line({**abridged(todo), "status": "pending"})
+    return dialect.render_item({**clip_item(todo), "status": "pending"})
 
 
 def _items_of_call(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[int, str]]:
     """Return what a reply's own call put on the list, where its result says the numbers alone."""
-    numbers = dialect.numbers(result)
+    numbers = dialect.numbers_in(result)
     lists = [texts for texts in call["args"].values() if isinstance(texts, list)]
     return [
         (key, text)
@@ -94,14 +94,17 @@ def show_list_once(
     if any(_may_show_list(dialect, message) for message in messages) or not count_open(todos):
         return []
     counts = {"open": count_open(todos), "total": len(todos)}
-    listing = dialect.listing(todos, goal, settings)
+    listing = dialect.render_list(todos, goal, settings)
     return [
-        make_user_message("activate", fill("given", dialect.texts, settings.prompts, list=listing, **counts))
+        make_user_message(
+            "activate",
+            fill_prompt("given_list", dialect.prompt_folder, settings.prompts, list=listing, **counts),
+        )
     ]
 
 
 def _is_todo_result(dialect: Dialect, message: BaseMessage) -> bool:
-    return isinstance(message, ToolMessage) and message.name in dialect.names
+    return isinstance(message, ToolMessage) and message.name in dialect.tool_names
 
 
 def close_round(
@@ -110,7 +113,7 @@ def close_round(
     """Return the line that closes a round whose results the graph's own user message would stand behind."""
     if not messages or not isinstance(messages[-1], ToolMessage):
         return []
-    return [make_assistant_message("repair", fill("broken_off", dialect.name, settings.prompts))]
+    return [make_assistant_message("repair", fill_prompt("run_interrupted", dialect.name, settings.prompts))]
 
 
 def build_nudge(
@@ -128,9 +131,11 @@ def build_nudge(
         names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in told)
         peers = ", ".join(shorten(to_one_line(name)) for name in names)
         peers += f" and {len(owed) - len(told):,} more" if len(owed) > len(told) else ""
-        parts["reply"] = fill("nudge_reply", dialect.texts, settings.prompts, peers=peers)
+        parts["reply"] = fill_prompt("nudge_reply", dialect.prompt_folder, settings.prompts, peers=peers)
     if results:
-        parts["subagent"] = fill("nudge_subagent", dialect.texts, settings.prompts, results=results)
+        parts["subagent"] = fill_prompt(
+            "nudge_subagent", dialect.prompt_folder, settings.prompts, results=results
+        )
     if count_open(todos):
-        parts["todos"] = dialect.nudge(todos, goal, settings)
+        parts["todos"] = dialect.render_nudge(todos, goal, settings)
     return "\n\n".join(parts.values()), list(parts)

@@ -7,7 +7,7 @@ from typing import Any
 
 from wakeloop.errors import SettingsError
 from wakeloop.loop.ledger import Ledger
-from wakeloop.settings import LoopSettings, WholeSettings, canonical
+from wakeloop.settings import AgentFileSettings, LoopSettings, resolve_aliases
 
 FIXED_SETTINGS = frozenset(
     ("dialect", "tool_description", "max_items", "in_progress", "statuses", "repeats", "prices")
@@ -22,9 +22,9 @@ def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
     """
     if not isinstance(overrides, Mapping):
         raise SettingsError(f"todo_settings must be a mapping of setting to value, not {overrides!r}.")
-    if isinstance(base, WholeSettings):
+    if isinstance(base, AgentFileSettings):
         return {}
-    overrides = canonical(overrides)
+    overrides = resolve_aliases(overrides)
     for key in overrides:
         if key in FIXED_SETTINGS:
             raise SettingsError(

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from wakeloop.loop.approval import PLAN_ACTION, Decision, build_approval_request, quote_words
 from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings
-from wakeloop.todos.items import Refused, Todo, next_number, number, read_list
+from wakeloop.todos.items import OperationRefused, Todo, assign_ids, next_free_number, read_list
 from wakeloop.todos.operations import Board, Outcome
-from wakeloop.todos.verdicts import Verdicts
+from wakeloop.todos.verification import Verdicts
 
 PLAN_DECISIONS: Any = ("approve", "edit", "reject")
 
@@ -73,7 +73,7 @@ class PlanRuling:
 
 
 def rule_on_plan(decision: Decision, before: Board, after: Board) -> PlanRuling:
-    """Return what a decision makes of a plan. Raises `Refused` for an edit that is no list.
+    """Return what a decision makes of a plan. Raises `OperationRefused` for an edit that is no list.
 
     The list of an edit is the person's: what it says is not verified, and `max_items` does not bound it.
     """
@@ -97,9 +97,9 @@ def _read_edited_list(args: Mapping[str, Any], before: Board, after: Board) -> t
         try:
             given = json.loads(given)
         except (ValueError, RecursionError):
-            raise Refused("todos is a text that is no JSON; send a list of texts or items") from None
+            raise OperationRefused("todos is a text that is no JSON; send a list of texts or items") from None
     if not isinstance(given, list):
-        raise Refused("an edit needs the list as todos, a list of texts or items")
+        raise OperationRefused("an edit needs the list as todos, a list of texts or items")
     items = read_list([{"content": one} if isinstance(one, str) else one for one in given])
     known = {str(todo["id"]): todo["id"] for todo in (*before.todos, *after.todos)}
     listed: list[dict[str, Any]] = []
@@ -107,7 +107,7 @@ def _read_edited_list(args: Mapping[str, Any], before: Board, after: Board) -> t
         key = known.get(str(item.get("id")))
         own = {name: value for name, value in item.items() if name != "id"}
         listed.append(own if key is None else {"id": key, **own})
-    return number(listed, next_number(after.todos, after.next_id))
+    return assign_ids(listed, next_free_number(after.todos, after.next_id))
 
 
 def read_verdicts(notes: Ledger) -> Verdicts:

@@ -8,7 +8,7 @@ from langchain_core.messages import AnyMessage
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.prices import Usage, compute_cost
 from wakeloop.loop.progress import find_last_round
-from wakeloop.settings import MOST, LoopSettings
+from wakeloop.settings import MAX_NUMBER, LoopSettings
 from wakeloop.stream import ActivationSpending, Budget, RequestSpending, SpentEvent
 from wakeloop.text.marks import call_duration_ms
 
@@ -38,7 +38,7 @@ def read_totals(notes: Ledger) -> Totals:
 
 def write_totals(notes: Ledger, spent: Totals) -> None:
     """Note spendings, within what a checkpoint can hold."""
-    numbers = [value if value is None else min(value, MOST - 1) for value in spent]
+    numbers = [value if value is None else min(value, MAX_NUMBER - 1) for value in spent]
     notes["spent"] = numbers if spent.estimated else numbers[:-1]
 
 

@@ -21,9 +21,9 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.types import Command
 
 from wakeloop.channels.conversation import Messages, merge_messages
+from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
-from wakeloop.guesses.tools import name_of_tool
 from wakeloop.loop.nudge import close_round
 from wakeloop.loop.prices import check_price
 from wakeloop.loop.progress import find_last_round
@@ -87,7 +87,7 @@ class AgentRequest:
                 return None
             if word == "reminder due":
                 draft.apply(self.nag(draft.state, self.config))
-        tools = {name_of_tool(tool): tool for tool in self.request.tools}
+        tools = {get_tool_name(tool): tool for tool in self.request.tools}
         desk = AgentRequestContext(
             self.dialect,
             self.turns.settings,

@@ -9,8 +9,8 @@ from langgraph.managed.is_last_step import RemainingStepsManager
 
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
-from wakeloop.channels.session import Standing
-from wakeloop.channels.todo_list import fold_todos, merge_todos
+from wakeloop.channels.session import SessionChannel
+from wakeloop.channels.todo_list import merge_one_write, merge_todos
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger
 from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
@@ -23,8 +23,8 @@ Entries = Annotated[list[Any], PrivateStateAttr, CheapReducerChannel(list, merge
 class WakeLoopState(AgentState[Any]):
     """The channels of the middleware; the list and its session go in and out, settings and events in."""
 
-    todos: Annotated[list[Todo], CheapReducerChannel(list, fold_todos)]
-    todo_session: NotRequired[Annotated[Session, Standing(Session)]]
+    todos: Annotated[list[Todo], CheapReducerChannel(list, merge_one_write)]
+    todo_session: NotRequired[Annotated[Session, SessionChannel(Session)]]
     todo_inbox: NotRequired[Annotated[list[WakeEvent], OmitFromOutput]]
     todo_settings: Annotated[dict[str, Any], OmitFromOutput, CheapReducerChannel(dict, merge_settings)]
     todo_goal: Annotated[str, PrivateStateAttr, CheapReducerChannel(str, merge_goal)]

@@ -5,9 +5,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 
+from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ToolError, ToolNameError
-from wakeloop.guesses.tools import name_of_tool
 
 MUST_BE_FIRST = (
     "WakeLoopMiddleware has to stand first in the list of middleware: a hook of another runs behind it after "
@@ -23,7 +23,7 @@ def is_result(message: BaseMessage) -> bool:
 def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:
     """Refuse a second layer of todo tools, and tools that end the run past the list."""
     for tool in tools:
-        if (name := name_of_tool(tool)) in dialect.names:
+        if (name := get_tool_name(tool)) in dialect.tool_names:
             raise ToolNameError(
                 f"The tool {name!r} is there twice: WakeLoopMiddleware brings it, and so does another "
                 "middleware or a tool of that name. Take TodoListMiddleware out, or rename the tool."
@@ -38,7 +38,7 @@ def order_results(messages: Sequence[AnyMessage], dialect: Dialect) -> Sequence[
     for place, message in enumerate(messages):
         if not isinstance(message, AIMessage) or not message.tool_calls[1:]:
             continue
-        calls = sorted(message.tool_calls, key=lambda call: call["name"] not in dialect.names)
+        calls = sorted(message.tool_calls, key=lambda call: call["name"] not in dialect.tool_names)
         rank = {call["id"]: i for i, call in enumerate(calls)}
         end = place + 1
         while end < len(messages) and getattr(messages[end], "tool_call_id", None) in rank:

@@ -5,8 +5,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, RemoveMessage
 
+from wakeloop.channels.apply_writes import apply_writes
 from wakeloop.channels.conversation import REMOVE_ALL_MESSAGES, Messages, merge_messages
-from wakeloop.channels.writes import folded
 from wakeloop.text.marks import find_last, kind_of
 
 
@@ -40,7 +40,7 @@ class Draft:
                 self.unread.append(value)
                 self.messages += value
                 continue
-            self.now[key] = folded(key, self.now.get(key), [value])
+            self.now[key] = apply_writes(key, self.now.get(key), [value])
             if key == "todos" and "todos" in self.written:
                 self.written["todos"] = {"all": list(self.now["todos"])}
             else:

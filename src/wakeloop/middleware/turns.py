@@ -47,7 +47,7 @@ class Turns:
         """Make the nodes."""
         return cls(
             settings,
-            tuple(dialect.schemas(settings)),
+            tuple(dialect.tool_schemas(settings)),
             Activate(dialect, settings, is_asynchronous(verify), todo_tools=True, model=None),
             ValidateTodos(dialect, settings, verify),
             FinalizationGuard(dialect, settings),
@@ -163,7 +163,7 @@ class Round:
         left = find_unanswered(reply.tool_calls, messages)
         named = ledger.get("todo_calls", ())
         todo = [self.apply_edit(call, edits, dialect) for call in left if call["id"] in named]
-        self.todo = [call for call in todo if call["name"] in dialect.names]
+        self.todo = [call for call in todo if call["name"] in dialect.tool_names]
         ids = [call["id"] for call in self.todo]
         faults = self.ledger.get("faults", {})
         self.faults = [
@@ -191,7 +191,7 @@ class Round:
             return call
         new = ToolCall(name=edit["name"], args=edit["args"], id=call["id"], type="tool_call")
         faults = {key: why for key, why in self.ledger.get("faults", {}).items() if key != call["id"]}
-        if new["name"] in dialect.names and (why := misfit_error(dialect, new["name"], new["args"])):
+        if new["name"] in dialect.tool_names and (why := misfit_error(dialect, new["name"], new["args"])):
             faults[call["id"] or ""] = why
         self.ledger["faults"] = faults
         return new

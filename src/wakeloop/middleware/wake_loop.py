@@ -13,11 +13,10 @@ from langchain.agents.middleware.types import (
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
-from wakeloop.dialects import dialect_named
+from wakeloop.checks import argument_values
+from wakeloop.checks.argument_names import MIDDLEWARE_HINTS, reject_unknown_arguments
+from wakeloop.dialects import get_dialect
 from wakeloop.errors import SettingsError
-from wakeloop.guesses import values
-from wakeloop.guesses.arguments import MIDDLEWARE, spelled
-from wakeloop.guesses.kinds import kind_of
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
 from wakeloop.middleware.draft import with_message_ids
@@ -26,6 +25,7 @@ from wakeloop.middleware.watched_request import TRACE_POLICY, acall_handler, cal
 from wakeloop.model.request import Systems
 from wakeloop.nodes.nag import Nag
 from wakeloop.settings import LoopSettings
+from wakeloop.text.wording import describe_type
 from wakeloop.thread.verifying import Verify
 
 
@@ -38,7 +38,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     state_schema = WakeLoopState
     trace_policy = TRACE_POLICY
 
-    @spelled(MIDDLEWARE)
+    @reject_unknown_arguments(MIDDLEWARE_HINTS)
     def __init__(
         self,
         *,
@@ -63,9 +63,9 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         """
         super().__init__()
         self.tools = []
-        values.check_callable("verify", verify, "todo", "state")
+        argument_values.check_callable("verify", verify, "todo", "state")
         self.settings = _settings(settings, system_prompt, tool_description)
-        self.dialect = dialect_named(self.settings.dialect).suited(self.settings)
+        self.dialect = get_dialect(self.settings.dialect).for_settings(self.settings)
         self._turns = Turns.build(self.dialect, self.settings, verify)
         self._nag = Nag(self.dialect, self.settings)
         self._systems: Systems = {}
@@ -136,11 +136,11 @@ def _settings(given: Any, system_prompt: str | None, tool_description: str | Non
         )
     if isinstance(given, Mapping) and "preset" not in given:
         given = {"preset": "langchain", **given}
-    settings = values.settings_of("langchain" if given is None else given)
+    settings = argument_values.resolve_settings("langchain" if given is None else given)
     update: dict[str, Any] = {}
     if system_prompt is not None:
         if not isinstance(system_prompt, str):
-            raise SettingsError(f"system_prompt takes a text, not {kind_of(system_prompt)}.")
+            raise SettingsError(f"system_prompt takes a text, not {describe_type(system_prompt)}.")
         update["prompts"] = {**settings.prompts, "instructions": system_prompt.replace("$", "$$")}
     if tool_description is not None:
         update["tool_description"] = tool_description

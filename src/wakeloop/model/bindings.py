@@ -75,12 +75,12 @@ class ModelBindings:
         """Bind the model; one that cannot call tools will do where the todo tools are off."""
         full: Runnable[Any, Any] | None = None
         quiet: Runnable[Any, Any] | None = None
-        choice, everything = no_call_choice(chat), [*tools, *dialect.schemas(base)]
+        choice, everything = no_call_choice(chat), [*tools, *dialect.tool_schemas(base)]
         try:
             full = bind_tools(chat, everything)
             quiet = full if choice is None else bind_tools(chat, everything, choice)
         except ModelError:
-            if dialect.active(base):
+            if dialect.is_active(base):
                 raise
         return cls(
             full,

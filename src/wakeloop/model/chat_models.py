@@ -9,8 +9,8 @@ from langchain_core.messages import AnyMessage
 from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import Runnable, RunnableBinding
 
+from wakeloop.checks.models import is_local_address
 from wakeloop.errors import ModelError
-from wakeloop.guesses.models import is_here
 from wakeloop.text.secrets import redact_text
 
 
@@ -55,7 +55,7 @@ def create_openai_model(name: str, **options: Any) -> BaseChatModel:
             f"The model {name!r} needs langchain-openai: pip install 'wakeloop[openai]'."
         ) from None
     address = options.get("base_url") or os.environ.get("OPENAI_BASE_URL", "")
-    if not os.environ.get("OPENAI_API_KEY") and is_here(address):
+    if not os.environ.get("OPENAI_API_KEY") and is_local_address(address):
         options.setdefault("api_key", "none")
     try:
         return ChatOpenAI(model=name, stream_usage=True, **options)

@@ -18,8 +18,8 @@ def is_legal(messages: Sequence[Any]) -> bool:
 
     A history that remembers how far it is sound is read from there, so that a request costs its new tail.
     """
-    sound = getattr(messages, "sound", 0)
-    made = messages.made if isinstance(messages, Messages) else _make_id_check()
+    sound = getattr(messages, "legal_count", 0)
+    made = messages.has_call if isinstance(messages, Messages) else _make_id_check()
     waiting: set[str | None] = set()
     last = messages[sound - 1].type if sound else "human"
     for place, message in enumerate(islice(messages, sound, None), start=sound):
@@ -41,7 +41,7 @@ def is_legal(messages: Sequence[Any]) -> bool:
     if waiting:
         return False
     if isinstance(messages, Messages):
-        messages.sound = len(messages)
+        messages.legal_count = len(messages)
     return True
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall
 
-from wakeloop.dialects.base import Dialect, Misfit
-from wakeloop.guesses.tools import requires_nothing
+from wakeloop.checks.tools import has_no_required_arguments
+from wakeloop.dialects.base import Dialect, InvalidArguments
 from wakeloop.model.finish_reasons import refusal_text, reply_problem
 from wakeloop.model.reply_watcher import BrokenArguments
 from wakeloop.model.storable_values import make_storable, storable_fields, storage_problem
 from wakeloop.model.tool_calls import LONGEST_ID, Pair, legal_name, set_calls, with_legal_speaker
 from wakeloop.text.characters import fix_surrogates, shorten
 from wakeloop.text.marks import new_call_id, new_id, remove_mark, text_of
-from wakeloop.todos.items import LONGEST, Refused
+from wakeloop.todos.items import MAX_REFUSAL_LENGTH, OperationRefused
 
 EMPTY_ARGUMENTS = frozenset(
     ("", "null", '""', "None", "undefined")
@@ -69,7 +69,7 @@ def read_reply(
     sign = reply_problem(raw, must_finish=must_finish)
     if sign == "refused":
         return _read_refusal(raw, known, no_text)
-    names = dialect.names if dialect is not None else frozenset()
+    names = dialect.tool_names if dialect is not None else frozenset()
     pairs, broken = _pair_calls(
         raw, used, halves, {*names, *tools}, lambda name: _needs_no_arguments(name, dialect, tools)
     )
@@ -78,7 +78,7 @@ def read_reply(
     for key, (name, call) in calls.items():
         fault = cut_call if sign == "cut" else _find_fault(name, call, broken.get(key), dialect, names, tools)
         if fault:
-            faults[key] = shorten(fix_surrogates(fault), LONGEST)
+            faults[key] = shorten(fix_surrogates(fault), MAX_REFUSAL_LENGTH)
     return Reply(
         message=_make_stored_message(raw, pairs, known),
         text=text_of(raw),
@@ -132,9 +132,9 @@ def _pair_calls(
 
 
 def _needs_no_arguments(name: str, dialect: Dialect | None, tools: Mapping[str, Any]) -> bool:
-    if dialect is not None and name in dialect.names:
+    if dialect is not None and name in dialect.tool_names:
         return misfit_error(dialect, name, {}) is None
-    return name in tools and requires_nothing(tools[name])
+    return name in tools and has_no_required_arguments(tools[name])
 
 
 def _find_fault(
@@ -147,7 +147,7 @@ def _find_fault(
 ) -> str | None:
     if dialect is not None and name in names:
         if why is not None:
-            return dialect.error(why)
+            return dialect.render_error(why)
         return misfit_error(dialect, name, call["args"])
     if why is not None:
         return f"Error: {why}"
@@ -160,10 +160,10 @@ def _find_fault(
 def misfit_error(dialect: Dialect, name: str, args: Mapping[str, Any]) -> str | None:
     """Return the error result of a todo call whose arguments do not fit, or None."""
     try:
-        dialect.read(name, args)
-    except Misfit as misfit:
-        return dialect.error(str(misfit))
-    except Refused:
+        dialect.parse_call(name, args)
+    except InvalidArguments as misfit:
+        return dialect.render_error(str(misfit))
+    except OperationRefused:
         return None  # a soft error: for the round to say
     return None
 

@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from pydantic import ValidationError
 
-from wakeloop.errors import AGAIN, ReplyError
+from wakeloop.errors import RESUME_HINT, ReplyError
 from wakeloop.model.finish_reasons import is_unreadable_call, reply_problem
 from wakeloop.platform.response_bodies import find_server_message, find_unparsed_text
 from wakeloop.text.characters import shorten
@@ -173,7 +173,7 @@ def unreadable_reply_error(error: BaseException | str, words: str = "") -> Reply
     if "is not JSON serializable" in said:
         return ReplyError(f"The request could not be written ({said}): take out the message that holds it.")
     return ReplyError(
-        f"The model's reply could not be read ({said}), so nothing of it was stored: {AGAIN}, and if it "
+        f"The model's reply could not be read ({said}), so nothing of it was stored: {RESUME_HINT}, and if it "
         "comes again look at the model's address and at what stands before its server."
     )
 

@@ -22,11 +22,11 @@ from wakeloop.loop.nudge import find_unseen_lines
 from wakeloop.model.legality import is_legal
 from wakeloop.model.usage import count_characters
 from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_legal
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
 from wakeloop.text.marks import append_to_result, make_user_message, new_id
-from wakeloop.todos.items import Todo, count_open, worth_showing
+from wakeloop.todos.items import Todo, count_open, select_for_nudge
 
 REMEMBERED_PROMPTS = 64
 UNSEEN = ("todo_ledger", "remaining_steps")  # what a hook is not given
@@ -54,7 +54,7 @@ class Request:
 
     def fill_prompt(self, name: str, **blanks: Any) -> str:
         """Return one of the package's texts, as these settings have it."""
-        return fill(name, self.dialect.texts, self.settings.prompts, **blanks)
+        return fill_prompt(name, self.dialect.prompt_folder, self.settings.prompts, **blanks)
 
     def hook_state(self) -> dict[str, Any]:
         """Return the state that `pre_model_hook` is given."""
@@ -84,7 +84,7 @@ class Request:
             given = result.pop("messages")
             given = [_give_id(message) for message in (given if isinstance(given, list) else [given])]
             if any(isinstance(message, RemoveMessage) for message in given):
-                note_pairs(self.messages, self.ledger, self.settings, self.dialect.names)
+                note_pairs(self.messages, self.ledger, self.settings, self.dialect.tool_names)
             self.writes += given
             self.kept = self.seen = merge_messages(self.messages, [given])
             own = {m.id for m in self.messages} - self.summaries
@@ -112,13 +112,13 @@ class Request:
             return any(m.id not in there for m in self.messages)
         if shown not in there or self.dialect.replaces:
             return shown not in there
-        listed, _ = worth_showing(self.todos, self.settings.nudge_items)
+        listed, _ = select_for_nudge(self.todos, self.settings.nudge_items)
         lost = find_unseen_lines(self.dialect, seen, listed, shown)
         return bool(lost) and lost != find_unseen_lines(self.dialect, self.messages, listed, shown)
 
     def show_list_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
         """Show the list once more at the tail: in the last tool result, or as a user message of its own."""
-        listing = self.dialect.listing(self.todos, self.state["todo_goal"], self.settings)
+        listing = self.dialect.render_list(self.todos, self.state["todo_goal"], self.settings)
         text = self.fill_prompt("shown_again", list=listing)
         last = seen[-1] if seen else None
         stored = [m for m in self.kept if last is not None and m.id == last.id]
@@ -152,14 +152,16 @@ class Request:
         """Count roughly what is sent: the history as the model sees it, and the instructions."""
         seen = self.messages if self.seen is None else self.seen
         seen = seen if isinstance(seen, Messages) else Messages(seen)
-        return len(self.dialect.instructions(self.settings)) + seen.size(count_characters)
+        return len(self.dialect.instructions(self.settings)) + seen.total_size(count_characters)
 
     def put_in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
         """Return the messages in an order that every server takes, as they are where they have it."""
         if is_legal(wire):
             return wire
         lines = RepairTexts(
-            self.fill_prompt("unanswered"), self.fill_prompt("broken_off"), self.fill_prompt("empty_reply")
+            self.fill_prompt("unanswered"),
+            self.fill_prompt("run_interrupted"),
+            self.fill_prompt("empty_reply"),
         )
         return make_legal(wire, head, lines)
 

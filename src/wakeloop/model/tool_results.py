@@ -12,7 +12,7 @@ from wakeloop.errors import ToolError
 from wakeloop.model.storable_values import make_storable
 from wakeloop.text.characters import fix_surrogates, shorten
 from wakeloop.text.marks import find_last, new_id, remove_mark
-from wakeloop.todos.items import LONGEST
+from wakeloop.todos.items import MAX_REFUSAL_LENGTH
 
 _KEPT = ("content", "artifact", "additional_kwargs", "response_metadata", "name")
 
@@ -25,7 +25,7 @@ def tool_result(call: Mapping[str, Any], text: str, status: Any = "success") -> 
 def error_result(call: Mapping[str, Any], text: str) -> ToolMessage:
     """Return an error result, which says so and is of bounded length."""
     text = text if text.startswith("Error: ") else f"Error: {text}"
-    return tool_result(call, shorten(fix_surrogates(text), LONGEST), "error")
+    return tool_result(call, shorten(fix_surrogates(text), MAX_REFUSAL_LENGTH), "error")
 
 
 def clean_tool_message(message: BaseMessage) -> BaseMessage:

@@ -10,8 +10,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.channels.reducers import Goal, Overrides
-from wakeloop.channels.session import Told
-from wakeloop.channels.shapes import check_channels
+from wakeloop.channels.session import SessionUpdate
+from wakeloop.channels.stored_values import check_channels
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.loop.activation import begin_activation, continue_activation
@@ -23,15 +23,15 @@ from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, list_before
 from wakeloop.thread.echoes import Sent, set_aside
 from wakeloop.thread.opening import Opening, asked_for, inbox_fault
 from wakeloop.thread.other_runs import beginning
 from wakeloop.thread.repair import repairs
-from wakeloop.todos.changes import todos_changed
-from wakeloop.todos.items import Refused, Todo, count_open, next_number, number
+from wakeloop.todos.changes import make_todos_event
+from wakeloop.todos.items import OperationRefused, Todo, assign_ids, count_open, next_free_number
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Activate(Node):
         check_channels(state)
         try:
             found = self.read_input(state, old)
-        except (SettingsError, Refused) as refusal:
+        except (SettingsError, OperationRefused) as refusal:
             return _refuse_input(state, old, str(refusal))
         notes = self.begin_notes(found, config)
         return self.write_update(found, notes)
@@ -93,13 +93,13 @@ class Activate(Node):
     # -- the three steps ---------------------------------------------------------------------------------
 
     def read_input(self, given: Any, old: Ledger) -> Input:
-        """Check what came in and give ids to its list. Raises `SettingsError` and `Refused`."""
+        """Check what came in and give ids to its list. Raises `SettingsError` and `OperationRefused`."""
         sent = Sent.of(given, old)
         state: Any = set_aside(given, sent)
         asked = asked_for(state["todo_settings"], get_runtime().context)
         overrides = self.check_overrides(asked)
         if fault := sent.fault or _find_input_fault(state):
-            raise Refused(f"The input is refused: {fault}.")
+            raise OperationRefused(f"The input is refused: {fault}.")
         opening = Opening.of(state, old)
         if opening.continues and not overrides and not isinstance(state["todo_settings"], Overrides):
             overrides = old.get("settings", {})  # those of the activation, which may be a context's
@@ -148,7 +148,7 @@ class Activate(Node):
     def report_events(self, found: Input, notes: Ledger, reasons: list[str]) -> None:
         """Stream the list that came in, an older one that came back, the activation, and its wake."""
         if found.has_new_list:
-            stream_event(todos_changed(list_before(found.state["todos"]), found.todos))
+            stream_event(make_todos_event(list_before(found.state["todos"]), found.todos))
         if found.sent.echo is not None:
             stream_event(found.sent.echo)
         counts = {"open": count_open(found.todos), "budget": notes["budget"]}
@@ -174,7 +174,7 @@ class Activate(Node):
         if shown or (wakes and listed):
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
-        mended = repairs(state, found.old, arrived, self.dialect.names, listed, say)
+        mended = repairs(state, found.old, arrived, self.dialect.tool_names, listed, say)
         notes["injected"] = mended.injected
         return mended.by_id(state["messages"]), reasons if wakes else []
 
@@ -190,11 +190,11 @@ class Activate(Node):
 
     def uses_list(self, settings: LoopSettings) -> bool:
         """Tell whether the model has the tools of the list."""
-        return self.todo_tools and self.dialect.active(settings)
+        return self.todo_tools and self.dialect.is_active(settings)
 
     def fill_prompt(self, settings: LoopSettings, name: str) -> str:
         """Return one of the package's texts, as these settings have it."""
-        return fill(name, self.dialect.texts, settings.prompts)
+        return fill_prompt(name, self.dialect.prompt_folder, settings.prompts)
 
     def check_overrides(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Check what a thread overrides, also against what its model can do."""
@@ -202,7 +202,7 @@ class Activate(Node):
         settings = apply_overrides(self.settings, overrides)
         if self.model is not None:
             check_price(settings, self.model)
-        if not self.todo_tools and self.dialect.active(settings):
+        if not self.todo_tools and self.dialect.is_active(settings):
             raise SettingsError("This agent's model cannot call tools, so auto_continue stays off.")
         return overrides
 
@@ -227,7 +227,7 @@ def _number_items(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Tod
     before, next_id = getattr(todos, "before", None), old.get("next_id", 1)
     if before is None and all("id" in todo for todo in todos):  # another agent's list may lack ids, too
         return todos, next_id, writes
-    numbered, next_id = number(todos, next_number(before or (), next_id))
+    numbered, next_id = assign_ids(todos, next_free_number(before or (), next_id))
     if numbered == (before or []):  # a parent may pass on what the thread has already
         return numbered, next_id, writes
     return numbered, next_id, writes + 1
@@ -242,7 +242,7 @@ def _refuse_input(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any
         update["todo_inbox"] = []
     if isinstance(state["todo_goal"], Goal):
         update["todo_goal"] = state["todo_goal"].before
-    if isinstance(told := state.get("todo_session"), Told):
+    if isinstance(told := state.get("todo_session"), SessionUpdate):
         update["todo_session"] = dict(told.before) or None
     if isinstance(state["todo_settings"], Overrides):
         update["todo_settings"] = dict(state["todo_settings"].before or {})

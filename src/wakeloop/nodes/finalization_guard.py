@@ -24,14 +24,14 @@ from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import GUARD, build_case
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, list_before
 from wakeloop.stream import EndReason, Session
 from wakeloop.text.marks import make_user_message
 from wakeloop.thread.handing_over import handed_over
 from wakeloop.thread.other_runs import Run, acheck, check, run_of
-from wakeloop.todos.changes import todos_changed
+from wakeloop.todos.changes import make_todos_event
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class FinalizationGuard(Node):
         written = adopt_list(state["todos"], ledger)
         if written is None:
             return self.follow_ruling(state, ledger)
-        stream_event(todos_changed(list_before(state["todos"]), written))
+        stream_event(make_todos_event(list_before(state["todos"]), written))
         update = self.follow_ruling({**state, "todos": written}, ledger)
         return update if isinstance(update, Command) else {**update, "todos": {"all": written}}
 
@@ -113,7 +113,7 @@ class FinalizationGuard(Node):
         if why in ("empty", "unread"):
             return {"todo_ledger": ledger}
         if why == "cut":
-            return self.inject(ledger, case, "go_on", "retry")
+            return self.inject(ledger, case, "cut_reply", "retry")
         return self.inject(ledger, case, "format_again", "retry", problem=why.removeprefix("format: "))
 
     def request_correction(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
@@ -153,14 +153,16 @@ class FinalizationGuard(Node):
         self, state: Any, ledger: Ledger, case: Case, prompt: str, **blanks: Any
     ) -> dict[str, Any]:
         """Inject the guard's message with the live list, and before it the line that closes a round."""
-        listing = self.dialect.listing(state["todos"], state["todo_goal"], case.settings)
+        listing = self.dialect.render_list(state["todos"], state["todo_goal"], case.settings)
         update = self.inject(ledger, case, prompt, "guard", open=case.open, list=listing, **blanks)
         update["messages"][:0] = close_round(state["messages"], self.dialect, case.settings)
         return update
 
     def inject(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
         """Inject a user message and go back to the model."""
-        message = make_user_message(kind, fill(prompt, self.dialect.texts, case.settings.prompts, **blanks))
+        message = make_user_message(
+            kind, fill_prompt(prompt, self.dialect.prompt_folder, case.settings.prompts, **blanks)
+        )
         ledger["injected"] = [message.id or ""]
         if "list" in blanks:
             ledger["shown"] = message.id or ""

@@ -10,7 +10,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, copy_ledger
 from wakeloop.text.marks import append_to_result, find_last
@@ -33,6 +33,6 @@ class Nag(Node):
         if last is None or not (left or settings.nag_when == "always"):
             return {}
         rounds = ledger.get("todo_stale_iterations", 0)
-        text = fill("nag", self.dialect.texts, settings.prompts, rounds=rounds, open=left)
+        text = fill_prompt("nag", self.dialect.prompt_folder, settings.prompts, rounds=rounds, open=left)
         emit_event({"type": "nag", "rounds": rounds, "open": left}, ledger)
         return {"messages": [append_to_result(last, text)]}

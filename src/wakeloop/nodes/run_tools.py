@@ -14,8 +14,8 @@ from langgraph.prebuilt import ToolNode
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 
+from wakeloop.checks.run_inputs import find_unserializable
 from wakeloop.errors import ToolError
-from wakeloop.guesses.runs import fault_of
 from wakeloop.model.redaction import collect_secrets
 from wakeloop.model.timing import TimedNode
 from wakeloop.model.tool_results import (
@@ -29,7 +29,7 @@ from wakeloop.platform.direct_calls import DirectTool, has_no_listeners, takes_i
 from wakeloop.state import PRIVATE_CHANNELS
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.reviewing import Reviews
-from wakeloop.todos.items import Refused, read_list
+from wakeloop.todos.items import OperationRefused, read_list
 
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
 
@@ -115,7 +115,7 @@ class RunTools(TimedNode):
             told: Any = part.update if isinstance(part, Command) else part
             more = told is not part or any(getattr(m, "artifact", None) is not None for m in told["messages"])
             kept = {key: told[key] for key in told.keys() & self.stored}
-            if more and (why := fault_of(kept, self.saver.serde.dumps_typed)) is not None:
+            if more and (why := find_unserializable(kept, self.saver.serde.dumps_typed)) is not None:
                 raise ToolError(f"no checkpoint takes what the tool returned ({why})")
         return update
 
@@ -181,7 +181,7 @@ def _check_command(command: Command[Any]) -> None:
     if (todos := update.get("todos")) is not None:
         try:
             read_list(todos)
-        except Refused as refusal:
+        except OperationRefused as refusal:
             raise ToolError(str(refusal)) from None
 
 

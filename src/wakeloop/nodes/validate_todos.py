@@ -22,15 +22,15 @@ from wakeloop.model.tool_results import (
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.tool_runs import ToolAnsweringNode
 from wakeloop.platform.traces import stream_event
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
 from wakeloop.thread.asking import Judged, judge
 from wakeloop.thread.verifying import Verifier, Verify
-from wakeloop.todos.changes import changed_ids, changes
-from wakeloop.todos.items import Refused
+from wakeloop.todos.changes import changed_ids, diff_lists
+from wakeloop.todos.items import OperationRefused
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
-from wakeloop.todos.verdicts import remembered
+from wakeloop.todos.verification import prune_refusals
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +99,12 @@ class ValidateTodos(ToolAnsweringNode):
     def read_operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
         why = ledger.get("faults", {}).get(call["id"])
-        if call["name"] not in self.dialect.names:  # a build with another dialect wrote it
-            return unknown_tool_error(call["name"], self.dialect.names)
+        if call["name"] not in self.dialect.tool_names:  # a build with another dialect wrote it
+            return unknown_tool_error(call["name"], self.dialect.tool_names)
         if why is None:
             try:
-                operation = self.dialect.read(call["name"], call["args"])
-            except Refused as refusal:
+                operation = self.dialect.parse_call(call["name"], call["args"])
+            except OperationRefused as refusal:
                 why = str(refusal)
             else:
                 why = self.dialect.refusal(operation, board)
@@ -123,14 +123,14 @@ class ValidateTodos(ToolAnsweringNode):
         settings, after = settings_in_force(self.settings, ledger), judged.board
         ledger["next_id"] = after.next_id
         if after.refusals:
-            ledger["refusals"] = remembered(after)
+            ledger["refusals"] = prune_refusals(after)
         elif "refusals" in ledger:
             del ledger["refusals"]
         outcomes, begun = (
             self.mark_rejected(judged, settings),
             len(last_calls(state["messages"])) > len(calls),
         )
-        told = (replace(outcome, begun=begun) for outcome in outcomes)
+        told = (replace(outcome, has_other_calls=begun) for outcome in outcomes)
         results = [
             self.render_result(call, outcome, ledger) for call, outcome in zip(calls, told, strict=True)
         ]
@@ -138,7 +138,7 @@ class ValidateTodos(ToolAnsweringNode):
             results[0].artifact = reach_unless_grown(before.todos, after.todos)
         if any(outcome.wrote for outcome in outcomes):
             ledger["todo_guard_suppressed"] = False
-        shown = (o.error is None and self.dialect.shows(o) for o in outcomes)
+        shown = (o.error is None and self.dialect.shows_open_items(o) for o in outcomes)
         if showing := [result.id or "" for result, shows in zip(results, shown, strict=True) if shows]:
             ledger["shown"] = showing[-1]
         if "plan" in ledger:
@@ -148,7 +148,7 @@ class ValidateTodos(ToolAnsweringNode):
             update["todo_ledger"] = ledger
         if after.goal != before.goal:
             update["todo_goal"] = after.goal
-        changed = changes(before.todos, after.todos)
+        changed = diff_lists(before.todos, after.todos)
         if changed or by_hand:
             update["todos"] = {"all": list(after.todos)} if by_hand else changed
         self.send_events(outcomes, after, changed if changed or by_hand else None)
@@ -165,7 +165,9 @@ class ValidateTodos(ToolAnsweringNode):
         """Say with the calls that a person has refused what the person said."""
         if judged.ruling is None or not judged.rejected:
             return judged.outcomes
-        why = fill("plan_rejected", self.dialect.texts, settings.prompts, words=judged.ruling.words)
+        why = fill_prompt(
+            "plan_rejected", self.dialect.prompt_folder, settings.prompts, words=judged.ruling.words
+        )
         return [
             replace(outcome, error=why) if place in judged.rejected else outcome
             for place, outcome in enumerate(judged.outcomes)
@@ -190,12 +192,12 @@ class ValidateTodos(ToolAnsweringNode):
             return []
         if kind == "edited":
             ledger["writes"] = ledger.get("writes", 0) + 1
-            listing = self.dialect.listing(judged.board.todos, judged.board.goal, settings)
-            told = fill("plan_edited", self.dialect.texts, settings.prompts, list=listing)
+            listing = self.dialect.render_list(judged.board.todos, judged.board.goal, settings)
+            told = fill_prompt("plan_edited", self.dialect.prompt_folder, settings.prompts, list=listing)
             last = results[-1]
             last.content = f"{last.content}\n\n{told}"
             ledger["shown"] = last.id or ""
-        why = fill(f"held_{kind}", self.dialect.texts, settings.prompts)
+        why = fill_prompt(f"held_{kind}", self.dialect.prompt_folder, settings.prompts)
         ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in beside}}
         return [error_result(call, call.get("fault") or why) for call in beside]
 
@@ -204,8 +206,8 @@ class ValidateTodos(ToolAnsweringNode):
         if call["id"] in ledger.get("faults", {}):
             text, status = ledger["faults"][call["id"]], "error"
         elif outcome.error is not None:
-            text, status = self.dialect.error(outcome.error), "error"
+            text, status = self.dialect.render_error(outcome.error), "error"
         else:
-            text = self.dialect.result(outcome)
+            text = self.dialect.render_result(outcome)
             status = "success" if isinstance(outcome.operation, Show) or outcome.wrote else "error"
         return tool_result(call, text, status)

@@ -25,17 +25,17 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "no_list": frozenset(),
     "nag": frozenset(("rounds", "open")),
     "repeating": frozenset(("rounds", "repeated")),
-    "given": frozenset(("open", "total", "list")),
+    "given_list": frozenset(("open", "total", "list")),
     "shown_again": frozenset(("list",)),
     "activate": frozenset(),
     "format": frozenset(),
     "format_again": frozenset(("problem",)),
-    "go_on": frozenset(),
+    "cut_reply": frozenset(),
     "cut_call": frozenset(),
     "unanswered": frozenset(),
     "unanswered_todo": frozenset(),
-    "unrun": frozenset(),
-    "broken_off": frozenset(),
+    "not_run": frozenset(),
+    "run_interrupted": frozenset(),
     "empty_reply": frozenset(),
     "plan_edited": frozenset(("list",)),
     "plan_rejected": frozenset(("words",)),
@@ -59,25 +59,25 @@ def check_prompt(name: str, text: str) -> None:
 
 
 @cache
-def _text(dialect: str, name: str) -> str:
+def _read_prompt(dialect: str, name: str) -> str:
     path = files(__name__) / dialect / f"{name}.md"
     if dialect and not path.is_file():
-        return _text(dialect.rpartition("/")[0], name)
+        return _read_prompt(dialect.rpartition("/")[0], name)
     return path.read_text(encoding="utf-8").strip()
 
 
 @cache
-def _whole(dialect: str, name: str) -> str:
+def _read_plain_prompt(dialect: str, name: str) -> str:
     """Return a text without blanks; five are asked for in each request."""
-    return Template(_text(dialect, name)).substitute()
+    return Template(_read_prompt(dialect, name)).substitute()
 
 
-def fill(name: str, dialect: str, replaced: Mapping[str, str], /, **blanks: object) -> str:
+def fill_prompt(name: str, dialect: str, replaced: Mapping[str, str], /, **blanks: object) -> str:
     """Return a text with its blanks filled: the caller's own, else the dialect's, else the package's.
 
     An unfilled blank raises `KeyError`: a fault of the package, found by its tests.
     """
     if not blanks and name not in replaced:
-        return _whole(dialect, name)
-    text = replaced[name] if name in replaced else _text(dialect, name)
+        return _read_plain_prompt(dialect, name)
+    text = replaced[name] if name in replaced else _read_prompt(dialect, name)
     return Template(text).substitute(blanks)

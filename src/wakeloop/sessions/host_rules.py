@@ -13,14 +13,14 @@ from langgraph.types import Command, StateSnapshot
 from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_owed_replies
 from wakeloop.loop.ledger import read_notes
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
 from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten, storable_text
 from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
 from wakeloop.thread.stopping import aend_run, end_run
-from wakeloop.todos.items import LONGEST
+from wakeloop.todos.items import MAX_REFUSAL_LENGTH
 
 RUN_KEY = "turn_id"  # in a checkpoint's metadata: the run that wrote it; a stored name
 
@@ -163,7 +163,7 @@ def derive_answer_id(asker: str, correlation_id: str) -> str:
 
 def format_failure(problem: str) -> str:
     """Return the text that tells a peer of a failure."""
-    return fill("failed", "", {}, problem=shorten(storable_text(problem), LONGEST))
+    return fill_prompt("failed", "", {}, problem=shorten(storable_text(problem), MAX_REFUSAL_LENGTH))
 
 
 def close_run(
@@ -276,7 +276,9 @@ def _format_answer(
 ) -> str:
     if failure is not None:
         return format_failure(failure)
-    text = answer_of(values) or fill("no_text", "", {})
+    text = answer_of(values) or fill_prompt("no_text", "", {})
     if owed.get("wants") == "subagent_done" and session["open"]:
-        return fill("subagent_early", "", {}, text=text, open=session["open"], reason=session["reason"])
+        return fill_prompt(
+            "subagent_early", "", {}, text=text, open=session["open"], reason=session["reason"]
+        )
     return text

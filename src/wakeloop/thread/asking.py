@@ -19,7 +19,7 @@ from wakeloop.loop.plan import (
     rule_on_plan,
 )
 from wakeloop.settings import LoopSettings
-from wakeloop.todos.items import Refused
+from wakeloop.todos.items import OperationRefused
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Rules
 from wakeloop.todos.rounds import play_round
 
@@ -29,14 +29,15 @@ T = TypeVar("T")
 def put(asked: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
     """Park the run until a request is answered, and return what `read` makes of the decision.
 
-    An answer that cannot be taken (`Refused`) loses nothing: the request is put again, with a sentence on it.
+    An answer that cannot be taken (`OperationRefused`) loses nothing: the request is put again, with a
+    sentence on it.
     """
     value: Mapping[str, Any] = asked
     while True:
         answer = interrupt(value)
         try:
             return read(read_decision(answer, asked))
-        except Refused as fault:
+        except OperationRefused as fault:
             value = repeat_request(asked, str(fault))
 
 

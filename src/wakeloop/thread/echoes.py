@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from wakeloop.channels.reducers import Goal
-from wakeloop.channels.session import Told, asked_by
+from wakeloop.channels.session import SessionUpdate, read_list_number
 from wakeloop.loop.ledger import Ledger
 from wakeloop.stream import EchoEvent
 
@@ -24,7 +24,7 @@ class Sent:
     def of(cls, state: Any, old: Ledger) -> Self:
         """Read it off the session that came with the input."""
         written = old.get("writes", 0)
-        return cls(written, *asked_by(state.get("todo_session"), written))
+        return cls(written, *read_list_number(state.get("todo_session"), written))
 
     @property
     def echo(self) -> EchoEvent | None:
@@ -42,7 +42,7 @@ class Sent:
 def set_aside(state: Any, sent: Sent) -> dict[str, Any]:
     """Return a state with the thread's own session; and its own list and goal in place of an echo's."""
     kept = {**state}
-    if isinstance(told := state.get("todo_session"), Told):
+    if isinstance(told := state.get("todo_session"), SessionUpdate):
         kept["todo_session"] = dict(told.before)
     if sent.echo is not None:
         before = getattr(state["todos"], "before", None)

@@ -9,8 +9,8 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
+from wakeloop.checks.run_inputs import require_thread
 from wakeloop.errors import ArgumentError, EditError
-from wakeloop.guesses.runs import thread_of
 from wakeloop.loop.ledger import read_notes
 from wakeloop.platform.channel_overwrite import overwrite_value
 from wakeloop.thread.standing import LAST, last_node, unfinished
@@ -40,7 +40,7 @@ class Edited:
                 f"The list is edited by a compiled graph, as in update_todos(agent, config, add=['…']), and "
                 f"the first argument is a {type(graph).__name__}."
             )
-        place = str(thread_of(config).get("checkpoint_ns") or "")
+        place = str(require_thread(config).get("checkpoint_ns") or "")
         if graph.checkpointer is True:
             raise EditError(
                 f"The graph {graph.name!r} keeps its threads with its parent's: edit the list by the parent, "

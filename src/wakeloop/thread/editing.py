@@ -9,17 +9,17 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
+from wakeloop.checks.argument_names import EDIT_HINTS, reject_unknown_arguments
+from wakeloop.checks.edit_arguments import check_goal_and_clear, read_ids, read_texts, read_texts_by_id
 from wakeloop.errors import EditError
-from wakeloop.guesses.arguments import EDIT, spelled
-from wakeloop.guesses.edits import by_id, check_words, ids, texts
 from wakeloop.loop.ledger import read_notes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.text.characters import is_blank
 from wakeloop.thread.edited import Edited, refuse_unfinished
 from wakeloop.thread.standing import counted
-from wakeloop.todos.changes import changes
+from wakeloop.todos.changes import diff_lists
 from wakeloop.todos.items import Todo, count_open
-from wakeloop.todos.items import number as numbered
+from wakeloop.todos.items import assign_ids as numbered
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
 from wakeloop.todos.rounds import play_round
 
@@ -27,7 +27,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 Id = int | str
 
 
-@spelled(EDIT)
+@reject_unknown_arguments(EDIT_HINTS)
 def update_todos(
     graph: Graph,
     config: RunnableConfig,
@@ -60,7 +60,7 @@ def update_todos(
     return todos
 
 
-@spelled(EDIT)
+@reject_unknown_arguments(EDIT_HINTS)
 async def aupdate_todos(
     graph: Graph,
     config: RunnableConfig,
@@ -106,19 +106,22 @@ class _Edit:
     @computed_once
     def operations(self) -> list[Operation]:
         """The edits that are operations of a round, in their order."""
-        added = texts(self.add, "add")
+        added = read_texts(self.add, "add")
         return [
             *([Add(added)] if added else []),
-            *(Change(key, "completed") for key in ids(self.done, "done")),
-            *(Change(key, "in_progress") for key in ids(self.start, "start")),
-            *(Change(key, "blocked", why) for key, why in by_id(self.block, "block", "reason").items()),
-            *(Change(key, "cancelled") for key in ids(self.cancel, "cancel")),
-            *(Change(key, "pending") for key in ids(self.reopen, "reopen")),
+            *(Change(key, "completed") for key in read_ids(self.done, "done")),
+            *(Change(key, "in_progress") for key in read_ids(self.start, "start")),
+            *(
+                Change(key, "blocked", why)
+                for key, why in read_texts_by_id(self.block, "block", "reason").items()
+            ),
+            *(Change(key, "cancelled") for key in read_ids(self.cancel, "cancel")),
+            *(Change(key, "pending") for key in read_ids(self.reopen, "reopen")),
         ]
 
     def applied(self, snapshot: StateSnapshot, edited: Edited) -> tuple[list[Todo], dict[str, Any]]:
         """Return the new list and the update that writes it, or refuse."""
-        check_words(self.clear, self.goal)
+        check_goal_and_clear(self.clear, self.goal)
         refuse_unfinished(snapshot)
         values = snapshot.values or {}
         ledger = read_notes(values)
@@ -135,7 +138,7 @@ class _Edit:
         board = self.played(board)
         todos = self.reworded(board)
         update: dict[str, Any] = {}
-        if difference := changes(old, todos):
+        if difference := diff_lists(old, todos):
             whole = any("id" not in todo for todo in stored)  # a hand may write a list without ids
             update["todos"] = {"all": todos} if whole else difference
         if self.goal is not None or (self.clear and values.get("todo_goal")):
@@ -164,12 +167,12 @@ class _Edit:
 
     def reworded(self, board: Board) -> list[Todo]:
         """Give items their new texts and take away those that are to go."""
-        for key, text in by_id(self.edit, "edit", "text").items():
+        for key, text in read_texts_by_id(self.edit, "edit", "text").items():
             todo = self.found(board, key)
             if is_blank(text):
                 raise EditError(f"Nothing was changed: item {key} needs a text that is not blank.")
             board = board.with_item({**todo, "content": text.strip()})
-        gone = [self.found(board, key)["id"] for key in ids(self.remove, "remove")]
+        gone = [self.found(board, key)["id"] for key in read_ids(self.remove, "remove")]
         return [todo for todo in board.todos if todo["id"] not in gone]
 
     @staticmethod

@@ -32,7 +32,7 @@ from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, list_before
 from wakeloop.stream import EndReason
-from wakeloop.todos.changes import todos_changed
+from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import count_open
 
 
@@ -73,11 +73,11 @@ class Exchange:
         self.update: dict[str, Any] = {}
         self.overheard = UsageRecorder()
         self.asking = self.ledger.get("asking")
-        self.active = asker.dialect.active(self.settings)
+        self.active = asker.dialect.is_active(self.settings)
 
     def not_asked(self) -> dict[str, Any] | None:
         """Return the update of a step that asks nothing: the guard ends the run, or hands it over."""
-        names = self.asker.dialect.names
+        names = self.asker.dialect.tool_names
         self.idle = count_idle_rounds(self.messages, self.todos, self.ledger, self.settings, names)
         add_round(self.ledger, self.messages)
         end: EndReason | None = (
@@ -94,11 +94,11 @@ class Exchange:
     def request(self) -> Request:
         """What the model is asked with; what the last round has brought is taken in first."""
         if (written := adopt_list(self.todos, self.ledger)) is not None:
-            stream_event(todos_changed(list_before(self.todos), written))
+            stream_event(make_todos_event(list_before(self.todos), written))
             self.todos = written
             self.update["todos"] = {"all": written}
         note_list(self.ledger, self.todos, self.settings)
-        note_progress(self.messages, self.ledger, self.asker.dialect.names)
+        note_progress(self.messages, self.ledger, self.asker.dialect.tool_names)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.asker.dialect)
         request.add_reminder(self.idle)
         return request
@@ -145,7 +145,7 @@ class Exchange:
             raw,
             self.asker.dialect if self.active else None,
             self.asker.tools,
-            used=self.index.answered,
+            used=self.index.has_result,
             known=self.known,
             cut_call=self.request.fill_prompt("cut_call"),
             no_text=self.request.fill_prompt("empty_reply"),

@@ -6,10 +6,10 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
-from wakeloop.channels.shapes import check_channels
+from wakeloop.channels.stored_values import check_channels
 from wakeloop.errors import ArgumentError
-from wakeloop.guesses.kinds import kind_of
 from wakeloop.text.characters import shorten
+from wakeloop.text.wording import describe_type
 
 ASKED = "__interrupt__"  # where LangGraph puts the questions of a run that is parked
 
@@ -124,7 +124,7 @@ def messages_of(given: list[Any]) -> list[Any]:
 
 def nothing_of(given: object) -> ArgumentError:
     """Say that a value is nothing of a thread."""
-    told = shorten(repr(given)) if isinstance(given, Mapping | list) else kind_of(given)
+    told = shorten(repr(given)) if isinstance(given, Mapping | list) else describe_type(given)
     return ArgumentError(
         f"{told[0].upper()}{told[1:]} is neither a result, a state nor a snapshot: pass what agent.invoke(…) "
         "or agent.get_state(config) has returned."

@@ -96,7 +96,7 @@ def closed(
 
     While a `plan` waits for its approval, no call beside it has run.
     """
-    beside = "unrun" if plan in ("due", "judged") else "unanswered"
+    beside = "not_run" if plan in ("due", "judged") else "unanswered"
     results_behind = takewhile(lambda m: isinstance(m, ToolMessage), reversed(head))
     answered = {m.tool_call_id for m in results_behind if isinstance(m, ToolMessage)}
     last = next((m for m in reversed(head) if not isinstance(m, ToolMessage)), None)
@@ -114,7 +114,7 @@ def closed(
         if call["id"] not in answered
     ]
     if results or (head and isinstance(head[-1], ToolMessage)):
-        results.append(make_assistant_message("repair", say("broken_off")))
+        results.append(make_assistant_message("repair", say("run_interrupted")))
     return results
 
 

@@ -12,14 +12,14 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
 
 from wakeloop.errors import ArgumentError, ToolNameError
-from wakeloop.guesses.kinds import kind_of
 from wakeloop.loop.approval import KINDS, Decision, DecisionKind, Review, quote_words
 from wakeloop.model.timing import update_results
 from wakeloop.model.tool_results import describe_tool_error, tool_result
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.text.characters import shorten
+from wakeloop.text.wording import describe_type
 from wakeloop.thread.asking import put
-from wakeloop.todos.items import Refused
+from wakeloop.todos.items import OperationRefused
 
 HOW = "True, a list of decisions, or {'allowed_decisions': […], 'description': '…'}"
 
@@ -42,7 +42,7 @@ class Reviews:
         if given is None:
             return cls()
         if not isinstance(given, Mapping):
-            raise ArgumentError(f"interrupt_on takes a tool's name with {HOW}, not {kind_of(given)}.")
+            raise ArgumentError(f"interrupt_on takes a tool's name with {HOW}, not {describe_type(given)}.")
         for name in given:
             if name not in tools:
                 raise ToolNameError(_no_such(name, tools, elsewhere))
@@ -65,14 +65,14 @@ class Reviews:
             return call, None
         if decision.kind == "respond":
             return call, {"messages": [tool_result(call, decision.words)]}
-        text = fill("call_rejected", "", self.words, words=quote_words(decision))
+        text = fill_prompt("call_rejected", "", self.words, words=quote_words(decision))
         return call, {"messages": [tool_result(call, f"Error: {text}", "error")]}
 
     def told(self, written: Mapping[str, Any], ran: Mapping[str, Any], update: Any) -> Any:
         """Say in the result of a call that ran otherwise than the model wrote it how it ran."""
         if written["args"] == ran["args"]:
             return update
-        text = fill(
+        text = fill_prompt(
             "call_edited", "", self.words, args=json.dumps(ran["args"], ensure_ascii=False, default=str)
         )
         return update_results(update, ran["id"], partial(_behind, text))
@@ -91,13 +91,13 @@ def _fitting(tool: BaseTool, decision: Decision) -> Decision:
     if decision.kind != "edit" or not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return decision
     if unknown := sorted(set(decision.args or ()) - set(tool.args)):
-        raise Refused(
+        raise OperationRefused(
             f"{tool.name} has no argument {shorten(unknown[0])!r}; there are {', '.join(tool.args) or 'none'}"
         )
     try:
         schema.model_validate(decision.args)
     except ValidationError as error:
-        raise Refused(describe_tool_error(error)) from None
+        raise OperationRefused(describe_tool_error(error)) from None
     return decision
 
 

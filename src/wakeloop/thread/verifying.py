@@ -7,8 +7,8 @@ from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
+from wakeloop.checks.argument_values import read_verdict
 from wakeloop.errors import VerifyError
-from wakeloop.guesses.values import verdict_of
 from wakeloop.model.redaction import collect_secrets
 from wakeloop.model.tool_results import error_text
 from wakeloop.stream import VerifyEvent
@@ -45,7 +45,7 @@ class Verifier:
             if hasattr(verdict, "close"):
                 verdict.close()
             raise VerifyError
-        return verdict_of(verdict)
+        return read_verdict(verdict)
 
     async def aask(self, question: Question, state: Any) -> str | None:
         """Ask it and wait for it."""
@@ -58,7 +58,7 @@ class Verifier:
             raise
         except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
             return self.failed(error)
-        return verdict_of(verdict)
+        return read_verdict(verdict)
 
     def failed(self, error: Exception) -> str:
         """Name what a verifier raised; it may have asked a model of the same key."""

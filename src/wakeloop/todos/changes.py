@@ -6,7 +6,7 @@ from typing import Any
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.text.characters import shorten
-from wakeloop.todos.items import Refused, Todo, is_id, read_list
+from wakeloop.todos.items import OperationRefused, Todo, is_id, read_list
 
 
 class Changes(TypedDict, total=False):
@@ -22,7 +22,7 @@ class Changes(TypedDict, total=False):
     order: list[int | str]
 
 
-def changes(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:
+def diff_lists(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:
     """Describe how to get from one list to another, by id."""
     differing = [(a, b) for a, b in zip(old, new, strict=False) if a is not b]
     if len(old) == len(new) and all(
@@ -50,11 +50,11 @@ def check_changes(difference: Mapping[str, Any]) -> None:
     """Refuse a difference with items that no list may hold, or with ids that are none."""
     for name in ("all", "put"):
         if not all("id" in todo for todo in read_list(difference.get(name, ()))):
-            raise Refused(f"todos has an item without an id under {name!r}, where each needs one")
+            raise OperationRefused(f"todos has an item without an id under {name!r}, where each needs one")
     for name in ("drop", "order"):
         keys = difference.get(name, ())
         if not (isinstance(keys, list | tuple) and all(map(is_id, keys))):
-            raise Refused(f"todos has {name!r} of {shorten(repr(keys))}; a list of ids is due there")
+            raise OperationRefused(f"todos has {name!r} of {shorten(repr(keys))}; a list of ids is due there")
 
 
 def changed_ids(difference: Changes) -> list[int | str]:
@@ -62,6 +62,6 @@ def changed_ids(difference: Changes) -> list[int | str]:
     return [todo["id"] for todo in difference.get("put", ())] + list(difference.get("drop", ()))
 
 
-def todos_changed(before: Sequence[Todo], todos: Sequence[Todo]) -> dict[str, Any]:
+def make_todos_event(before: Sequence[Todo], todos: Sequence[Todo]) -> dict[str, Any]:
     """Return the event of a list that came in the place of another."""
-    return {"type": "todos", "todos": list(todos), "changed": changed_ids(changes(before, todos))}
+    return {"type": "todos", "todos": list(todos), "changed": changed_ids(diff_lists(before, todos))}

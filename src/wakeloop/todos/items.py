@@ -14,12 +14,12 @@ Status = Literal["pending", "in_progress", "completed", "cancelled", "blocked"]
 STATUSES: tuple[str, ...] = get_args(Status)
 OPEN = frozenset(("pending", "in_progress"))
 CLOSED = frozenset(("completed", "cancelled"))
-RUNNING = frozenset(("in_progress",))
-KEPT = ("id", "content", "status", "reason", "evidence")
-LONGEST = 1000  # characters of a refusal: what a model sent may be of any length
+IN_PROGRESS = frozenset(("in_progress",))
+ITEM_FIELDS = ("id", "content", "status", "reason", "evidence")
+MAX_REFUSAL_LENGTH = 1000  # characters of a refusal: what a model sent may be of any length
 TEXT_SHOWN, REASON_SHOWN, ID_SHOWN = 300, 150, 50  # characters that a nudge shows of an item
-ROOM = 32  # for the words that count what was cut
-GREATEST = 2**53  # ids stay below it: every JSON reader takes them
+CUT_NOTE_ROOM = 32  # for the words that count what was cut
+ID_LIMIT = 2**53  # ids stay below it: every JSON reader takes them
 
 
 class Todo(TypedDict):
@@ -61,7 +61,7 @@ def count_closed(todos: Sequence[Todo]) -> int:
 
 def count_running(todos: Sequence[Todo]) -> int:
     """Count the items in progress."""
-    return _count(todos, RUNNING)
+    return _count(todos, IN_PROGRESS)
 
 
 def _count(todos: Sequence[Todo], statuses: frozenset[str]) -> int:
@@ -76,7 +76,7 @@ def is_closed(todo: Todo) -> bool:
     return todo["status"] in CLOSED
 
 
-def worth_showing(todos: Sequence[Todo], limit: int) -> tuple[list[Todo], int]:
+def select_for_nudge(todos: Sequence[Todo], limit: int) -> tuple[list[Todo], int]:
     """Choose what a nudge shows, and count what it leaves out.
 
     Up to `limit` open and blocked items in list order; where there are more, the next open items only.
@@ -90,103 +90,107 @@ def worth_showing(todos: Sequence[Todo], limit: int) -> tuple[list[Todo], int]:
 def read_list(value: object) -> list[Todo]:
     """Check a list that comes from outside and return it clean: known keys only, ids where they were given.
 
-    Raises `Refused` with a sentence that names the item, the value and what is allowed.
+    Raises `OperationRefused` with a sentence that names the item, the value and what is allowed.
     """
     if not isinstance(value, list | tuple):
-        raise Refused(f"todos must be a list of items with content and status, not {type(value).__name__}")
+        raise OperationRefused(
+            f"todos must be a list of items with content and status, not {type(value).__name__}"
+        )
     clean = [_read_item(place, item) for place, item in enumerate(value, 1)]
     seen: set[str] = set()
     for key in (str(todo["id"]) for todo in clean if "id" in todo):
         if key in seen:
-            raise Refused(f"todos has the id {key!r} twice; every id may stand once")
+            raise OperationRefused(f"todos has the id {key!r} twice; every id may stand once")
         seen.add(key)
     return cast(list[Todo], clean)
 
 
 def _read_item(place: int, item: object) -> dict[str, Any]:
     if not isinstance(item, Mapping):
-        raise Refused(
+        raise OperationRefused(
             f"todos item {place} must be an object with content and status, not {shorten(repr(item))}"
         )
     content, status, key = item.get("content"), item.get("status", "pending"), item.get("id")
     if not isinstance(content, str) or is_blank(content):
-        raise Refused(f"todos item {place} has no content; every item needs a text that is not blank")
+        raise OperationRefused(
+            f"todos item {place} has no content; every item needs a text that is not blank"
+        )
     if status not in STATUSES:
-        raise Refused(
+        raise OperationRefused(
             f"todos item {place} ({shorten(to_one_line(content))}) has the status {shorten(repr(status))}; "
             f"allowed are {', '.join(STATUSES)}"
         )
     if key is not None and not is_id(key):
-        raise Refused(
+        raise OperationRefused(
             f"todos item {place} ({shorten(to_one_line(content))}) has the id {shorten(repr(key))}; "
             "an id is an integer or a text"
         )
     for name in ("reason", "evidence"):
         if not isinstance(item.get(name, ""), str | None):
-            raise Refused(
+            raise OperationRefused(
                 f"todos item {place} ({shorten(to_one_line(content))}) has a {name} that is no text"
             )
-    clean = {name: fix_surrogates(item[name]) for name in KEPT if item.get(name) is not None}
+    clean = {name: fix_surrogates(item[name]) for name in ITEM_FIELDS if item.get(name) is not None}
     return {**clean, "status": status}
 
 
 def is_id(key: object) -> bool:
     """Tell whether a value may be an item's id."""
     if isinstance(key, int):
-        return not isinstance(key, bool) and abs(key) < GREATEST
+        return not isinstance(key, bool) and abs(key) < ID_LIMIT
     return isinstance(key, str) and bool(key.strip())
 
 
-def brief(text: str, limit: int = TEXT_SHOWN) -> str:
+def clip_text(text: str, limit: int = TEXT_SHOWN) -> str:
     """A text as a nudge shows it: on one line, and beyond the limit with a count of what is cut off."""
     line = to_one_line(text)
     if len(line) <= limit:
         return line
-    kept = line[: limit - ROOM].rstrip()
+    kept = line[: limit - CUT_NOTE_ROOM].rstrip()
     return f"{kept}… (+{len(line) - len(kept):,} characters)"
 
 
-def abridged(todo: Todo) -> Todo:
+def clip_item(todo: Todo) -> Todo:
     """An item as a nudge shows it: the same object where nothing is too long."""
-    key, short = shorten_id(todo["id"], ID_SHOWN), in_brief(todo)
+    key, short = shorten_id(todo["id"], ID_SHOWN), clip_item_texts(todo)
     return short if key == todo["id"] else {**short, "id": key}
 
 
-def in_brief(todo: Todo) -> Todo:
+def clip_item_texts(todo: Todo) -> Todo:
     """An item as the result of a write shows it, its id whole: the same object where nothing is too long."""
     short: Todo = {**todo}
-    if _is_long(todo["content"], TEXT_SHOWN):
-        short["content"] = brief(todo["content"])
-    if _is_long(todo.get("reason", ""), REASON_SHOWN):
-        short["reason"] = brief(todo["reason"], REASON_SHOWN)
+    if _is_too_long(todo["content"], TEXT_SHOWN):
+        short["content"] = clip_text(todo["content"])
+    if _is_too_long(todo.get("reason", ""), REASON_SHOWN):
+        short["reason"] = clip_text(todo["reason"], REASON_SHOWN)
     return todo if short == todo else short
 
 
-def _is_long(text: str, limit: int) -> bool:
+def _is_too_long(text: str, limit: int) -> bool:
     return len(text) > limit and len(to_one_line(text)) > limit
 
 
-class Refused(Exception):  # noqa: N818 - a ruling, not an error of the program
+class OperationRefused(Exception):  # noqa: N818 - a ruling, not an error of the program
     """An operation breaks a rule; the text goes to whoever asked for it."""
 
 
-def next_number(todos: Sequence[Mapping[str, Any]], at_least: int = 1) -> int:
+def next_free_number(todos: Sequence[Mapping[str, Any]], at_least: int = 1) -> int:
     """Return a number that no item of the list has used, and that is not below the one given.
 
     The text "7" counts as the number: an item is found by either.
     """
-    return max([at_least, *(_as_number(todo.get("id")) + 1 for todo in todos)])
+    return max([at_least, *(_to_number(todo.get("id")) + 1 for todo in todos)])
 
 
-def _as_number(key: object) -> int:
+def _to_number(key: object) -> int:
     if isinstance(key, str):
-        return int(key) if key.isdecimal() and len(key) < len(str(GREATEST)) else 0
+        return int(key) if key.isdecimal() and len(key) < len(str(ID_LIMIT)) else 0
     return key if isinstance(key, int) else 0
 
 
-def number(todos: Sequence[Mapping[str, Any]], next_id: int) -> tuple[list[Todo], int]:
+def assign_ids(todos: Sequence[Mapping[str, Any]], next_id: int) -> tuple[list[Todo], int]:
     """Give ids to the items that have none, and return the list with the next free number."""
-    next_id, numbered = next_number(todos, next_id), []
+    next_id, numbered = next_free_number(todos, next_id), []
     for todo in todos:
         numbered.append(cast(Todo, {"id": next_id, **todo}))
         next_id += "id" not in todo

@@ -129,8 +129,8 @@ class Outcome:
     touched: tuple[int | str, ...] = ()
     dropped: tuple[Todo, ...] = ()
     denied: Mapping[int | str, str] = field(default_factory=dict)
-    named: tuple[int | str, ...] = ()
-    begun: bool = False
+    repeated: tuple[int | str, ...] = ()
+    has_other_calls: bool = False
 
     @property
     def wrote(self) -> bool:

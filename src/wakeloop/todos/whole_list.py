@@ -5,25 +5,33 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from wakeloop.text.characters import is_blank, shorten, shorten_id
-from wakeloop.todos.items import ID_SHOWN, TEXT_SHOWN, Refused, Todo, brief, is_open, next_number
+from wakeloop.todos.items import (
+    ID_SHOWN,
+    TEXT_SHOWN,
+    OperationRefused,
+    Todo,
+    clip_text,
+    is_open,
+    next_free_number,
+)
 from wakeloop.todos.operations import Board, Draft, Outcome, Question, Replace, Rules
-from wakeloop.todos.verdicts import Verdicts, is_exhausted, verify, with_status
+from wakeloop.todos.verification import Verdicts, ask_verifier, is_exhausted, with_status
 
 
-def replaced(
+def replace_list(
     board: Board, operation: Replace, rules: Rules, call: int, verdicts: Verdicts
 ) -> Generator[Question, str | None, Outcome]:
-    """Put a new list in the place of the old one, whole or not at all. Raises `Refused`."""
+    """Put a new list in the place of the old one, whole or not at all. Raises `OperationRefused`."""
     drafts = operation.items
     if rules.max_items is not None and len(drafts) > rules.max_items:
-        raise Refused(f"the list has {len(drafts)} items; at most {rules.max_items} are allowed")
+        raise OperationRefused(f"the list has {len(drafts)} items; at most {rules.max_items} are allowed")
     for place, draft in enumerate(drafts, 1):
         if is_blank(draft.content):
-            raise Refused(f"item {place} is blank; every item needs a text")
+            raise OperationRefused(f"item {place} is blank; every item needs a text")
     told = Counter(str(draft.id) for draft in drafts if draft.id is not None)
     if twice := next((key for key, times in told.items() if times > 1), None):
-        raise Refused(f"the id {shorten(repr(twice))} stands twice; every id may stand once")
-    new, next_id = _identify(board, drafts)
+        raise OperationRefused(f"the id {shorten(repr(twice))} stands twice; every id may stand once")
+    new, next_id = _match_ids(board, drafts)
     after = replace(board, next_id=next_id)
     old = {todo["id"]: todo for todo in board.todos}
     running = any(todo["status"] == "in_progress" for todo in new)
@@ -34,7 +42,7 @@ def replaced(
             new[i] = was
         elif todo["status"] == "completed" and (was is None or was["status"] != "completed"):
             fallback = with_status(todo, "pending" if running else "in_progress")
-            new[i], after, why = yield from verify(after, todo, call, verdicts, fallback=fallback)
+            new[i], after, why = yield from ask_verifier(after, todo, call, verdicts, fallback=fallback)
             running = running or new[i]["status"] == "in_progress"
             if why is not None:
                 denied[todo["id"]] = why
@@ -45,7 +53,7 @@ def replaced(
     return Outcome(operation, after, touched=touched, dropped=dropped, denied=denied)
 
 
-def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
+def _match_ids(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     """Give each draft its id: its own, that of the first free old item of equal content, or a new number."""
     free: dict[str, deque[int | str]] = {}
     cut: dict[str, OrderedDict[str, Todo]] = {}
@@ -57,8 +65,8 @@ def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
         if str(todo["id"]) not in names:
             free.setdefault(todo["content"], deque()).append(todo["id"])
         if len(todo["content"]) > TEXT_SHOWN:
-            cut.setdefault(brief(todo["content"]), OrderedDict())[str(todo["id"])] = todo
-    next_id, new = _first_number(board, drafts), []
+            cut.setdefault(clip_text(todo["content"]), OrderedDict())[str(todo["id"])] = todo
+    next_id, new = _first_new_number(board, drafts), []
     for draft in drafts:
         key, content = draft.id, draft.content.strip()
         if key is not None and key in unknown:
@@ -77,9 +85,11 @@ def _identify(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     return new, next_id
 
 
-def _first_number(board: Board, drafts: Sequence[Draft]) -> int:
+def _first_new_number(board: Board, drafts: Sequence[Draft]) -> int:
     """Return the number of the first draft that needs one: none that the model chose, here or before."""
     told = [draft.id for draft in drafts]
     if None not in told:
         return board.next_id
-    return next_number([{"id": key} for key in (*told, *(todo["id"] for todo in board.todos))], board.next_id)
+    return next_free_number(
+        [{"id": key} for key in (*told, *(todo["id"] for todo in board.todos))], board.next_id
+    )

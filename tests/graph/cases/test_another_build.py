@@ -14,7 +14,7 @@ from langgraph.types import Command, interrupt
 from levels import examples
 
 from wakeloop import create_todo_agent, preset, session_of, update_todos
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
@@ -111,7 +111,7 @@ def test_c48_a_todo_call_that_waits_is_answered_under_another_dialect(name: str,
     listed = first.get_state(CONFIG).values["todos"]
     then, model = built(saver, *[says(str(n)) for n in range(40)], name=other)
     then.invoke(Command(resume="yes"), CONFIG)
-    (status, text), tools = results(then)[-1], ", ".join(sorted(dialect_named(of(other).dialect).names))
+    (status, text), tools = results(then)[-1], ", ".join(sorted(get_dialect(of(other).dialect).names))
     assert status == "error"
     assert f"there is no tool '{DONE[name][0]}' any more; there are {tools}." in text
     assert then.get_state(CONFIG).values["todos"] == listed

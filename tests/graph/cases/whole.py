@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from wakeloop import LoopSettings
 from wakeloop.dialects import Dialect
-from wakeloop.dialects.base import ListOrText
+from wakeloop.dialects.base import JsonList
 from wakeloop.testing import calls
 from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Draft, Operation, Outcome, Replace
@@ -25,7 +25,7 @@ class Write(BaseModel):
     """Replace the list."""
 
     model_config = ConfigDict(title="write_all")
-    todos: Annotated[list[Item], ListOrText]
+    todos: Annotated[list[Item], JsonList]
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Whole(Dialect):
     writes: frozenset[str] = frozenset(("write_all",))
     replaces: bool = True
 
-    def operation(self, call: Any) -> Operation:
+    def to_operation(self, call: Any) -> Operation:
         return Replace(tuple(Draft(item.content, item.status) for item in call.todos))
 
-    def result(self, outcome: Outcome) -> str:
+    def render_result(self, outcome: Outcome) -> str:
         dropped = f" dropped: {[todo['content'] for todo in outcome.dropped]}" if outcome.dropped else ""
         return f"Stored {len(outcome.board.todos)} items.{dropped}"
 
-    def line(self, todo: Todo) -> str:
+    def render_item(self, todo: Todo) -> str:
         return f"  [{todo['id']}] {todo['content']}"
 
 

@@ -60,7 +60,7 @@ def test_words_that_are_none_are_refused() -> None:
 )
 def test_any_preset_and_any_setting(settings: Any, name: str) -> None:
     layer = WakeLoopMiddleware(settings=settings)
-    assert name in layer.dialect.names
+    assert name in layer.dialect.tool_names
     with pytest.raises(SettingsError, match="did you mean"):
         WakeLoopMiddleware(settings={"max_wake_cycle": 1})
     with pytest.raises(SettingsError, match="for_model"):

@@ -18,7 +18,7 @@ from wakeloop.config.levels import (
     resolve_levels,
 )
 from wakeloop.loop.overrides import check_overrides
-from wakeloop.settings import WholeSettings
+from wakeloop.settings import AgentFileSettings
 from wakeloop.testing import ScriptedModel, calls, says
 
 VALUES = {"config file": 11, "environment": 12, "role": 13, "base": 14, "thread": 15}
@@ -123,12 +123,12 @@ def test_an_agent_file_overrides_everything_whole(folder: Path, monkeypatch: pyt
         ("files",),
         "Be a.",
     )
-    assert isinstance(held.settings, WholeSettings)
+    assert isinstance(held.settings, AgentFileSettings)
 
 
 def test_under_an_agent_file_a_threads_values_are_ignored() -> None:
     model = ScriptedModel([calls(("todo_write", {"items": ["a"]})), *[says("x")] * 30])
-    base = WholeSettings(max_wake_cycles=2, max_idle_wakes=0, guard_retries=0)
+    base = AgentFileSettings(max_wake_cycles=2, max_idle_wakes=0, guard_retries=0)
     agent = create_todo_agent(model, settings=base, checkpointer=InMemorySaver())
     result = agent.invoke(
         {"messages": [("user", "go")], "todo_settings": {"max_wake_cycles": 9}},

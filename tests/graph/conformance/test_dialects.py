@@ -14,10 +14,10 @@ from levels import examples
 from stage import look
 
 from wakeloop import create_todo_agent, preset
-from wakeloop.dialects import dialect_named
-from wakeloop.dialects.base import Misfit
+from wakeloop.dialects import get_dialect
+from wakeloop.dialects.base import InvalidArguments
 from wakeloop.testing import ScriptedModel, calls, malformed_call, prompt_faults, wire_faults
-from wakeloop.todos.items import STATUSES, Refused
+from wakeloop.todos.items import STATUSES, OperationRefused
 
 PRESETS = ["wakeloop", "agentparley", "loki", "lesson", "cubepi"]
 DIALECTS = ["parley", "loki", "checklist", "write_todos"]
@@ -206,7 +206,7 @@ def settings_of(name: str) -> Any:
 @examples(50)
 @given(seed=SEEDS)
 def test_random_calls_never_raise_and_never_lose_an_item(name: str, seed: int) -> None:
-    script = Author(seed).script(sorted(dialect_named(preset(name).dialect).names), 3)
+    script = Author(seed).script(sorted(get_dialect(preset(name).dialect).names), 3)
     model = ScriptedModel([*script, *["Enough."] * 40])
     agent = create_todo_agent(model, [look], settings=settings_of(name))
     todos: list[Any] = []
@@ -226,19 +226,19 @@ def test_random_calls_never_raise_and_never_lose_an_item(name: str, seed: int) -
 @pytest.mark.parametrize("name", DIALECTS)
 def test_the_author_reaches_what_it_should(name: str) -> None:
     """Most of what it writes is sound, and every tool is accepted and refused: else it would prove little."""
-    dialect, seen = dialect_named(name), Counter[tuple[str, bool]]()
+    dialect, seen = get_dialect(name), Counter[tuple[str, bool]]()
     for seed in range(300):
         author = Author(seed)
-        tool = author.rng.choice(sorted(dialect.names))
+        tool = author.rng.choice(sorted(dialect.tool_names))
         try:
-            dialect.read(tool, author.arguments(tool))
+            dialect.parse_call(tool, author.arguments(tool))
             seen[tool, True] += 1
-        except (Misfit, Refused):
+        except (InvalidArguments, OperationRefused):
             seen[tool, False] += 1
     sound = sum(count for (_, fine), count in seen.items() if fine)
     assert 0.3 < sound / 300 < 0.95
     assert all(
-        seen[tool, True] and seen[tool, False] for tool in dialect.names if dialect.tools and takes(tool)
+        seen[tool, True] and seen[tool, False] for tool in dialect.tool_names if dialect.tools and takes(tool)
     )
 
 
@@ -251,12 +251,12 @@ def takes(tool: str) -> bool:
 @examples(150)
 @given(seed=SEEDS)
 def test_reading_a_call_gives_an_operation_or_a_sentence(name: str, seed: int) -> None:
-    dialect, author = dialect_named(name), Author(seed)
-    tool = author.rng.choice(sorted(dialect.names))
+    dialect, author = get_dialect(name), Author(seed)
+    tool = author.rng.choice(sorted(dialect.tool_names))
     try:
-        assert dialect.read(tool, author.arguments(tool))
-    except (Misfit, Refused) as refusal:
-        sentence = dialect.error(str(refusal))
+        assert dialect.parse_call(tool, author.arguments(tool))
+    except (InvalidArguments, OperationRefused) as refusal:
+        sentence = dialect.render_error(str(refusal))
         assert 0 < len(sentence) < 1_000
         assert "Traceback" not in sentence
         assert "pydantic" not in sentence
@@ -273,5 +273,5 @@ def test_every_item_keeps_to_its_line(name: str, data: st.DataObject) -> None:
         {"id": n, "content": text, "status": data.draw(status), "reason": data.draw(st.text(max_size=9))}
         for n, text in enumerate(texts, 1)
     ]
-    dialect = dialect_named(name)
-    assert all(len(dialect.line(todo).splitlines()) == 1 for todo in todos)
+    dialect = get_dialect(name)
+    assert all(len(dialect.render_item(todo).splitlines()) == 1 for todo in todos)

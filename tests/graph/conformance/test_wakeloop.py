@@ -14,7 +14,7 @@ from rig import write
 from stage import Make, looks
 
 from wakeloop import create_todo_agent, preset
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.loop.nudge import shorten_nudge
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.todos.items import Todo
@@ -418,9 +418,9 @@ def test_a_nudge_is_whole_where_an_item_was_never_shown(
     s.run(write(*"abcd"), update(1, "in_progress"), "A stop.")
     settings, todos = preset(NAME), [*s.todos[:3], {**s.todos[3], **change}]
     dialect, few = shorten_nudge(
-        dialect_named("parley").suited(settings), settings, s.values["messages"][1 + first :], todos
+        get_dialect("parley").for_settings(settings), settings, s.values["messages"][1 + first :], todos
     )
-    assert len(lines(dialect.nudge(todos, "", few))) == items
+    assert len(lines(dialect.render_nudge(todos, "", few))) == items
 
 
 def test_a_nudge_looks_no_further_back_than_where_the_list_was_shown() -> None:
@@ -431,7 +431,7 @@ def test_a_nudge_looks_no_further_back_than_where_the_list_was_shown() -> None:
     made, stored = write("a", "b"), "Stored 2 items:\n  [0] a\n  [1] b"
     answer = ToolMessage(stored, name="todo_write", tool_call_id=made.tool_calls[0]["id"])
     near = [made, answer, *[says("on")] * 19]
-    dialect = dialect_named("parley").suited(settings)
+    dialect = get_dialect("parley").for_settings(settings)
     unread: Any = object()
     brief, few = shorten_nudge(dialect, settings, [unread, *near], todos)
     assert (brief.manner, few.nudge_items) == ("short", 1)
@@ -476,7 +476,7 @@ def test_the_text_and_the_number_of_an_item_have_been_seen(
     history: list[Any], todos: list[Todo], brief: bool
 ) -> None:
     settings = preset(NAME)
-    dialect = dialect_named("parley").suited(settings)
+    dialect = get_dialect("parley").for_settings(settings)
     assert (shorten_nudge(dialect, settings, history, todos)[0].manner == "short") is brief
 
 
@@ -492,7 +492,7 @@ def test_a_result_is_sent_with_its_call_alone(kept: tuple[int, ...]) -> None:
         preset(NAME),
         [Todo(id=n, content=text, status="pending") for n, text in enumerate("ab", 1)],
     )
-    dialect = dialect_named("parley").suited(settings)
+    dialect = get_dialect("parley").for_settings(settings)
     assert (shorten_nudge(dialect, settings, history, todos)[0].manner == "short") is (len(kept) == 2)
 
 

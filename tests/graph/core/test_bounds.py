@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import create_todo_agent, preset
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.nudge import build_nudge
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.text.characters import format_id, shorten_id
 from wakeloop.text.marks import added_length
-from wakeloop.todos.items import ID_SHOWN, STATUSES, Todo, brief
+from wakeloop.todos.items import ID_SHOWN, STATUSES, Todo, clip_text
 from wakeloop.todos.operations import Board, Draft, Replace, Rules
 from wakeloop.todos.rounds import play_round
 
@@ -36,7 +36,7 @@ def settings(name: str, **more: Any) -> LoopSettings:
 
 
 def dialect_of(now: LoopSettings) -> Dialect:
-    return dialect_named(now.dialect).suited(now)
+    return get_dialect(now.dialect).for_settings(now)
 
 
 def bound(items: int) -> int:
@@ -69,17 +69,17 @@ def test_no_list_makes_an_injected_text_longer_than_the_bound(
 ) -> None:
     now = settings(name, nudge_items=most)
     dialect = dialect_of(now)
-    listing = dialect.listing(todos, goal, now)
+    listing = dialect.render_list(todos, goal, now)
     told = {"list": listing, "open": len(todos), "total": len(todos)}
-    texts = [dialect.nudge(todos, goal, now), build_nudge(dialect, now, todos, goal)[0]]
+    texts = [dialect.render_nudge(todos, goal, now), build_nudge(dialect, now, todos, goal)[0]]
     texts += [
-        fill(key, dialect.name, {}, **told)
-        for key in ("correction", "explain", "report", "shown_again", "given")
+        fill_prompt(key, dialect.name, {}, **told)
+        for key in ("correction", "explain", "report", "shown_again", "given_list")
     ]
     calls_ = calls(*(("look", {"path": goal + str(n) * 99}) for n in range(9)))
     told |= describe_repeats([calls_], 2**53)
     assert len(told["repeated"]) <= 3 * 80 + 2 * len(", ") + len(" and 6 more")
-    texts.append(fill("looping", dialect.name, {}, **told))
+    texts.append(fill_prompt("looping", dialect.name, {}, **told))
     assert max(map(len, texts)) <= bound(min(most, len(todos)))
 
 
@@ -123,7 +123,7 @@ def test_the_documentation_promises_this_bound() -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_reminder_is_short(name: str) -> None:
-    assert len(fill("nag", settings(name).dialect, {}, rounds=2**53, open=2**53)) < 200
+    assert len(fill_prompt("nag", settings(name).dialect, {}, rounds=2**53, open=2**53)) < 200
 
 
 # -- the cut ---------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_a_long_text_is_cut_in_the_nudge_and_whole_in_the_list(dialect: str, thr
     for text in injected:
         assert len(text) < bound(1)
         assert text.count(CUT) == 1
-        assert text.count(fill("cut_text", dialect, {})) == 1
+        assert text.count(fill_prompt("cut_text", dialect, {})) == 1
     assert state["todos"] == [{"id": key, "content": LONG, "status": "pending"}]
 
 
@@ -190,8 +190,8 @@ def test_an_item_that_comes_back_as_it_was_cut_keeps_its_whole_text() -> None:
         {"id": 2, "content": LONG + "other", "status": "pending"},
         {"id": 3, "content": "short", "status": "pending"},
     ]
-    shown = brief(LONG + "first")
-    assert shown == brief(LONG + "other")
+    shown = clip_text(LONG + "first")
+    assert shown == clip_text(LONG + "other")
     told = (Draft(shown, "completed"), Draft(shown, "in_progress"), Draft("short", "pending"))
     statuses = ("completed", "in_progress", "pending")
     wanted = [{**item, "status": status} for item, status in zip(old, statuses, strict=True)]

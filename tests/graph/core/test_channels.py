@@ -16,7 +16,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop import TodoState, create_todo_agent
 from wakeloop.channels.conversation import Messages, merge_messages
-from wakeloop.channels.parallel_parents import join_goal, join_session, join_todos
+from wakeloop.channels.parallel_agents import join_goal, join_session, join_todos
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.todo_list import Todos, merge_todos
 from wakeloop.errors import InputError

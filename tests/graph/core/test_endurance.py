@@ -14,10 +14,10 @@ from wakeloop import create_todo_agent, preset
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.loop.progress import PRINT_LENGTH, REMEMBERED
 from wakeloop.model.request import REMEMBERED_PROMPTS
-from wakeloop.prompts import _text
+from wakeloop.prompts import _read_prompt
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.opening import REMEMBERED_EVENTS
-from wakeloop.todos.verdicts import KEPT
+from wakeloop.todos.verification import KEPT_REFUSALS
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -90,7 +90,7 @@ def test_an_index_holds_what_stands_in_the_conversation() -> None:
 
 def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
     """A list that is replaced for ever, whose items a verifier refuses: only the last ones are remembered."""
-    rounds = 3 * KEPT
+    rounds = 3 * KEPT_REFUSALS
 
     def wrote(i: int) -> AIMessage:
         return calls(("write_todos", {"todos": [{"content": f"item {i}", "status": "completed"}]}))
@@ -104,7 +104,9 @@ def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
     agent.invoke({"messages": [("user", "go")]}, {**THREAD, "recursion_limit": 3 * rounds})
     values = agent.get_state(THREAD).values
     assert values["todos"] == [todo(rounds, f"item {rounds - 1}", "in_progress")]
-    assert list(values["todo_ledger"]["refusals"]) == [str(i) for i in range(rounds - KEPT, rounds + 1)]
+    assert list(values["todo_ledger"]["refusals"]) == [
+        str(i) for i in range(rounds - KEPT_REFUSALS, rounds + 1)
+    ]
 
 
 def test_nothing_is_kept_across_threads() -> None:
@@ -117,5 +119,5 @@ def test_nothing_is_kept_across_threads() -> None:
         given: Any = {"messages": [SystemMessage(f"You are number {i}."), ("user", "go")]}
         agent.invoke(given, {"configurable": {"thread_id": str(i)}})
         assert len(systems) == i % (REMEMBERED_PROMPTS + 1) + 1
-        texts.add(_text.cache_info().currsize)
+        texts.add(_read_prompt.cache_info().currsize)
     assert len(texts) == 1

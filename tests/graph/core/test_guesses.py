@@ -32,7 +32,7 @@ from wakeloop import (
     session_of,
     update_todos,
 )
-from wakeloop.guesses.arguments import AGENT, EDIT
+from wakeloop.checks.argument_names import AGENT_HINTS, EDIT_HINTS
 from wakeloop.testing import ScriptedModel, calls, says
 
 
@@ -82,10 +82,10 @@ def test_an_argument_that_there_is_not(name: str, right: str) -> None:
 
 
 def test_every_guess_is_a_sentence_and_none_is_an_argument() -> None:
-    for name in AGENT:
+    for name in AGENT_HINTS:
         with pytest.raises(ArgumentError, match=r"^create_todo_agent has no argument .+[.?]$"):
             BUILD(ScriptedModel(), **{name: 1})
-    for name in EDIT:
+    for name in EDIT_HINTS:
         with pytest.raises(ArgumentError, match=r"^update_todos has no argument .+[.?]$"):
             UPDATE(None, AT, **{name: 1})
     with pytest.raises(ArgumentError, match=r"compile\(…\)"):

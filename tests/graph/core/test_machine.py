@@ -18,14 +18,14 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import create_todo_agent, preset, session_of, update_todos
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.errors import EditError, InputError
 from wakeloop.loop.overrides import apply_overrides
 from wakeloop.loop.run_end import choose_state
 from wakeloop.presets import PRESETS
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, malformed_call, prompt_faults, says, wire_faults
-from wakeloop.todos.changes import changed_ids, changes
+from wakeloop.todos.changes import changed_ids, diff_lists
 from wakeloop.todos.items import STATUSES, count_open, is_open
 
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
@@ -176,7 +176,7 @@ FIELDS: dict[str, Any] = {
     "reply_retries": st.integers(0, 2),
     "retries_fall": st.booleans(),
     "tool_description": st.sampled_from([None, "Plan."]),
-    "prompts": st.sampled_from([{}, {"nag": "Mind the list.", "go_on": "On."}]),
+    "prompts": st.sampled_from([{}, {"nag": "Mind the list.", "cut_reply": "On."}]),
 }
 VARIED = st.one_of(
     st.fixed_dictionaries({}, optional=FIELDS),
@@ -467,7 +467,7 @@ class AnyRun(RuleBasedStateMachine):
         """No item changes or goes but by an event that names it, none goes without an operation."""
         made = [c for m in output["messages"] if isinstance(m, AIMessage) for c in m.tool_calls]
         names = {call["name"] for call in made}
-        dialect = dialect_named(self.base.dialect)
+        dialect = get_dialect(self.base.dialect)
         may_go = (
             (isinstance(given, dict) and "todos" in given)
             or "put" in names
@@ -478,7 +478,7 @@ class AnyRun(RuleBasedStateMachine):
         results = [str(m.text) for m in output["messages"] if isinstance(m, ToolMessage)]
         for event in (e for e in events if e["type"] == "todos"):
             now = event["todos"]
-            assert set(changed_ids(changes(was, now))) <= set(event["changed"])
+            assert set(changed_ids(diff_lists(was, now))) <= set(event["changed"])
             gone = [item for item in was if item["id"] not in {t["id"] for t in now}]
             assert not gone or may_go
             if dialect.replaces and "put" not in names and not isinstance(given, dict):
@@ -490,7 +490,7 @@ class AnyRun(RuleBasedStateMachine):
 
     def worded(self, asked: list[Any]) -> None:
         """Requests grow; a new prompt begins where its words were switched."""
-        active = dialect_named(self.base.dialect).active(self.settings)
+        active = get_dialect(self.base.dialect).is_active(self.settings)
         words = (active and self.settings.inject_todo_instructions, self.settings.prompts)
         if words != self.words and asked:
             self.prefixes.append([])

@@ -14,7 +14,7 @@ from agents import Make, change, done, look, looks, write
 from langchain_core.messages import BaseMessage
 
 from wakeloop import SettingsError
-from wakeloop.prompts import BLANKS, check_prompt, fill
+from wakeloop.prompts import BLANKS, check_prompt, fill_prompt
 from wakeloop.testing import calls, says
 
 HERE = Path(__file__).parent / "snapshots"
@@ -224,7 +224,7 @@ def test_a_file_uses_the_blanks_that_are_filled(path: Path) -> None:
 @pytest.mark.parametrize("name", BLANKS)
 def test_every_text_can_be_filled_in_every_dialect(name: str, dialect: str) -> None:
     try:
-        text = fill(name, dialect, {}, **{blank: f"<{blank}>" for blank in BLANKS[name]})
+        text = fill_prompt(name, dialect, {}, **{blank: f"<{blank}>" for blank in BLANKS[name]})
     except FileNotFoundError:
         assert (name, dialect) in {("last_check", other) for other in DIALECTS if other != "write_todos"}
     else:
@@ -234,11 +234,11 @@ def test_every_text_can_be_filled_in_every_dialect(name: str, dialect: str) -> N
 
 def test_an_unfilled_blank_raises() -> None:
     with pytest.raises(KeyError, match="list"):
-        fill("nudge", "parley", {}, open=1, total=1)
+        fill_prompt("nudge", "parley", {}, open=1, total=1)
 
 
 def test_a_replaced_text_comes_first() -> None:
-    assert fill("nag", "parley", {"nag": "$rounds rounds"}, rounds=3, open=1) == "3 rounds"
+    assert fill_prompt("nag", "parley", {"nag": "$rounds rounds"}, rounds=3, open=1) == "3 rounds"
 
 
 def test_a_list_in_a_text_is_not_read_as_a_blank(thread: Make) -> None:

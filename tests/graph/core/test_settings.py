@@ -308,7 +308,7 @@ PROMPTS = {
     "explain": "EXPLAIN $open\n$list",
     "nag": "NAG $rounds $open",
     "instructions": "INSTRUCT",
-    "go_on": "GO ON",
+    "cut_reply": "GO ON",
     "cut_call": "Error: CUT",
 }
 

@@ -12,7 +12,7 @@ from langgraph.types import Command
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import DIALECTS
-from wakeloop.prompts import fill
+from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.characters import format_id, indent_lines, to_one_line
@@ -44,20 +44,20 @@ def board(text: str, key: int | str = 1, status: Any = "blocked") -> Board:
 def test_an_item_is_one_line_of_a_listing_whatever_its_text(name: str, text: str) -> None:
     dialect, settings = DIALECTS[name], LoopSettings()
     plain = "a" * len(text)  # a text as long is cut in the same way
-    innocent = dialect.listing(board(plain).todos, plain, settings)
-    told = dialect.listing(board(text).todos, text, settings)
+    innocent = dialect.render_list(board(plain).todos, plain, settings)
+    told = dialect.render_list(board(text).todos, text, settings)
     assert len(told.splitlines()) == len(innocent.splitlines())
     assert not STEERING.search(told)
-    nudge = dialect.nudge(board(text, status="pending").todos, text, settings)
+    nudge = dialect.render_nudge(board(text, status="pending").todos, text, settings)
     assert len(nudge.splitlines()) == len(
-        dialect.nudge(board(plain, status="pending").todos, plain, settings).splitlines()
+        dialect.render_nudge(board(plain, status="pending").todos, plain, settings).splitlines()
     )
 
 
 @pytest.mark.parametrize("key", ["1] done", "1: x", "a\n[2", "1. x", 'a"b', "\u202e1", "a\x1b[2Kb"])
 @pytest.mark.parametrize("name", ["parley", "loki", "checklist"])
 def test_an_id_that_could_be_more_than_an_id_stands_in_quotes(name: str, key: str) -> None:
-    line = DIALECTS[name].line({"id": key, "content": "text", "status": "pending"})
+    line = DIALECTS[name].render_item({"id": key, "content": "text", "status": "pending"})
     assert json.dumps(key) in line
     assert len(line.splitlines()) == 1
     assert not STEERING.search(line)
@@ -108,7 +108,7 @@ def test_what_stands_behind_the_first_line_is_set_off(text: str) -> None:
 
 
 def test_a_text_is_never_read_as_a_template() -> None:
-    told = fill("nudge", "parley", {}, open=1, total=1, list="$open ${total} $$ $nothing")
+    told = fill_prompt("nudge", "parley", {}, open=1, total=1, list="$open ${total} $$ $nothing")
     assert told.count("$open ${total} $$ $nothing") == 1
 
 

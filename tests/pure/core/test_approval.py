@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wakeloop.loop.approval import KINDS, Decision, build_approval_request, read_decision, repeat_request
-from wakeloop.todos.items import Refused
+from wakeloop.todos.items import OperationRefused
 
 ASKING: Any = ("respond",)
 
@@ -79,7 +79,7 @@ def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> Non
     ],
 )
 def test_a_decision_that_cannot_be_taken_is_a_sentence(allowed: Any, answer: Any, sentence: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OperationRefused) as refused:
         read_decision(answer, asked(*allowed))
     assert str(refused.value) == sentence
 

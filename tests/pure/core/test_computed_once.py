@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wakeloop import preset
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.dialects.base import Dialect
 from wakeloop.platform import child_processes
 from wakeloop.platform.computed_once import computed_once
@@ -86,13 +86,13 @@ class Waiting(tuple):  # type: ignore[type-arg]
 
 
 def test_a_dialect_in_another_threads_hands_is_no_hindrance() -> None:
-    held, free = (type(dialect_named("parley"))() for _ in range(2))
+    held, free = (type(get_dialect("parley"))() for _ in range(2))
     assert isinstance(held, Dialect)
     object.__setattr__(held, "tools", Waiting(held.tools))
-    other = threading.Thread(target=lambda: held.names)
+    other = threading.Thread(target=lambda: held.tool_names)
     other.start()
     assert Waiting.looking.wait(10)
-    here = threading.Thread(target=lambda: free.names)
+    here = threading.Thread(target=lambda: free.tool_names)
     here.start()
     here.join(5)
     waits = here.is_alive()
@@ -100,7 +100,7 @@ def test_a_dialect_in_another_threads_hands_is_no_hindrance() -> None:
     other.join(10)
     here.join(10)
     assert not waits
-    assert "todo_write" in free.names
+    assert "todo_write" in free.tool_names
     assert preset("wakeloop").dialect == "parley"
 
 

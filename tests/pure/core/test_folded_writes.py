@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Overwrite
 
 from wakeloop import TodoState
-from wakeloop.channels.todo_list import fold_todos, merge_todos
-from wakeloop.channels.writes import AT_ONCE, ONE_BY_ONE, folded
+from wakeloop.channels.apply_writes import BATCH_REDUCERS, SINGLE_REDUCERS, apply_writes
+from wakeloop.channels.todo_list import merge_one_write, merge_todos
 from wakeloop.middleware.agent_state import ChangesState, WakeLoopState
 from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
 
@@ -38,13 +38,13 @@ def test_each_channel_of_a_state_is_folded_by_its_own_reducer(schema: type[Any])
     one_by_one = {
         name: (of.typ, of.operator) for name, of in channels.items() if isinstance(of, CheapReducerChannel)
     }
-    if one_by_one.get("todos") == (list, fold_todos):  # which is one write of the same
+    if one_by_one.get("todos") == (list, merge_one_write):  # which is one write of the same
         del one_by_one["todos"]
         at_once["todos"] = merge_todos
-    assert at_once == {name: AT_ONCE[name] for name in at_once}
-    assert one_by_one == {name: ONE_BY_ONE[name] for name in one_by_one}
+    assert at_once == {name: BATCH_REDUCERS[name] for name in at_once}
+    assert one_by_one == {name: SINGLE_REDUCERS[name] for name in one_by_one}
     if schema is TodoState:
-        assert (at_once.keys(), one_by_one.keys()) == (AT_ONCE.keys(), ONE_BY_ONE.keys())
+        assert (at_once.keys(), one_by_one.keys()) == (BATCH_REDUCERS.keys(), SINGLE_REDUCERS.keys())
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_each_channel_of_a_state_is_folded_by_its_own_reducer(schema: type[Any])
     ],
 )
 def test_a_channel_after_its_writes(channel: str, value: Any, writes: list[Any], held: Any) -> None:
-    assert folded(channel, value, writes) == held
+    assert apply_writes(channel, value, writes) == held
 
 
 def test_a_first_goal_stands_over_none() -> None:
-    assert folded("todo_goal", None, ["ship"]).before == ""  # type: ignore[attr-defined]
+    assert apply_writes("todo_goal", None, ["ship"]).before == ""  # type: ignore[attr-defined]

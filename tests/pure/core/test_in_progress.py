@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from levels import examples
 
 from wakeloop.todos import rounds
-from wakeloop.todos.in_progress import is_sound
+from wakeloop.todos.in_progress import keeps_progress_rule
 from wakeloop.todos.items import count_running
 from wakeloop.todos.operations import Add, Board, Change, Draft, Replace, Reset, Rules, Show
 
@@ -121,7 +121,7 @@ def by_the_book(board: Board, calls: Any, rules: Rules, verdict: Any) -> tuple[A
         boards = [board, *(outcome.board for outcome in outcomes)]
         many = count_running(after.todos) > 1
         culprits = [i for i, o in enumerate(outcomes) if moved(boards[i], o, starts=many)]
-        if is_sound(after.todos, rules) or not culprits:
+        if keeps_progress_rule(after.todos, rules) or not culprits:
             return after, [outcome.error is not None for outcome in outcomes]
         refused.add(culprits[-1])
 

@@ -102,4 +102,4 @@ def test_a_pattern_fits_or_not_in_time_that_grows_with_the_text(path: Path) -> N
 def test_numbers_in_a_row_are_read_in_time_that_grows_with_them(key: str) -> None:
     for text in texts():
         with bounded(), pytest.raises(Exception, match="todo_update"):
-            Parley().read("todo_update", {key: f"{text}x", "status": "sideways"})
+            Parley().parse_call("todo_update", {key: f"{text}x", "status": "sideways"})

@@ -14,8 +14,15 @@ from wakeloop.routes import after_call_model, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import calls
 from wakeloop.text.characters import shorten
-from wakeloop.todos.changes import changes, check_changes
-from wakeloop.todos.items import GREATEST, LONGEST, Refused, next_number, number, read_list
+from wakeloop.todos.changes import check_changes, diff_lists
+from wakeloop.todos.items import (
+    ID_LIMIT,
+    MAX_REFUSAL_LENGTH,
+    OperationRefused,
+    assign_ids,
+    next_free_number,
+    read_list,
+)
 from wakeloop.todos.operations import Add, Change, Draft, Operation, Replace, Reset, Rules, Show
 
 A = todo(1, "a")
@@ -150,10 +157,12 @@ def test_a_sentence_in_place_of_a_call_is_the_error_of_no_operation() -> None:
     assert (outcome.error, outcome.operation) == ("no JSON", None)
 
 
-@pytest.mark.parametrize("length", [LONGEST, LONGEST + 1])
+@pytest.mark.parametrize("length", [MAX_REFUSAL_LENGTH, MAX_REFUSAL_LENGTH + 1])
 def test_a_refusal_is_cut_at_its_longest(length: int) -> None:
     error = reply(board(), "x" * length)
-    assert error == ("x" * LONGEST if length == LONGEST else "x" * (LONGEST - 1) + "…")
+    assert error == (
+        "x" * MAX_REFUSAL_LENGTH if length == MAX_REFUSAL_LENGTH else "x" * (MAX_REFUSAL_LENGTH - 1) + "…"
+    )
 
 
 # -- what an outcome holds -------------------------------------------------------------------------------
@@ -282,7 +291,7 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
     ],
 )
 def test_a_bad_list_in_the_words_of_its_refusal(value: Any, sentence: str) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(OperationRefused) as refusal:
         read_list(value)
     assert str(refusal.value) == sentence
 
@@ -290,17 +299,17 @@ def test_a_bad_list_in_the_words_of_its_refusal(value: Any, sentence: str) -> No
 def test_half_a_pair_of_characters_is_replaced_in_every_text_of_a_list() -> None:
     half = dict.fromkeys(("id", "content", "reason", "evidence"), "a\ud800")
     assert read_list([half]) == [{**dict.fromkeys(half, "a\ufffd"), "status": "pending"}]
-    with pytest.raises(Refused, match="twice"):
+    with pytest.raises(OperationRefused, match="twice"):
         read_list([{"content": "a", "id": "\ud800"}, {"content": "b", "id": "\ud801"}])
 
 
-@pytest.mark.parametrize("key", [GREATEST, -GREATEST, True, " ", ""])
+@pytest.mark.parametrize("key", [ID_LIMIT, -ID_LIMIT, True, " ", ""])
 def test_what_is_no_id(key: Any) -> None:
-    with pytest.raises(Refused, match="has the id"):
+    with pytest.raises(OperationRefused, match="has the id"):
         read_list([{"content": "a", "id": key}])
 
 
-@pytest.mark.parametrize("key", [GREATEST - 1, 1 - GREATEST, 0, "x"])
+@pytest.mark.parametrize("key", [ID_LIMIT - 1, 1 - ID_LIMIT, 0, "x"])
 def test_what_is_an_id(key: Any) -> None:
     assert read_list([{"content": "a", "id": key}]) == [todo(key, "a")]
 
@@ -319,7 +328,7 @@ def test_what_is_an_id(key: Any) -> None:
     ],
 )
 def test_a_bad_difference_in_the_words_of_its_refusal(difference: Any, sentence: str) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(OperationRefused) as refusal:
         check_changes(difference)
     assert str(refusal.value) == sentence
 
@@ -350,7 +359,7 @@ DONE = todo(1, "a", "completed")
     ],
 )
 def test_a_difference_holds_no_more_than_has_changed(old: Any, new: Any, difference: Any) -> None:
-    assert changes(old, new) == difference
+    assert diff_lists(old, new) == difference
 
 
 @pytest.mark.parametrize(
@@ -366,11 +375,11 @@ def test_a_difference_holds_no_more_than_has_changed(old: Any, new: Any, differe
     ],
 )
 def test_the_next_number(items: Any, wanted: int) -> None:
-    assert next_number(items) == wanted
+    assert next_free_number(items) == wanted
 
 
 def test_numbers_go_on_from_the_threads_own() -> None:
-    assert number([{"content": "a", "status": "pending"}, A | {"id": 3}], 7) == (
+    assert assign_ids([{"content": "a", "status": "pending"}, A | {"id": 3}], 7) == (
         [todo(7, "a"), todo(3, "a")],
         8,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.loop.idle_rounds import count_idle_rounds
 from wakeloop.loop.progress import has_progressed
 from wakeloop.presets import preset
@@ -16,7 +16,7 @@ from wakeloop.testing import calls
 from wakeloop.todos import operations, rounds, rows
 from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Rules
-from wakeloop.todos.verdicts import Refusals
+from wakeloop.todos.verification import Refusals
 
 ONE = Rules(in_progress="at_most_one")
 
@@ -124,13 +124,13 @@ def test_a_round_takes_as_many_steps_as_it_has_calls_and_items(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["parley", "loki", "checklist", "write_todos"])
 def test_a_result_takes_as_many_steps_as_it_shows_items(name: str) -> None:
-    dialect = dialect_named(name)
+    dialect = get_dialect(name)
 
     def job(number: int) -> Callable[[], Any]:
         adds = Add(tuple(map(str, range(number))))
         write = Replace(tuple(Draft(f"t{i}", "pending") for i in range(number)))
         _, (outcome,), _ = played(Board(), [write if dialect.replaces else adds], Rules())
-        return lambda: (dialect.result(outcome), dialect.shows(outcome))
+        return lambda: (dialect.render_result(outcome), dialect.shows_open_items(outcome))
 
     if name != "loki":  # adds one a call, and tells its number
         assert growth(job, 100, 800) < 8 * 1.5
@@ -196,14 +196,14 @@ def test_rows_stand_for_a_tuple() -> None:
 
 def test_two_boards_that_part_find_their_own_items() -> None:
     base = rows.Rows(items(10))
-    one, other = base.with_more([_todo(11)]), base.with_more([_todo("x"), _todo(11)])
-    for _ in range(rows.FEW + 1):
+    one, other = base.with_appended([_todo(11)]), base.with_appended([_todo("x"), _todo(11)])
+    for _ in range(rows.SCANS_BEFORE_INDEX + 1):
         assert (base.place_of(11), one.place_of(11), other.place_of(11)) == (None, 10, 11)
         assert (one.place_of("x"), other.place_of("x"), base.place_of("x")) == (None, 10, None)
     assert one.tally == {"pending": 11}
     assert one.with_item({**_todo(3), "status": "completed"}).tally == {"pending": 10, "completed": 1}
     assert one.with_item(_todo("nobody")) is one
-    assert one.at("11") is None
+    assert one.get("11") is None
 
 
 def _todo(key: Any) -> Todo:
@@ -216,12 +216,12 @@ def _todo(key: Any) -> Todo:
 @pytest.mark.parametrize("name", ["parley", "checklist", "write_todos"])
 def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> None:
     """In `wakeloop` a long plan is told by its numbers: its texts stand in the call."""
-    dialect = dialect_named(name).suited(preset("agentparley" if name == "parley" else "wakeloop"))
+    dialect = get_dialect(name).for_settings(preset("agentparley" if name == "parley" else "wakeloop"))
     texts = [f"{n:03} " + "x" * 10_000 for n in range(200)]
     keys = [f"k{n}" for n in range(200)] if name == "checklist" else [None] * 200
     write = Replace(tuple(Draft(t, "pending", k) for t, k in zip(texts, keys, strict=True)))
     board, (outcome,), _ = played(Board(), [write if dialect.replaces else Add(tuple(texts))], Rules())
-    told = dialect.result(outcome)
+    told = dialect.render_result(outcome)
     assert len(told) < 200 * 350
     assert all(text[:200] in told for text in texts)
     assert told.count("characters)") == 200
@@ -233,22 +233,22 @@ def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> No
 
 @pytest.mark.parametrize("name", ["parley", "checklist", "write_todos"])
 def test_texts_of_up_to_300_characters_are_shown_whole(name: str) -> None:
-    dialect, text = dialect_named(name), "y" * 300
+    dialect, text = get_dialect(name), "y" * 300
     write = Replace((Draft(text, "pending"),)) if dialect.replaces else Add((text,))
     _, (outcome,), _ = played(Board(), [write], Rules())
-    assert text in dialect.result(outcome)
-    assert "cut" not in dialect.result(outcome)
+    assert text in dialect.render_result(outcome)
+    assert "cut" not in dialect.render_result(outcome)
 
 
 def test_a_changed_item_of_a_long_text_is_shown_cut() -> None:
     board = Board(({"id": 1, "content": "x" * 10_000, "status": "pending"},))
     _, (outcome,), _ = played(board, [Change(1, "completed")], Rules())
-    assert len(dialect_named("parley").result(outcome)) < 400
+    assert len(get_dialect("parley").render_result(outcome)) < 400
 
 
 def test_the_whole_text_is_shown_where_the_list_is_asked_for() -> None:
     board = Board(({"id": 1, "content": "x" * 10_000, "status": "pending"},))
-    shown = dialect_named("parley").result(Outcome(operations.Show(), board))
+    shown = get_dialect("parley").render_result(Outcome(operations.Show(), board))
     assert "x" * 10_000 in shown
 
 
@@ -259,16 +259,16 @@ def test_an_id_twice_is_found_among_many() -> None:
 
 
 def test_refusals_keep_their_order_and_never_change() -> None:
-    few = Refusals.of({"b": 1, "a": 2})
+    few = Refusals.from_counts({"b": 1, "a": 2})
     more = few.with_one("c", 1).with_one("b", 3)
     assert list(more.items()) == [("b", 3), ("a", 2), ("c", 1)]
     assert few == {"b": 1, "a": 2}
-    assert (len(more), more.get("x"), Refusals.of(more) is more) == (3, None, True)
+    assert (len(more), more.get("x"), Refusals.from_counts(more) is more) == (3, None, True)
     assert (len(few), few.get("c"), "c" in few) == (2, None, False)
 
 
 def test_refusals_that_part_know_their_own() -> None:
-    base = Refusals.of({"a": 1})
+    base = Refusals.from_counts({"a": 1})
     one = base.with_one("b", 1)
     other = base.with_one("c", 1).with_one("a", 2)
     assert [dict(kept) for kept in (base, one, other)] == [{"a": 1}, {"a": 1, "b": 1}, {"a": 2, "c": 1}]

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeloop.text.characters import shorten
-from wakeloop.todos.changes import changed_ids, changes
-from wakeloop.todos.in_progress import progress_fault
+from wakeloop.todos.changes import changed_ids, diff_lists
+from wakeloop.todos.in_progress import explain_progress_fault
 from wakeloop.todos.items import (
-    Refused,
-    abridged,
-    brief,
+    OperationRefused,
+    assign_ids,
+    clip_item,
+    clip_text,
     count_open,
     is_closed,
     is_open,
-    next_number,
-    number,
+    next_free_number,
     open_items,
     read_list,
-    worth_showing,
+    select_for_nudge,
 )
 from wakeloop.todos.operations import (
     Add,
@@ -44,7 +44,7 @@ OPEN = {"pending", "in_progress"}
 
 
 def board(*items: dict[str, Any], **more: Any) -> Board:
-    return Board(tuple(items), next_id=more.pop("next_id", next_number(items)), **more)  # type: ignore[arg-type]
+    return Board(tuple(items), next_id=more.pop("next_id", next_free_number(items)), **more)  # type: ignore[arg-type]
 
 
 def playing(
@@ -84,14 +84,14 @@ def test_open_is_pending_or_in_progress(status: str) -> None:
 
 def test_worth_showing_is_open_and_blocked_up_to_the_limit() -> None:
     items = [todo(n, "x", STATUSES[n]) for n in range(5)]
-    assert worth_showing(items, 3) == ([items[0], items[1], items[4]], 0)
-    assert worth_showing(items, 2) == ([items[0], items[1]], 1)
-    assert worth_showing(items, 1) == ([items[0]], 2)
+    assert select_for_nudge(items, 3) == ([items[0], items[1], items[4]], 0)
+    assert select_for_nudge(items, 2) == ([items[0], items[1]], 1)
+    assert select_for_nudge(items, 1) == ([items[0]], 2)
 
 
 def test_beyond_the_limit_only_open_items_are_shown() -> None:
     items = [todo(1, "x", "blocked"), todo(2, "x", "blocked"), todo(3, "x")]
-    assert worth_showing(items, 2) == ([items[2]], 2)
+    assert select_for_nudge(items, 2) == ([items[2]], 2)
 
 
 def test_a_list_from_outside_keeps_known_keys_and_its_ids() -> None:
@@ -125,27 +125,27 @@ def test_a_list_from_outside_keeps_known_keys_and_its_ids() -> None:
     ],
 )
 def test_a_bad_list_is_refused_with_item_value_and_what_is_allowed(value: object, words: list[str]) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OperationRefused) as refused:
         read_list(value)
     for word in words:
         assert word in str(refused.value)
 
 
 def test_a_refused_list_is_told_in_a_short_sentence() -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OperationRefused) as refused:
         read_list([{"content": "x" * 5000, "status": "y" * 5000}])
     assert len(str(refused.value)) < 300
 
 
 def test_a_number_is_never_one_that_an_item_has() -> None:
-    assert next_number([]) == 1
-    assert next_number([todo(3, "a"), todo("x", "b")]) == 4
-    assert next_number([todo(3, "a")], 9) == 9
-    assert next_number([todo("7", "a")]) == 8  # 7 and "7" are one id to whoever updates by it
+    assert next_free_number([]) == 1
+    assert next_free_number([todo(3, "a"), todo("x", "b")]) == 4
+    assert next_free_number([todo(3, "a")], 9) == 9
+    assert next_free_number([todo("7", "a")]) == 8  # 7 and "7" are one id to whoever updates by it
 
 
 def test_missing_ids_are_given_in_order() -> None:
-    numbered, next_id = number(
+    numbered, next_id = assign_ids(
         [{"content": "a", "status": "pending"}, todo(5, "b"), {"content": "c", "status": "pending"}], 2
     )  # type: ignore[list-item]
     assert [(item["id"], item["content"]) for item in numbered] == [(6, "a"), (5, "b"), (7, "c")]
@@ -319,9 +319,9 @@ def test_a_call_that_started_none_is_never_refused_for_it() -> None:
 )
 def test_rules_about_items_in_progress(statuses: list[str], at_most: bool, exactly: bool) -> None:
     items: Any = [todo(n, "x", status) for n, status in enumerate(statuses, 1)]
-    assert progress_fault(items, Rules(in_progress="any")) is None
-    assert (progress_fault(items, ONE) is None) is at_most
-    assert (progress_fault(items, Rules(in_progress="exactly_one")) is None) is exactly
+    assert explain_progress_fault(items, Rules(in_progress="any")) is None
+    assert (explain_progress_fault(items, ONE) is None) is at_most
+    assert (explain_progress_fault(items, Rules(in_progress="exactly_one")) is None) is exactly
 
 
 def test_the_verifier_is_asked_once_although_the_round_is_played_again() -> None:
@@ -498,7 +498,7 @@ ITEMS = st.lists(
 def test_a_difference_leads_from_one_list_to_the_other(old: Any, new: Any) -> None:
     from wakeloop.channels.todo_list import merge_todos
 
-    difference = changes(old, new)
+    difference = diff_lists(old, new)
     assert merge_todos(old, [difference]) == new
     assert (difference == {}) is (old == new)
     touched = {item["id"] for item in new if item not in old} | {i["id"] for i in old} - {
@@ -524,8 +524,8 @@ def test_a_round_loses_nothing_and_keeps_the_rules(
     assert len(outcomes) == len(operations)
     assert {i["id"] for i in after.todos} >= {i["id"] for i in items}
     assert len({str(i["id"]) for i in after.todos}) == len(after.todos)
-    if progress_fault(start.todos, rules) is None:
-        assert progress_fault(after.todos, rules) is None
+    if explain_progress_fault(start.todos, rules) is None:
+        assert explain_progress_fault(after.todos, rules) is None
     accepted = [op for op, outcome in zip(operations, outcomes, strict=True) if outcome.error is None]
     assert playing(start, *accepted, rules=rules)[0] == after  # a refused call leaves no trace
     for item in after.todos:
@@ -536,28 +536,28 @@ def test_a_round_loses_nothing_and_keeps_the_rules(
 
 
 def test_a_text_is_cut_with_a_count_of_what_is_left_out() -> None:
-    assert brief("a" * 300) == "a" * 300
-    assert brief("a" * 301) == "a" * 268 + "… (+33 characters)"
-    assert brief("a\n" * 5_000) == "a " * 133 + "a… (+9,732 characters)"
-    assert brief("a" * 267 + " " + "b" * 40) == "a" * 267 + "… (+41 characters)"
-    assert brief("a" * 267 + "   " + "b" * 40) == "a" * 267 + "… (+41 characters)"
-    assert brief(" a  b ") == "a b"
-    assert brief("a" * 151, 150) == "a" * 118 + "… (+33 characters)"
+    assert clip_text("a" * 300) == "a" * 300
+    assert clip_text("a" * 301) == "a" * 268 + "… (+33 characters)"
+    assert clip_text("a\n" * 5_000) == "a " * 133 + "a… (+9,732 characters)"
+    assert clip_text("a" * 267 + " " + "b" * 40) == "a" * 267 + "… (+41 characters)"
+    assert clip_text("a" * 267 + "   " + "b" * 40) == "a" * 267 + "… (+41 characters)"
+    assert clip_text(" a  b ") == "a b"
+    assert clip_text("a" * 151, 150) == "a" * 118 + "… (+33 characters)"
 
 
 def test_an_item_is_abridged_where_something_is_too_long() -> None:
     fits = todo("k" * 50, "a" * 300, "blocked", reason="r" * 150, evidence="e" * 1_000)
     spaced = todo(1, "a" + " " * 400 + "b", "blocked", reason="r" + " " * 200 + "s")
-    assert abridged(fits) is fits  # type: ignore[arg-type, comparison-overlap]
+    assert clip_item(fits) is fits  # type: ignore[arg-type, comparison-overlap]
     edge = todo(1, "a" * 150 + "  " + "b" * 149)  # 300 on one line
-    assert abridged(edge) is edge  # type: ignore[arg-type, comparison-overlap]
-    assert abridged(spaced) is spaced  # type: ignore[arg-type, comparison-overlap]
-    assert abridged(todo("k" * 51, "a")) == todo("k" * 49 + "…", "a")  # type: ignore[arg-type]
-    assert abridged(todo(1, "a" * 301)) == todo(1, "a" * 268 + "… (+33 characters)")  # type: ignore[arg-type]
+    assert clip_item(edge) is edge  # type: ignore[arg-type, comparison-overlap]
+    assert clip_item(spaced) is spaced  # type: ignore[arg-type, comparison-overlap]
+    assert clip_item(todo("k" * 51, "a")) == todo("k" * 49 + "…", "a")  # type: ignore[arg-type]
+    assert clip_item(todo(1, "a" * 301)) == todo(1, "a" * 268 + "… (+33 characters)")  # type: ignore[arg-type]
     for text in ("a", "a" * 301):
         held = todo(1, text, "blocked", reason="r" * 151)
-        cut = todo(1, brief(text), "blocked", reason="r" * 118 + "… (+33 characters)")
-        assert abridged(held) == cut  # type: ignore[arg-type]
+        cut = todo(1, clip_text(text), "blocked", reason="r" * 118 + "… (+33 characters)")
+        assert clip_item(held) == cut  # type: ignore[arg-type]
 
 
 def replaced(start: Board, *drafts: Draft) -> list[tuple[Any, str, str]]:
@@ -567,7 +567,7 @@ def replaced(start: Board, *drafts: Draft) -> list[tuple[Any, str, str]]:
 
 def test_a_text_sent_back_as_cut_keeps_what_it_was() -> None:
     """By its id where it has one, else in the order of the list; each text once."""
-    first, other, shown = "a" * 300 + "first", "a" * 300 + "other", brief("a" * 305)
+    first, other, shown = "a" * 300 + "first", "a" * 300 + "other", clip_text("a" * 305)
     start = board(todo(1, first), todo(2, other))
     by_id = replaced(start, Draft(shown, "completed", 2), Draft(shown, "pending", 1))
     assert by_id == [(2, other, "completed"), (1, first, "pending")]

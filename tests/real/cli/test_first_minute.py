@@ -20,10 +20,10 @@ import pytest
 from chat_server import Reply, Server
 from processes import Shell, wakeloop
 
+from wakeloop.checks.models import is_local_address
 from wakeloop.cli import discovery, doctor
 from wakeloop.cli.discovery import KEY_PROVIDERS
 from wakeloop.cli.store import DatabaseFile
-from wakeloop.guesses.models import is_here
 
 pytestmark = pytest.mark.loopback
 CALLED = Reply(calls=[("ready", {"ok": True})])
@@ -384,12 +384,12 @@ def test_a_server_on_this_machine_wants_no_key(shell: Shell, serve: Any) -> None
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/v1", "http://localhost.example/v1", "x", "http://[::1"])
 def test_one_elsewhere_does(url: str) -> None:
-    assert not is_here(url)
+    assert not is_local_address(url)
 
 
 @pytest.mark.parametrize("url", ["http://localhost:1/v1", "http://127.0.0.2:1/v1", "http://[::1]:1/v1"])
 def test_of_this_machine(url: str) -> None:
-    assert is_here(url)
+    assert is_local_address(url)
 
 
 def first_line(shell: Shell, *args: str, by: str = "launch.announce_start") -> tuple[str, str]:

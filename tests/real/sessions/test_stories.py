@@ -8,7 +8,7 @@ from memory_host import MemoryHost
 from rig import write
 
 from wakeloop import SessionError, ToolNameError, answer_of
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.sessions import SessionHost, SessionStatus, choose_next_input, list_outstanding, session_tools
 from wakeloop.sessions.communication_tools import TOOL_NAMES, SubagentLimits
 from wakeloop.sessions.host import CANCELLED_MESSAGE
@@ -656,7 +656,7 @@ def test_c13_lifetime_of_the_budget_over_the_host(host: Stage) -> None:
 
 @pytest.mark.parametrize("dialect", ["parley", "loki", "checklist", "write_todos"])
 def test_no_name_is_one_of_a_dialects(dialect: str) -> None:
-    assert not set(TOOL_NAMES) & set(dialect_named(dialect).names)
+    assert not set(TOOL_NAMES) & set(get_dialect(dialect).tool_names)
 
 
 def test_tools_are_chosen_by_name_and_know_whom_they_may_address(host: Stage) -> None:

@@ -22,11 +22,11 @@ from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.spec_builder import LevelStack, build_spec, build_stack, settings_from_spec
 from wakeloop.cli.store import DatabaseFile, Store, open_to_write
 from wakeloop.cli.views import choose_view
-from wakeloop.dialects import dialect_named
+from wakeloop.dialects import get_dialect
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.settings import LoopSettings, WholeSettings
+from wakeloop.settings import AgentFileSettings, LoopSettings
 from wakeloop.thread.editing import update_todos
 from wakeloop.thread.standing import LAST, unfinished
 from wakeloop.thread.stopping import end_run
@@ -83,7 +83,7 @@ class Conversation:
     @property
     def is_overridden(self) -> bool:
         """Whether an agent file overrides all settings."""
-        return isinstance(self.base, WholeSettings)
+        return isinstance(self.base, AgentFileSettings)
 
     def override(self, own: Mapping[str, Any]) -> None:
         """Write the thread's own values, the whole dict; the thread must have ended.
@@ -92,11 +92,11 @@ class Conversation:
         """
         self.refuse_unfinished()
         base = self.base
-        dialect = dialect_named(base.dialect).suited(base)
-        if self.depends_on_auto_continue and dialect.active(
+        dialect = get_dialect(base.dialect).for_settings(base)
+        if self.depends_on_auto_continue and dialect.is_active(
             apply_overrides(base, check_overrides(base, own))
         ):
-            bind_tools(make_model(self.spec, Event()), dialect.schemas(base))
+            bind_tools(make_model(self.spec, Event()), dialect.tool_schemas(base))
         self.remember_spec()
         self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
 
@@ -112,7 +112,7 @@ class Conversation:
     @property
     def depends_on_auto_continue(self) -> bool:
         """Whether the todo tools are there only while auto_continue is on."""
-        return dialect_named(self.base.dialect).needs_auto_continue
+        return get_dialect(self.base.dialect).needs_auto_continue
 
     @property
     def stack(self) -> LevelStack:

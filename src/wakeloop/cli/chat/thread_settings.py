@@ -10,7 +10,7 @@ from wakeloop.config.levels import NON_SETTINGS, canonical_key, is_thread_settin
 from wakeloop.config.loki_keys import explain_loki_key
 from wakeloop.display.words import as_text
 from wakeloop.loop.overrides import check_overrides
-from wakeloop.settings import ALIASES, LoopSettings, canonical, check_key
+from wakeloop.settings import ALIASES, LoopSettings, check_setting_name, resolve_aliases
 
 NULL_WORDS = ("null", *(word for word, value in YAML_WORDS.items() if value is None))
 
@@ -25,7 +25,7 @@ def set_value(base: LoopSettings, own: Mapping[str, Any], given: str, text: str)
     if text in NULL_WORDS and not accepts_null(key):
         return remove_value(own, given)
     value = None if text in NULL_WORDS else parse_text(text) if accepts_any_text(key) else parse_value(text)
-    new = {**canonical(own), key: value}
+    new = {**resolve_aliases(own), key: value}
     check_overrides(base, new)
     if key in LIMIT_OPTIONS:
         require_prices(base.model_copy(update=new))
@@ -36,7 +36,7 @@ def set_value(base: LoopSettings, own: Mapping[str, Any], given: str, text: str)
 def remove_value(own: Mapping[str, Any], given: str) -> dict[str, Any]:
     """Return a thread's values without one of them."""
     key = resolve_key(given)
-    return {name: value for name, value in canonical(own).items() if name != key}
+    return {name: value for name, value in resolve_aliases(own).items() if name != key}
 
 
 def resolve_key(given: str) -> str:
@@ -48,7 +48,7 @@ def resolve_key(given: str) -> str:
     if way := explain_loki_key(given):
         raise usage_error(way)
     key = ALIASES.get(given, given)
-    check_key(key)
+    check_setting_name(key)
     if not is_thread_setting(key):
         raise usage_error(
             f"{given!r} is fixed in a thread: set it by a role, an agent, or an option of chat."

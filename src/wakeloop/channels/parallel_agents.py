@@ -1,9 +1,9 @@
 """Reducers for a parent whose agents run side by side."""
 
 from wakeloop.stream import Session
-from wakeloop.todos.items import Todo, next_number
+from wakeloop.todos.items import Todo, next_free_number
 
-_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
+_PROGRESS_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
 
 
 def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
@@ -17,7 +17,7 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
     merged = list(left or ())
     places = {todo["id"]: i for i, todo in enumerate(merged)}
     same = {todo["content"]: i for i, todo in reversed(list(enumerate(merged)))}
-    next_id = max(next_number(merged), next_number(right or ()))
+    next_id = max(next_free_number(merged), next_free_number(right or ()))
     for todo in right or ():
         place = places.get(todo["id"])
         if place is None:
@@ -32,7 +32,7 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
             merged.append({**todo, "id": next_id})
             next_id += 1
         else:
-            further = max(merged[place], todo, key=lambda item: _RANK[item["status"]])
+            further = max(merged[place], todo, key=lambda item: _PROGRESS_RANK[item["status"]])
             merged[place] = {**further, "id": merged[place]["id"]}
     return merged
 

@@ -19,7 +19,7 @@ _BEGINS = "it goes in with the input, as agent.invoke({'messages': […], 'todos
 _FORMAT = "the schema of the answer is response_format=…"
 _OPTION = "it is the model's own: make the model with it, as in model=ChatOpenAI(…)"
 _SUBAGENT = "a subagent is a tool of yours, or a session of its own: session_tools of wakeloop.sessions"
-AGENT: Mapping[str, str] = MappingProxyType(
+AGENT_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("prompt", "system", "system_message", "instructions", "instruction"), _PROMPT),
         **dict.fromkeys(("state_modifier", "messages_modifier", "system_text"), _PROMPT),
@@ -55,18 +55,22 @@ AGENT: Mapping[str, str] = MappingProxyType(
         "max_wakes": "the budget is settings={'max_wake_cycles': N}",
     }
 )  # fmt: skip
-GRAPH: Mapping[str, str] = MappingProxyType(
-    {**AGENT, **dict.fromkeys(("checkpointer", "store"), "the graph's own compile(…) takes it")}
+GRAPH_HINTS: Mapping[str, str] = MappingProxyType(
+    {**AGENT_HINTS, **dict.fromkeys(("checkpointer", "store"), "the graph's own compile(…) takes it")}
 )
 _LIST = "what the model reads of the list is system_prompt=… and tool_description=…"
 _CREATE = "create_agent takes it"
-MIDDLEWARE: Mapping[str, str] = MappingProxyType(
+MIDDLEWARE_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **{
-            name: AGENT[name] for name in ("preset", "profile", "mode", "options", "loop_settings", "setting")
+            name: AGENT_HINTS[name]
+            for name in ("preset", "profile", "mode", "options", "loop_settings", "setting")
         },
-        **{name: AGENT[name] for name in ("verifier", "validator", "validate", "check", "max_wakes")},
-        **{name: AGENT[name] for name in ("todos", "items", "plan", "goal", "recursion_limit", "max_steps")},
+        **{name: AGENT_HINTS[name] for name in ("verifier", "validator", "validate", "check", "max_wakes")},
+        **{
+            name: AGENT_HINTS[name]
+            for name in ("todos", "items", "plan", "goal", "recursion_limit", "max_steps")
+        },
         **dict.fromkeys(("prompt", "instructions", "description", "tool_message"), _LIST),
         **dict.fromkeys(
             ("model", "tools", "checkpointer", "store", "state_schema", "response_format"), _CREATE
@@ -74,7 +78,7 @@ MIDDLEWARE: Mapping[str, str] = MappingProxyType(
         "interrupt_on": "HumanInTheLoopMiddleware has it; the plan is settings={'approve_plan': 'first'}",
     }
 )
-EDIT: Mapping[str, str] = MappingProxyType(
+EDIT_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("complete", "completed", "close", "finish", "finished"), "ids to close are done=…"),
         **dict.fromkeys(("todos", "items", "new", "append", "write"), "texts of new items are add=…"),
@@ -93,7 +97,7 @@ EDIT: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 
 
-def spelled(guesses: Mapping[str, str]) -> Callable[[F], F]:
+def reject_unknown_arguments(guesses: Mapping[str, str]) -> Callable[[F], F]:
     """Answer an argument that a function does not have with one sentence: an `ArgumentError`."""
 
     def around(function: F) -> F:

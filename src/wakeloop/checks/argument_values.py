@@ -13,13 +13,13 @@ from langgraph.store.base import BaseStore
 from pydantic import BaseModel
 
 from wakeloop.errors import ArgumentError, SettingsError, ToolError, VerifyError
-from wakeloop.guesses.kinds import kind_of
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
+from wakeloop.text.wording import describe_type
 
 
-def settings_of(given: object, model: object = None) -> LoopSettings:
+def resolve_settings(given: object, model: object = None) -> LoopSettings:
     """Return the settings that are meant: a preset's name, `LoopSettings`, or a mapping of some of them.
 
     "auto" is what was measured to suit the model. A mapping varies the preset that it names under `preset`,
@@ -38,23 +38,23 @@ def settings_of(given: object, model: object = None) -> LoopSettings:
         varied = {key: value for key, value in given.items() if key != "preset"}
         return preset(named).model_copy(update=varied)
     raise SettingsError(
-        f"settings takes a preset's name, LoopSettings(…) or a mapping of settings, not {kind_of(given)}."
+        f"settings takes a preset's name, LoopSettings(…) or a mapping, not {describe_type(given)}."
     )
 
 
-def system_of(given: object) -> SystemMessage | None:
+def make_system_message(given: object) -> SystemMessage | None:
     """Return the system prompt as a message. Raises `ArgumentError` for what is none."""
     if given is None or isinstance(given, SystemMessage):
         return given
     if isinstance(given, str):
         return SystemMessage(given)
     raise ArgumentError(
-        f"system_prompt takes a text or a SystemMessage, not {kind_of(given)}; it is static for the life of "
-        "the agent, and pre_model_hook changes what is sent."
+        f"system_prompt takes a text or a SystemMessage, not {describe_type(given)}; it is static for the "
+        "life of the agent, and pre_model_hook changes what is sent."
     )
 
 
-def tools_of(given: Any) -> list[Any]:
+def list_tools(given: Any) -> list[Any]:
     """Return the tools as a list: one alone is one, none is none. Raises `ToolError`."""
     if given is None:
         return []
@@ -67,9 +67,9 @@ def tools_of(given: Any) -> list[Any]:
         getattr(given, "close", lambda: None)()
         raise ToolError("tools is a coroutine, such as an MCP client's get_tools(): await it first.")
     if callable(getattr(given, "get_tools", None)):
-        raise ToolError(f"tools is {kind_of(given)}: pass what its get_tools() returns.")
+        raise ToolError(f"tools is {describe_type(given)}: pass what its get_tools() returns.")
     if hasattr(given, "tools_by_name"):
-        raise ToolError(f"tools is {kind_of(given)}: pass list(….tools_by_name.values()) of it.")
+        raise ToolError(f"tools is {describe_type(given)}: pass list(….tools_by_name.values()) of it.")
     if isinstance(given, Mapping) and all(isinstance(t, BaseTool) or callable(t) for t in given.values()):
         return list(given.values())
     if isinstance(given, BaseTool | Mapping | Runnable) or callable(given):
@@ -77,10 +77,10 @@ def tools_of(given: Any) -> list[Any]:
     try:
         return list(given)
     except TypeError:
-        raise ToolError(f"tools takes a list of tools, not {kind_of(given)}.") from None
+        raise ToolError(f"tools takes a list of tools, not {describe_type(given)}.") from None
 
 
-def tool_of(given: Any) -> BaseTool:
+def make_tool_from(given: Any) -> BaseTool:
     """Make a tool of a callable. Raises `ToolError` for what is none, and says what would be one."""
     if isinstance(given, BaseTool):
         return given
@@ -90,18 +90,20 @@ def tool_of(given: Any) -> BaseTool:
             way = f"as the schema of the answer it is response_format={given.__name__}"
         raise ToolError(f"tools holds the class {given.__name__} itself: {way}.")
     if isinstance(given, Runnable):
-        raise ToolError(f"tools holds {kind_of(given)}: as_tool(name=…, description=…) makes a tool of it.")
+        raise ToolError(
+            f"tools holds {describe_type(given)}: as_tool(name=…, description=…) makes a tool of it."
+        )
     if not callable(given):
-        told = shorten(repr(given)) if isinstance(given, str | int | None) else kind_of(given)
+        told = shorten(repr(given)) if isinstance(given, str | int | None) else describe_type(given)
         raise ToolError(f"Not a tool: {told}. Pass a LangChain tool, a callable or a provider's dict.")
     try:
         return cast(BaseTool, make_tool(given))
     except Exception as error:  # noqa: BLE001 - whatever langchain says of a callable
-        name = getattr(given, "__name__", None) or kind_of(given)
+        name = getattr(given, "__name__", None) or describe_type(given)
         raise ToolError(f"{name} cannot be made a tool: {_one_line(error)}") from None
 
 
-def check_format(given: Any) -> None:
+def check_response_format(given: Any) -> None:
     """Refuse what no client makes a format of, also a strategy around a schema. Raises `ArgumentError`."""
     if given is None:
         return
@@ -117,7 +119,7 @@ def check_format(given: Any) -> None:
     elif get_origin(given) is not None or getattr(given, "__module__", "") == "builtins":
         raise ArgumentError(f"{due}, not {shorten(repr(given))}: make a model with a field for it.")
     elif not isinstance(given, type):
-        raise ArgumentError(f"{due}, not {kind_of(given)}.")
+        raise ArgumentError(f"{due}, not {describe_type(given)}.")
 
 
 def check_callable(name: str, given: Any, *takes: str) -> None:
@@ -126,7 +128,7 @@ def check_callable(name: str, given: Any, *takes: str) -> None:
         return
     called = f"{name}({', '.join(takes)})"
     if not callable(given):
-        raise ArgumentError(f"{name} takes a function, as in def {called}, not {kind_of(given)}.")
+        raise ArgumentError(f"{name} takes a function, as in def {called}, not {describe_type(given)}.")
     try:
         there = signature(given)
     except (TypeError, ValueError):  # a builtin tells nothing of it
@@ -139,7 +141,7 @@ def check_callable(name: str, given: Any, *takes: str) -> None:
         ) from None
 
 
-def verdict_of(given: object) -> str | None:
+def read_verdict(given: object) -> str | None:
     """Return what a verifier said. Raises `VerifyError` for what is neither None nor a text."""
     if given is None or isinstance(given, str):
         return given or None
@@ -152,11 +154,11 @@ def check_store(store: object) -> None:
     """Refuse what is no store. Raises `ArgumentError`."""
     if store is not None and not isinstance(store, BaseStore):
         raise ArgumentError(
-            f"store takes one of LangGraph's stores, such as InMemoryStore(), not {kind_of(store)}."
+            f"store takes one of LangGraph's stores, such as InMemoryStore(), not {describe_type(store)}."
         )
 
 
-def check_saver(checkpointer: object) -> None:
+def check_checkpointer(checkpointer: object) -> None:
     """Refuse what is no saver, with the way to one. Raises `ArgumentError`."""
     if checkpointer is None or isinstance(checkpointer, bool | BaseCheckpointSaver):
         return
@@ -166,7 +168,7 @@ def check_saver(checkpointer: object) -> None:
         way = "open it first, as in: with SqliteSaver.from_conn_string('threads.db') as saver"
     else:
         way = "such as InMemorySaver(), or SqliteSaver and PostgresSaver for threads that are kept"
-    raise ArgumentError(f"checkpointer takes a saver, not {kind_of(checkpointer)}: {way}.")
+    raise ArgumentError(f"checkpointer takes a saver, not {describe_type(checkpointer)}: {way}.")
 
 
 def _one_line(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """What a value is, in a word, for a sentence."""
 
 
-def kind_of(given: object) -> str:
+def describe_type(given: object) -> str:
     """Name the kind of a value, with its article."""
     if given is None:
         return "None"

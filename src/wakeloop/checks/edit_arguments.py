@@ -7,17 +7,17 @@ from wakeloop.errors import EditError
 from wakeloop.text.characters import shorten
 
 
-def texts(given: Any, name: str) -> tuple[str, ...]:
+def read_texts(given: Any, name: str) -> tuple[str, ...]:
     """Return texts of items: one text is one item, an item counts for its text. Raises `EditError`."""
     return tuple(_each(given, name, str, "content", "a text or texts, as in add=['buy milk']"))
 
 
-def ids(given: Any, name: str) -> tuple[int | str, ...]:
+def read_ids(given: Any, name: str) -> tuple[int | str, ...]:
     """Return ids: one id is one, an item counts for its id. Raises `EditError`."""
     return tuple(_each(given, name, (int, str), "id", f"an id or ids, as in {name}=[1, 2]"))
 
 
-def by_id(given: Any, name: str, what: str) -> dict[int | str, str]:
+def read_texts_by_id(given: Any, name: str, what: str) -> dict[int | str, str]:
     """Return texts by id. Raises `EditError` for anything but a mapping of id to text."""
     if given is None:
         return {}
@@ -42,7 +42,7 @@ def _each(given: Any, name: str, kinds: Any, key: str, due: str) -> Iterable[Any
         yield value
 
 
-def check_words(clear: object, goal: object) -> None:
+def check_goal_and_clear(clear: object, goal: object) -> None:
     """Refuse a goal that is no text, and a `clear` that is no truth value. Raises `EditError`."""
     if not isinstance(clear, bool):
         raise EditError(f"Nothing was changed: clear takes True or False, not {shorten(repr(clear))}.")

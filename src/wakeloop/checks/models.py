@@ -9,11 +9,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.retry import RunnableRetry
 
+from wakeloop.checks.providers import BEDROCK_PREFIXES, MODEL_PREFIXES, SELF_HOSTED
 from wakeloop.errors import ModelError
-from wakeloop.guesses.kinds import kind_of
-from wakeloop.guesses.providers import BEDROCKS, ELSEWHERE, SERVED
+from wakeloop.text.wording import describe_type
 
-SLASHED = MappingProxyType(  # the same before a slash, as other libraries write it
+SLASH_PREFIXES = MappingProxyType(  # the same before a slash, as other libraries write it
     {
         **{name: name for name in ("anthropic", "openai", "cohere", "deepseek", "groq", "ollama", "xai")},
         **{name: name for name in ("openrouter", "perplexity", "huggingface", "nvidia")},
@@ -28,14 +28,14 @@ SLASHED = MappingProxyType(  # the same before a slash, as other libraries write
     }
 )
 
-THIS_MACHINE = ("localhost", "0.0.0.0")  # noqa: S104 - read, not bound to
+LOCAL_HOSTS = ("localhost", "0.0.0.0")  # noqa: S104 - read, not bound to
 
 
-def is_here(url: str) -> bool:
+def is_local_address(url: str) -> bool:
     """Tell whether an address is of this machine: such a server wants no key."""
     try:
         host = urlsplit(url).hostname or ""
-        return host in THIS_MACHINE or ip_address(host).is_loopback
+        return host in LOCAL_HOSTS or ip_address(host).is_loopback
     except (TypeError, ValueError):  # no address, or none at all
         return False
 
@@ -45,7 +45,7 @@ def check_model(model: object) -> None:
     if isinstance(model, BaseChatModel):
         return
     if isinstance(model, str):
-        check_name(model)
+        check_model_name(model)
     elif isinstance(model, type):
         raise ModelError(f"The model is the class {model.__name__} itself; make one: {model.__name__}(…).")
     elif hasattr(model, "fallbacks"):
@@ -65,17 +65,17 @@ def check_model(model: object) -> None:
             f"{kind}(…, stop=[…]), and tools as tools=[…]; what a run needs goes into the run's config."
         )
     else:
-        raise ModelError(f"The model must be a name or a chat model, not {kind_of(model)}.")
+        raise ModelError(f"The model must be a name or a chat model, not {describe_type(model)}.")
 
 
-def check_name(name: str) -> None:
+def check_model_name(name: str) -> None:
     """Refuse a bare name that is plainly another provider's; a server of one's own may have any name.
 
     Raises `ModelError` with the name as it has to be written.
     """
     low, (provider, colon, rest) = name.lower(), name.partition(":")
     served = bool(os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"))
-    if colon and "/" not in provider and not low.startswith((*BEDROCKS, *SERVED)):
+    if colon and "/" not in provider and not low.startswith((*BEDROCK_PREFIXES, *SELF_HOSTED)):
         if provider != provider.lower():
             raise ModelError(
                 f"A provider is written in small letters: write {f'{provider.lower()}:{rest}'!r}."
@@ -86,9 +86,9 @@ def check_name(name: str) -> None:
             raise ModelError(f"The name {name!r} has no provider before it: write {f'openai:{name}'!r}.")
         return
     head, slash, bare = name.partition("/")
-    right = next((told for begins, told in ELSEWHERE if low.startswith(begins)), None)
+    right = next((told for begins, told in MODEL_PREFIXES if low.startswith(begins)), None)
     if slash:
-        right = SLASHED.get(head.lower(), "PROVIDER")
+        right = SLASH_PREFIXES.get(head.lower(), "PROVIDER")
     if right is not None:
         raise ModelError(
             f"The name {name!r} has no provider before it, and is not one of OpenAI's: write "

@@ -5,14 +5,14 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
+from wakeloop.checks.providers import MODEL_PREFIXES
 from wakeloop.errors import SettingsError
-from wakeloop.guesses.providers import ELSEWHERE
-from wakeloop.settings import MOST, Price
+from wakeloop.settings import MAX_NUMBER, Price
 from wakeloop.text.characters import shorten
 
 SHAPE = "prices: {default: {input: 1.25, cached: 0.13, output: 10}}, per million tokens"
 AS_JSON = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}, per million tokens'
-PROVIDERS = ("openai", *(provider for _, provider in ELSEWHERE))
+PROVIDERS = ("openai", *(provider for _, provider in MODEL_PREFIXES))
 MEANT: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("in", "prompt", "prompt_tokens", "input_tokens", "read"), "input"),
@@ -53,7 +53,7 @@ def _check_price(name: str, price: Mapping[Any, Any]) -> None:
 
 
 def _is_price(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
 
 
 def _told(value: object) -> str:

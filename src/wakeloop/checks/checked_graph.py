@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from wakeloop.guesses.runs import check_place, check_run, check_written, without_changes
+from wakeloop.checks.run_inputs import check_run, check_serializable, check_thread_name, drop_list_changes
 from wakeloop.platform.saver_aware_graph import stored_channels
 from wakeloop.platform.traces import mark_as_agent
 from wakeloop.text.drawing import draw_svg, graph_edges
@@ -16,7 +16,7 @@ from wakeloop.text.drawing import draw_svg, graph_edges
 def _at_a_place(method: Callable[..., Any]) -> Any:
     @wraps(method)
     def checked(self: Any, config: Any, *given: Any, **more: Any) -> Any:
-        check_place(config)
+        check_thread_name(config)
         return method(self, config, *given, **more)
 
     return checked
@@ -34,15 +34,15 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` comes by here, too."""
-        self._check(input, config, more)
-        return super().stream(without_changes(input), mark_as_agent(config, self), **more)
+        self._check_run(input, config, more)
+        return super().stream(drop_list_changes(input), mark_as_agent(config, self), **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` comes by here, too."""
-        self._check(input, config, more)
-        return super().astream(without_changes(input), mark_as_agent(config, self), **more)
+        self._check_run(input, config, more)
+        return super().astream(drop_list_changes(input), mark_as_agent(config, self), **more)
 
-    def _check(self, given: Any, config: Any, more: dict[str, Any]) -> None:
+    def _check_run(self, given: Any, config: Any, more: dict[str, Any]) -> None:
         bound = (self.config or {}).get("configurable", {})
         saver = self.checkpointer if isinstance(self.checkpointer, BaseCheckpointSaver) else None
         keeps = saver is not None and "thread_id" not in bound
@@ -50,10 +50,10 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if saver is not None and given is not None:
             write, stored = saver.serde.dumps_typed, stored_channels(self.channels)
             at_exit = more.get("durability") == "exit" or more.get("checkpoint_during") is False
-            check_written(given, config, write, self.channels, stored, at_exit=at_exit)
+            check_serializable(given, config, write, self.channels, stored, at_exit=at_exit)
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
-        printer.text(self._told())
+        printer.text(self._describe())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Show the graph in a notebook: drawn here, where LangGraph would ask a server on the network.
@@ -64,9 +64,9 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         edges = graph_edges(drawn)
         ways = [f"  {start} → {end}" + (f": {words}" if words else "") for start, end, words in edges]
         return {
-            "text/plain": "\n".join([self._told(), *ways]),
+            "text/plain": "\n".join([self._describe(), *ways]),
             "image/svg+xml": draw_svg(self.get_name(), drawn.nodes, edges),
         }
 
-    def _told(self) -> str:
+    def _describe(self) -> str:
         return f"<{type(self).__name__} {self.get_name()!r}: {', '.join(self.builder.nodes)}>"

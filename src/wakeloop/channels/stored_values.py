@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wakeloop.channels.todo_list import check_todos
+from wakeloop.channels.todo_list import check_stored_todos
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
 
@@ -19,4 +19,4 @@ def check_channels(values: Mapping[str, Any]) -> None:
         value = values.get(name)
         if value is not None and not isinstance(value, kind):
             raise DamagedError(f"{name} is {shorten(repr(value))}")
-    check_todos(values.get("todos"))
+    check_stored_todos(values.get("todos"))
