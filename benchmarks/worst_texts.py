@@ -264,9 +264,9 @@ RULES: dict[str, Callable[[int], Callable[[], Any]]] = {
 
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "clean": clean,
-    "one_line": to_one_line,
-    "without_secrets": redact_text,
-    "is_secret": lambda text: is_secret_variable("X", text),
+    "to_one_line": to_one_line,
+    "redact_text": redact_text,
+    "is_secret_variable": lambda text: is_secret_variable("X", text),
     "question": lambda text: question({"question": "?", "command": text}),
 }
 

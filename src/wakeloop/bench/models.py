@@ -15,7 +15,7 @@ from wakeloop.checks.models import check_model_name
 from wakeloop.errors import BenchError
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.platform import model_profile
-from wakeloop.text.secrets import redact_text
+from wakeloop.text.secrets import secrets_in_address
 
 WEAK = "weak"
 
@@ -84,6 +84,6 @@ def _real_model(text: str) -> BaseChatModel:
             f"An address is for models of OpenAI's kind, and {name!r} is of another provider; "
             f"if the server has it under this name, write {f'openai:{name}'!r}."
         )
-    if redact_text(url) != url:
+    if any(secrets_in_address(url)):
         raise BenchError("Leave the key out of the address: it is kept with the results. Set OPENAI_API_KEY.")
     return create_openai_model(name.removeprefix("openai:"), base_url=url)

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from wakeloop.cli.failures import usage_error
 from wakeloop.config import TOOLS
-from wakeloop.text.secrets import NAMES_A_SECRET, redact_text
+from wakeloop.text.secret_formats import SECRET_NAME
+from wakeloop.text.secrets import redact_text
 
 OWN_TOOLS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
 YAML_WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
@@ -98,7 +99,7 @@ def strip_credentials(url: str) -> str:
     if not is_http_url(url):
         return redact_text(url)
     parts = urlsplit(url)
-    kept = "&".join(one for one in parts.query.split("&") if not NAMES_A_SECRET.search(one.partition("=")[0]))
+    kept = "&".join(one for one in parts.query.split("&") if not SECRET_NAME.search(one.partition("=")[0]))
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=kept))
 
 

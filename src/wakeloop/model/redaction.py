@@ -1,10 +1,8 @@
-"""Keeps keys out of what is raised, stored and traced."""
+"""Keeps a model's keys out of errors, checkpoints and traces."""
 
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
@@ -13,129 +11,135 @@ from pydantic import BaseModel, SecretStr
 from wakeloop.errors import ModelError
 from wakeloop.platform.first_handlers import FirstHandler
 from wakeloop.platform.runnables import Node
-from wakeloop.text.secrets import NAMES_A_SECRET, redact_text
+from wakeloop.text.secret_formats import SECRET_NAME
+from wakeloop.text.secrets import redact_text, secrets_in_address
 
 SHORTEST = 6  # characters of a secret: a shorter one would be found in innocent words
-DEEPEST = 6  # models within models, errors behind errors
+DEEPEST = 6  # models inside models, JSON inside JSON
+_ERROR_TEXTS = ("message", "body", "doc", "url")  # where the errors of openai and json keep theirs
 
 
 def collect_secrets(model: object) -> list[str]:
     """Return the secrets that a model carries, the longest first.
 
-    `SecretStr` fields, users and keys in addresses, and values under telling names (headers, for one), in
-    the model and in the models that it holds. Shorter ones than six characters are left out.
+    These are `SecretStr` fields, users, passwords and keys in addresses, and the values of fields and headers
+    whose name says so, also in the models that it holds. Those of fewer than six characters are left out.
+
+    >>> collect_secrets({"api_key": "0123456789", "base_url": "https://host/v1"})
+    ['0123456789']
     """
-    found = set(_find_secrets(model, "", DEEPEST))
-    return sorted((secret for secret in found if len(secret) >= SHORTEST), key=len, reverse=True)
+    long_enough = {secret for secret in _find_secrets(model, "", DEEPEST) if len(secret) >= SHORTEST}
+    return sorted(long_enough, key=len, reverse=True)  # one may be part of another
 
 
 def _find_secrets(value: object, name: str, room: int) -> Iterator[str]:
+    """Yield the secrets in a value that is called `name`, at most `room` levels deep."""
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
-    elif isinstance(value, str):
-        yield from _secrets_in_text(value, name)
-    elif room and isinstance(value, BaseModel):
-        for key, part in vars(value).items():
-            yield from _find_secrets(part, key, room - 1)
-    elif room and isinstance(value, Mapping):
+        return
+    if isinstance(value, str):
+        yield from secrets_in_address(value)
+        if "://" not in value and SECRET_NAME.search(name):
+            yield value
+            yield value.rpartition(" ")[2]  # without `Bearer`
+        return
+    if not room:
+        return
+    if isinstance(value, BaseModel):
+        value = vars(value)
+    if isinstance(value, Mapping):
         for key, part in value.items():
             yield from _find_secrets(part, str(key), room - 1)
-    elif room and isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple):
         for part in value:
             yield from _find_secrets(part, "", room - 1)
 
 
-def _secrets_in_text(text: str, name: str) -> Iterator[str]:
-    if "://" in text:
-        with suppress(ValueError):
-            parts = urlsplit(text)
-            user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-            yield from (secret for part in (user, password) for secret in (part, unquote(part)))
-            yield b64encode(unquote(f"{user}:{password}").encode()).decode()  # as the header has it
-            yield from (value for key, value in parse_qsl(parts.query) if NAMES_A_SECRET.search(key))
-    elif NAMES_A_SECRET.search(name):
-        yield text
-        yield text.rpartition(" ")[2]  # behind `Bearer`
-
-
 def redact_error(error: Exception, secrets: Sequence[str]) -> Exception:
-    """Return an error that can be stored and logged: the same one, secrets taken out of its words.
+    """Return an error that may be stored and logged: the same one, with `secrets` taken out of its text.
 
-    Its type, status and headers stay. So it is with the errors behind it, which a log prints too. Where its
-    words cannot be changed, a `ModelError` with them stands in its place.
+    Type, status and headers stay. Its causes are redacted too, since a log prints them. An error whose text
+    cannot be changed is replaced by a `ModelError` with the redacted text.
+
+    >>> redact_error(ValueError("wrong key: 0123456789"), ["0123456789"])
+    ValueError('wrong key: …')
     """
     seen: set[int] = set()
     waiting: list[BaseException] = [error]
     while waiting:
-        here = waiting.pop()
-        if id(here) in seen:
+        current = waiting.pop()
+        if id(current) in seen:
             continue
-        seen.add(id(here))
-        _rewrite_error(here, secrets)
-        behind = (here.__cause__, here.__context__, *getattr(here, "exceptions", ()))
-        waiting += [one for one in behind if isinstance(one, BaseException)]
-        if here is not error and _shows_secret(here, secrets):
-            here.__traceback__ = None
-            error.__cause__, error.__suppress_context__ = None, True
-            error.__context__ = None
+        seen.add(id(current))
+        _rewrite_error(current, secrets)
+        related = (current.__cause__, current.__context__, *getattr(current, "exceptions", ()))
+        waiting += [other for other in related if isinstance(other, BaseException)]
+        if current is not error and _shows_secret(current, secrets):
+            current.__traceback__ = None
+            error.__cause__, error.__context__, error.__suppress_context__ = None, None, True
     if not _shows_secret(error, secrets):
         return error
-    stand_in = ModelError(redact_text(f"{type(error).__name__}: {error}", secrets))
-    stand_in.__suppress_context__ = True
-    return stand_in
+    replacement = ModelError(redact_text(f"{type(error).__name__}: {error}", secrets))
+    replacement.__suppress_context__ = True
+    return replacement
 
 
 def _rewrite_error(error: BaseException, secrets: Sequence[str]) -> None:
-    if (words := tuple(_redact_value(part, secrets) for part in error.args)) != error.args:
+    """Redact an error in place, as far as its class lets us."""
+    args = tuple(_redact_value(part, secrets) for part in error.args)
+    if args != error.args:
         with suppress(Exception):
-            error.args = words
-    for name in ("message", "body", "doc", "url"):  # what openai's and json's errors say it with
-        said = getattr(error, name, None)
-        if isinstance(said, str | dict | list) and (clean := _redact_value(said, secrets)) != said:
+            error.args = args
+    for name in _ERROR_TEXTS:
+        value = getattr(error, name, None)
+        if not isinstance(value, str | dict | list):
+            continue
+        redacted = _redact_value(value, secrets)
+        if redacted != value:
             with suppress(Exception):
-                setattr(error, name, clean)
+                setattr(error, name, redacted)
 
 
 def _redact_value(value: Any, secrets: Sequence[str], room: int = DEEPEST) -> Any:
+    """Redact the strings in plain JSON, at most `room` levels deep."""
     if isinstance(value, str):
         return redact_text(value, secrets)
     if room and isinstance(value, dict):
         return {key: _redact_value(part, secrets, room - 1) for key, part in value.items()}
-    return (
-        [_redact_value(part, secrets, room - 1) for part in value]
-        if room and isinstance(value, list)
-        else value
-    )
+    if room and isinstance(value, list):
+        return [_redact_value(part, secrets, room - 1) for part in value]
+    return value
 
 
 def _shows_secret(error: BaseException, secrets: Sequence[str]) -> bool:
-    return any(redact_text(said, secrets) != said for said in (repr(error), str(error)))
+    texts = (repr(error), str(error))
+    return any(redact_text(text, secrets) != text for text in texts)
 
 
 class RedactingNode(Node):
-    """A node whose errors tell no secrets of its models: what it raises is stored with the thread."""
+    """A node whose errors show no secrets of its models: LangGraph stores what a node raises."""
 
     @property
     def models(self) -> tuple[object, ...]:
-        """The models that it asks."""
+        """The models whose secrets are taken out."""
         raise NotImplementedError
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
         """Run in a synchronous graph."""
-        with RedactingTracer(config, *self.models) as heard:
-            return super().invoke(input, heard, **kwargs)
+        with RedactingTracer(config, *self.models) as traced:
+            return super().invoke(input, traced, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run in an asynchronous graph."""
-        with RedactingTracer(config, *self.models) as heard:
-            return await super().ainvoke(input, heard, **kwargs)
+        with RedactingTracer(config, *self.models) as traced:
+            return await super().ainvoke(input, traced, **kwargs)
 
 
 class RedactingTracer(FirstHandler):
-    """Lets nothing out that tells a model's secrets: `with RedactingTracer(config, model) as heard: …`.
+    """Takes models' secrets out of errors and traces: `with RedactingTracer(config, model) as config: …`.
 
-    Signals of the graph pass. What tracers are about to hear it cleans in place: errors, and what a request
-    is made with.
+    It hears events before every tracer and changes them in place: errors, and the parameters of a request.
+    Signals of the graph, such as an interrupt, pass unchanged.
     """
 
     def __init__(self, config: RunnableConfig | None, *models: object) -> None:
@@ -147,35 +151,38 @@ class RedactingTracer(FirstHandler):
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.detach()
         if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
-            told = redact_error(error, collect_secrets(self.models))
-            if told is not error:
-                raise told from None
+            redacted = redact_error(error, collect_secrets(self.models))
+            if redacted is not error:
+                raise redacted from None
 
     def on_chat_model_start(
         self,
         serialized: Any,
-        messages: Any,  # noqa: ARG002 - langchain's own
+        messages: Any,  # noqa: ARG002 - LangChain's signature
         *,
         invocation_params: Any = None,
         metadata: Any = None,
         **_: Any,
     ) -> None:
-        """Clean what the model was made with, and what it is asked with; LangSmith's metadata has it too."""
+        """Redact how the model was made and called; LangSmith copies the latter into the metadata."""
         secrets = collect_secrets(self.models)
         if isinstance(serialized, dict):
             serialized.update(_redact_value(serialized, secrets))
         if isinstance(invocation_params, dict) and isinstance(metadata, dict):
-            clean = _redact_value(invocation_params, secrets)
-            metadata.update({key: part for key, part in clean.items() if part != invocation_params[key]})
-            invocation_params.update(clean)
+            redacted = _redact_value(invocation_params, secrets)
+            for key, value in redacted.items():
+                if value != invocation_params[key]:
+                    metadata[key] = value
+            invocation_params.update(redacted)
 
     def on_llm_error(self, error: BaseException, response: Any = None, **_: Any) -> None:
-        """Clean an error, and the body and headers that langchain adds to it."""
+        """Redact an error, and the body and headers that LangChain adds to it."""
         secrets = collect_secrets(self.models)
         if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             redact_error(error, secrets)
-        for generation in (one for made in getattr(response, "generations", ()) for one in made):
-            told = generation.message.response_metadata
-            told.update(_redact_value(told, secrets))
+        for generations in getattr(response, "generations", ()):
+            for generation in generations:
+                metadata = generation.message.response_metadata
+                metadata.update(_redact_value(metadata, secrets))
 
     on_tool_error = on_chain_error = on_retriever_error = on_llm_error

@@ -1,97 +1,84 @@
-"""How what looks like a secret is written."""
+"""The written forms of secrets, and the names they go by."""
 
 import re
+from typing import NamedTuple
 
-BEGINS = (
-    r"sk-|[sr]k_(?:live|test)_|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|A[KS]IA|AIza|eyJ[\w-]++\.eyJ"
-    r"|(?:hf_|npm_|gsk_|xai-)(?=[a-zA-Z]*+\d)"
+
+class KeyFormat(NamedTuple):
+    """How one service writes its keys: a pattern that matches nothing else."""
+
+    service: str
+    pattern: str
+
+
+# Quantifiers are possessive (`++`, `{20,}+`) so that no character is looked at twice: these patterns read
+# whole files and the words of models. Lengths are a little below the published ones, which services change.
+KEY_FORMATS = (
+    KeyFormat("OpenAI, Anthropic, OpenRouter, DeepSeek", r"sk-[\w-]{16,}+"),
+    KeyFormat("AWS", r"A[KS]IA[A-Z0-9]{12,}+"),
+    KeyFormat("Atlassian", r"(?:AT[AC]TT3[\w=-]{20,}+|ATBB[A-Za-z0-9]{24,}+)"),
+    KeyFormat("Databricks", r"dapi[a-f0-9]{30,}+(?:-\d++)?+"),
+    KeyFormat("DigitalOcean", r"do[opr]_v1_[a-f0-9]{20,}+"),
+    KeyFormat("Docker", r"dckr_[a-z]{3}_[\w-]{20,}+"),
+    KeyFormat("GitHub", r"(?:gh[pousr]_[A-Za-z0-9]{12,}+|github_pat_\w{20,}+)"),
+    KeyFormat("GitLab", r"glpat-[\w-]{12,}+(?:\.[\w-]++)*+"),
+    KeyFormat("Google", r"(?:AIza|ya29\.|GOCSPX-)[\w-]{20,}+"),
+    KeyFormat("Groq", r"gsk_[A-Za-z0-9]{20,}+"),
+    KeyFormat("Hugging Face", r"hf_[A-Za-z0-9]{20,}+"),
+    KeyFormat("LangSmith", r"(?:lsv2_[a-z]{2}_[a-f0-9_]{20,}+|ls__[a-f0-9]{20,}+)"),
+    KeyFormat("Linear", r"lin_(?:api|oauth)_[A-Za-z0-9]{20,}+"),
+    KeyFormat("npm", r"npm_[A-Za-z0-9]{20,}+"),
+    KeyFormat("NVIDIA", r"nvapi-[\w-]{20,}+"),
+    KeyFormat("Perplexity", r"pplx-[A-Za-z0-9]{32,}+"),
+    KeyFormat("PyPI", r"pypi-AgE[\w-]{20,}+"),
+    KeyFormat("Replicate", r"r8_[A-Za-z0-9]{20,}+"),
+    KeyFormat("SendGrid", r"SG\.[\w-]{16,}+\.[\w-]{16,}+"),
+    KeyFormat("Shopify", r"shp(?:at|ca|pa|ss|tka|ua)_[a-fA-F0-9]{20,}+"),
+    KeyFormat("Slack", r"(?:xox[a-z]-|xapp-)[\w-]{10,}+"),
+    KeyFormat("Slack webhooks", r"https://hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{20,}+"),
+    KeyFormat("Stripe", r"[rs]k_(?:live|test)_[A-Za-z0-9]{10,}+"),
+    KeyFormat("Tavily", r"tvly-[\w-]{20,}+"),
+    KeyFormat("Telegram", r"(?:bot)?+\d{8,12}+:AA[\w-]{30,}+"),  # a bot's address has `bot` before its key
+    KeyFormat("Vault", r"hv[bsr]\.[\w-]{20,}+"),
+    KeyFormat("xAI", r"xai-[A-Za-z0-9]{20,}+"),
+    KeyFormat("signed tokens (JWT)", r"eyJ[\w-]{5,}+\.eyJ[\w-]{5,}+(?:\.[\w-]++)?+"),
 )
-# What looks like a secret by its place, whatever it is. Each part of a pattern ends where the next begins, so
-# that no text is looked at twice.
-TELLING = re.compile(
-    r"(?:api|access|account|secret|private|signing|encryption|master)[ _.-]?key$|passwor[dt]$|passwd$"
-    r"|pass(?:phrase|code)$|(?:access|auth|refresh|client|session|bearer|api|bot|app)[ _.-]?(?:token|secret)$"
-    r"|(?:^|[_.-])(?:secret|(?-i:[Pp]wd))$|[_.-]PWD$|_pass$|(?-i:PASS)$"
-    r"|authorization$|cookie$",  # `pass=10` counts, `PWD=/tmp` is a shell's folder
+"""Keys that are recognised wherever they appear, by service."""
+
+SERVICE_KEY = re.compile(rf"(?<![\w-])(?:{'|'.join(key.pattern for key in KEY_FORMATS)})")
+
+SECRET_NAME = re.compile(
+    r"key|token|secret|pass|credential|auth|private|cookie|signature|(?:^|[_.-])(?:pat|sig|dsn)$|[_.-]pwd$",
     re.IGNORECASE,
 )
-"""What a field is called that holds a secret, whatever stands in it."""
-MAY_TELL = re.compile(r"(?:token|secret|(?:^|[_.-])pat)$", re.IGNORECASE)
-"""And one that may as well hold a word or a number."""
-HOLDS = re.compile(r"credentials?$|secrets$", re.IGNORECASE)  # of a mapping or a list
-USER = re.compile(  # of an address; a password may hold what an address may not
+"""Names of variables, headers, URL parameters and configured fields whose value is a secret."""
+
+SECRET_HEADERS = frozenset(("authorization", "proxy-authorization", "cookie", "set-cookie"))
+
+USER_PART = re.compile(  # a password may contain `/` and `@`, which an address may not
     r"(?<=\w://)(?:[^/?#\s\"'<>]+|[\w.%+-]{1,99}:(?!\d+/)[^\s@\"'<>]{1,200})(?=@)"
 )
-PARAMETER = re.compile(r"([?&#])([\w.-]++)=([^&#\s\"'<>]++)")
-FIELD = re.compile(r"(?<![\w.-])([\w.-]++)([ \t]{0,9}=(?!=)[ \t]{0,9}+)([^&#;,\s\"'<>]++)")
-QUOTED = re.compile(
-    r"""(?<![\w.-])([\w.-]++)((?:\\?["'])?[ \t]{0,9}[:=][ \t]{0,9}(\\?["']))"""
-    r"""((?:(?!\3)(?:\\.|[^\\\s]))++)(?=\3(?![ \t]{0,9}:))"""  # behind a colon it was a name
-)
-LINE = re.compile(
-    r"(?<![\w.-])((?:(?:api|access|secret|private|auth|client) )?[\w.-]++)(:[ \t]{0,9}+)([^\s\"'<>,;]++)",
-    re.IGNORECASE,
-)
-OPTION = re.compile(
-    r"""(?<![\w-])(--?[a-z][\w.-]*+)(=["']?|[ \t]{1,9}+["']?|["'],\s{0,9}+["'])([^\s"'<>,;-][^\s"'<>,;]*+)""",
-    re.IGNORECASE,
-)
-COOKIES = re.compile(
-    r"""((?:\b(?:set-)?cookie["']?[ \t]{0,9}:[ \t]{0,9}|--cookie[ =])["']?)[\w!#$%&*+.^`|~-]++"""
-    r"""=(?!["'(\[\s]|\{\{?[A-Za-z_][^{}"'\r\n]{0,99}\}|\{+(?:\W|$)|None|null)[^"'\r\n]++""",
-    re.IGNORECASE,
-)
-AUTHORIZATION = re.compile(
-    r"""\b(authorization["']?[ \t]{0,9}[:=][ \t]{0,9}["']?)"""
-    r"""((?:bearer|basic|token|api-?key|digest|negotiate|bot|aws4-hmac-sha256)[ \t]++)?"""
-    r"""([^\s"'<>](?:[^"'\r\n]|(?<==)"[^"\r\n]*+")*+)""",
-    re.IGNORECASE,
-)
-SCHEME = re.compile(r"\b((?:bearer|basic)\s++)([\w.~+/-]{6,}+=*+)", re.IGNORECASE)
-# What is one by its form; a key is longer than a word that begins like it.
-FORM = re.compile(rf"(?<![\w-])(?:{BEGINS})[\w./+=-]{{12,}}+")
-BLOCK = re.compile(  # of PEM or PGP, whole or cut; a pattern that finds one has other signs beside its head
-    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?!\.[*+]|[*?{()\[]|[|$](?!\s)|\\[sSwWdD]"
-    r"|[\"'`][^\"'`]{0,60}[\"'`]-----END)"
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:(?!-----BEGIN)[\s\S])*?-----END [A-Z0-9 ]+-----"
-    r"|(?=[\s\S]{0,200}?(?<![\w./+])(?=n?M[A-Z]|[A-Za-z+/]{1,60}\d|\d{1,60}[A-Za-z]|[A-Za-z]{0,60}[a-z][A-Z]{2})"
-    r"[A-Za-z0-9+/]{12,99}(?![\w(]))[\s\S]*+)"
+    r"|[ \t$]*+(?:[\r\n]|\\[rn])[\s\S]*+)"  # cut off: without an end, all that follows belongs to it
 )
-# What stands in such a place and is none.
-CODE = re.compile(  # a whole call and the like, a variable of a shell or of a template, an address, a path
-    r"\W{1,4}|\W{0,3}[*.…•-]++|[A-Za-z_][\w.]*+[(\[](?:[A-Za-z_.=(\[]*+|.*[)\]](?:\.\w++)*+[`.:(\[]*+)"
-    r"|\$(?:\{[^{}]*+\}|[A-Z_][A-Z0-9_]*+|\([a-z][\w./-]*+\)?|\d|[a-z_]*(?:pass|password|pwd|secret|key|token))\W{0,3}"
-    r"|\$[A-Za-z_]++(?:\[.*|-)|\{\{?[A-Za-z_][^{}]*+\}\}?\W{0,3}|\{[A-Za-z_][A-Za-z_.]*+[(\[]|%(?:\(\w++\))?[sdr]\W{0,3}|%[A-Z_][A-Z0-9_]*+%|\w++://.*"
-    r"|(?:~|\.\.?|/(?:etc|home|usr|var|opt|run|tmp|root|Users|srv|mnt|secrets|keys|app|data|dev|proc))"
-    r"(?:/[A-Z]?[a-z_.-]*+\d{0,5}+[a-z_.-]*+)++\W*"
-    r"|(?:self|cls|this|os|settings|config|cfg|args|options|opts|env|environ|process|request|ctx)(?:\.[A-Za-z_]++)++\W*"
-)
-DOTTED = re.compile(
-    r"[A-Za-z_]++(?:\.[A-Za-z_]++)++\W*|(?:[a-z_]\w{0,30}\.){1,3}[A-Z]\w{0,60}(?:Key|Token|Secret)\W*"
-)
-NAME = re.compile(r"[A-Za-z_]++\W{0,3}")
-STANDS_FOR_ONE = re.compile(  # "password: required"
-    r"(?:required|optional|missing|wrong|invalid|hidden|redacted|changed|string|str|text|bytes|any|none|null|true"
-    r"|false|unset|empty|yes|no|not|ok|is|was|has|can|may|will|must|should|are|be|it|this|that|the|an?|to|for|of"
-    r"|and|or|if|when|see|from|in|with|as|by|on|at|needs|given|instead|flag|option|argument|parameter|value"
-    r"|unused|your(?:[_-][a-z_-]*)?|x+)\W*",
+
+# A header may be part of JSON, of a Python literal or of a shell command. Its value ends with the line or
+# with the quote around it. `$TOKEN`, `{token}`, `<token>` and `%s` are placeholders.
+_QUOTE = r"(?:\\?[\"'])?"
+_VALUE = r"(?![${<%])(?:[^\"'\\\r\n]|\\(?![\"'])|(?<==)\"[^\"\r\n]*+\")++"
+AUTHORIZATION = re.compile(
+    rf"\b(authorization{_QUOTE}[ \t]{{0,9}}[:=][ \t]{{0,9}}{_QUOTE})"
+    rf"(?:((?:bearer|basic|token|api-?key|digest|negotiate|bot|aws4-hmac-sha256)[ \t]++){_VALUE}"
+    rf"|(?=[a-z.~+/_-]*+\d)[\w.~+/=-]{{8,}}+)",
     re.IGNORECASE,
 )
-SAYS_NONE = re.compile(  # "password=none": of those words the ones that are values
-    r"(?:required|optional|hidden|redacted|none|null|true|false|unset|empty|yes|no|your(?:[_-][a-z_-]*)?|x+)\W*",
+CREDENTIALS = re.compile(  # what follows the scheme, where the header's name is missing
+    r"\b((?:bearer|basic)\s++)(?:[\w.~+/-]{20,}+=*+|[\w.~+/-]{6,}+={1,2}+)", re.IGNORECASE
+)
+COOKIE = re.compile(
+    rf"\b((?:set-)?cookie{_QUOTE}[ \t]{{0,9}}:[ \t]{{0,9}}{_QUOTE})"
+    rf"(?=[\w!#$%&*+.^`|~-]++=[^\s${{<%]){_VALUE}",
     re.IGNORECASE,
 )
-CALLED_SO = re.compile(  # `password=password`
-    r"(?:(?-i:[A-Z_]{1,60}_)|(?:api|access|auth|client|private|refresh|secret|session|user)[_-]?)?(?:api[_-]?)?"
-    r"(?:pass(?:w(?:or)?d)?|pwd|secret|key|token|credentials?|authorization|cookie)\W*",
-    re.IGNORECASE,
-)
-SIGNS = frozenset("!@#$%^&*~+")
-NUMBER = re.compile(r"\W*(?:\d{1,5}|\d{1,3}(?:_\d{3})+)\W*|\d+(?:\W+\d+)+\W*")
-MEASURE = re.compile(  # with a unit, of a version, of a kind of key
-    r"(?:\d{1,5}(?:[./]\d{1,5})*(?:%|ms|s|min|h|d|[kmg]?b|bits?)|v\d{1,3}(?:\.\d{1,5})*"
-    r"|(?:RSA|DSA|ECDSA|EC|AES|DES|SHA|HS|RS|ES|P|ed)-?\d{2,5})\W*",
-    re.IGNORECASE,
-)
-COUNTS = re.compile(r"-*(?:secret|pass|pwd|token)", re.IGNORECASE)
-"""A name alone, under which a number is only a number."""

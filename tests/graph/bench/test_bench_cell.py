@@ -123,7 +123,7 @@ def test_steps_are_a_ceiling_too() -> None:
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])
 @pytest.mark.parametrize("status", [None, 401, 429, 503])
 def test_an_outage_is_no_result(agent: str, status: int | None) -> None:
-    error = ConnectionError("sk-secret=hidden api_key=abcdef")
+    error = ConnectionError("no sk-0123456789abcdef at https://u:abcdef@h")
     if status:
         error.status_code = status  # type: ignore[attr-defined]
     with pytest.raises(BenchError, match="The model cannot be reached: ConnectionError") as caught:

@@ -297,7 +297,7 @@ def test_what_looks_like_a_secret_is_not_kept_with_a_notebook(cell: list[list[An
     agent = agent_of(
         [
             calls(("todo_write", {"items": [f"use {key}"]}), ("look", {"at": f"https://u:{key}@h"})),
-            calls(("look", {"password": "hunter2", "at": key})),
+            calls(("look", {"Cookie": "hunter2", "at": key})),
             calls(("asks", {"what": f"send {key}"})),
             says(f"I have sent {key}"),
             calls(("todo_update", {"id": 1, "status": "done"})),

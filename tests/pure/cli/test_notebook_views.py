@@ -91,7 +91,7 @@ def test_settings_of_an_agent_file_are_called_by_their_own_name() -> None:
 
 
 def test_without_presets_in_use_the_built_in_values_are_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LoopSettings, "named", {})
+    monkeypatch.setattr(LoopSettings, "known_presets", {})
     assert pretty(LoopSettings(nag_after=2)) == "preset('wakeloop').model_copy(update={'nag_after': 2})"
 
 

